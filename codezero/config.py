@@ -1,0 +1,359 @@
+"""The settings of a node: one dataclass a section, values only, checked when they are made.
+
+`configs/` holds the shipped values; `load()` merges a preset and `key=value` overrides onto them through Hydra and
+returns a checked `NodeConfig`. Importing this module must not import torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import ConfigError
+
+
+class Device(Enum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
+
+
+class Dtype(Enum):
+    auto = "auto"
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+
+
+class TrainMethod(Enum):
+    auto = "auto"
+    full = "full"
+    lora = "lora"
+
+
+class LossType(Enum):
+    grpo = "grpo"
+    dr_grpo = "dr_grpo"
+    dapo = "dapo"
+    bnpo = "bnpo"
+    cispo = "cispo"
+
+
+class RewardScale(Enum):
+    group = "group"
+    batch = "batch"
+    none = "none"
+
+
+class VerdictMode(Enum):
+    logit = "logit"
+    json = "json"
+
+
+@dataclass
+class ModelConfig:
+    name: str = "Qwen2.5-Coder-0.5B-Instruct"
+    """The solver's weights: a catalogue name (`codezero models list`), a hub id, or a local folder."""
+    device: Device = Device.auto
+    """Where it runs; auto prefers cuda, then mps, then cpu."""
+    dtype: Dtype = Dtype.auto
+    """Precision of weights and arithmetic; auto is float32 on cpu and mps, bfloat16 on cuda."""
+    cache_dir: str = "~/.cache/codezero"
+    """Where prepared models are kept."""
+    threads: int = 0
+    """CPU threads for arithmetic; 0 takes one per physical core."""
+
+    def __post_init__(self) -> None:
+        _require(self.name.strip() != "", "model.name", self.name, "give a catalogue name, a hub id or a folder")
+        _require(self.threads >= 0, "model.threads", self.threads, "use 0 for one per core")
+
+
+@dataclass
+class RolloutConfig:
+    num_generations: int = 4
+    """G, attempts per task: the group that advantages are relative to."""
+    max_new_tokens: int = 256
+    """Longest completion in tokens; a longer one is cut off and marked as such."""
+    temperature: float = 1.0
+    """Sampling temperature; training divides logits by the same value."""
+    top_p: float = 1.0
+    """Nucleus sampling mass; 1.0 samples from the whole distribution."""
+    top_k: int = 0
+    """Keep only the k most likely tokens; 0 keeps all."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.num_generations >= 2,
+            "rollout.num_generations",
+            self.num_generations,
+            "GRPO compares attempts at one task, so use 2 or more",
+        )
+        _require(self.max_new_tokens >= 1, "rollout.max_new_tokens", self.max_new_tokens, "use 1 or more")
+        _require(self.temperature > 0, "rollout.temperature", self.temperature, "use a value above 0, such as 1.0")
+        _require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
+        _require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
+
+
+@dataclass
+class DatasetConfig:
+    weight: float = 0.0
+    """Share of this source in the mixture, relative to the others; 0 leaves it out."""
+    path: str | None = None
+    """A local .jsonl or .parquet file in the dataset's own schema; null streams it from the hub."""
+    split: str = "train"
+    """Which split to draw from."""
+
+
+@dataclass
+class BuiltinConfig:
+    weight: float = 1.0
+    """Share of the built-in problems in the mixture, relative to the others; 0 leaves them out."""
+    min_difficulty: int = 1
+    """Easiest level drawn, 1 (beginner) to 5 (expert)."""
+    max_difficulty: int = 5
+    """Hardest level drawn, 1 (beginner) to 5 (expert)."""
+
+    def __post_init__(self) -> None:
+        _require(
+            1 <= self.min_difficulty <= self.max_difficulty <= 5,
+            "tasks.builtin.min_difficulty",
+            f"{self.min_difficulty}..{self.max_difficulty}",
+            "levels run from 1 to 5 and the minimum may not exceed tasks.builtin.max_difficulty",
+        )
+
+
+@dataclass
+class TasksConfig:
+    mbpp: DatasetConfig = field(default_factory=DatasetConfig)
+    """Mostly Basic Programming Problems; hub id google-research-datasets/mbpp."""
+    code_contests: DatasetConfig = field(default_factory=DatasetConfig)
+    """Contest problems; hub id deepmind/code_contests."""
+    builtin: BuiltinConfig = field(default_factory=BuiltinConfig)
+    """The problems that ship with codezero."""
+    fallback: bool = True
+    """Use the built-in problems when a dataset cannot be had from the hub; a missing local file is always an error."""
+
+    def __post_init__(self) -> None:
+        for name in ("mbpp", "code_contests", "builtin"):
+            weight = getattr(self, name).weight
+            _require(weight >= 0, f"tasks.{name}.weight", weight, "use 0 to leave a source out")
+        total = self.mbpp.weight + self.code_contests.weight + self.builtin.weight
+        _require(total > 0, "tasks", "every weight 0", "give at least one source a weight, as tasks.builtin.weight=1")
+
+
+@dataclass
+class EvaluatorConfig:
+    model: str = "auto"
+    """The frozen judge: auto (1.5B where memory allows, else 0.5B), a catalogue name, a hub id or a folder."""
+    mode: VerdictMode = VerdictMode.logit
+    """logit reads the probability of yes against no in one forward pass; json lets the judge write its verdict."""
+    dtype: Dtype = Dtype.auto
+    """Precision of the judge; auto is float32 on cpu and mps, bfloat16 on cuda."""
+    max_new_tokens: int = 256
+    """Longest verdict in tokens, for mode json."""
+    batch_size: int = 4
+    """Rollouts judged in one forward pass."""
+
+    def __post_init__(self) -> None:
+        _require(self.max_new_tokens >= 1, "evaluator.max_new_tokens", self.max_new_tokens, "use 1 or more")
+        _require(self.batch_size >= 1, "evaluator.batch_size", self.batch_size, "use 1 or more")
+
+
+@dataclass
+class RewardConfig:
+    correct: float = 1.0
+    """Weight of the evaluator's verdict (0..1)."""
+    rules: float = 0.5
+    """Weight of the mean rule score (0..1): does it parse, define the function asked for, use only defined names."""
+    hard_verdict: bool = False
+    """Round the predicted probability to 0 or 1 before weighting it."""
+    no_text: float = -1.2
+    """Instead of both, when the attempt is not text."""
+    no_code: float = -1.0
+    """Instead of both, when there is no fenced Python block."""
+    finished: float = 0.2
+    """Added when the model ended its answer itself."""
+    truncated: float = -0.2
+    """Added when the token limit cut the answer off."""
+
+
+@dataclass
+class TrainConfig:
+    method: TrainMethod = TrainMethod.auto
+    """full updates every weight, lora small adapters; auto takes full where memory and disk hold it."""
+    loss_type: LossType = LossType.grpo
+    """How token losses are averaged: grpo, dr_grpo, dapo, bnpo or cispo (names as in TRL)."""
+    epsilon: float = 0.2
+    """Lower clip range of the probability ratio."""
+    epsilon_high: float = 0.28
+    """Upper clip range; for cispo the ceiling of the ratio itself."""
+    beta: float = 0.0
+    """Weight of the KL penalty against the starting weights; 0 keeps no reference model."""
+    learning_rate: float = 1e-6
+    """Adam's step size for full fine-tuning; held constant."""
+    lora_learning_rate: float = 1e-5
+    """Adam's step size for LoRA, held constant."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay; 0 makes AdamW plain Adam."""
+    max_grad_norm: float = 1.0
+    """Gradients are scaled down to this global norm."""
+    scale_rewards: RewardScale = RewardScale.group
+    """Divide centred rewards by the standard deviation of the group, of the batch, or by none."""
+    num_iterations: int = 1
+    """Passes over a round's groups."""
+    minibatch_size: int = 0
+    """Sequences per optimizer step; 0 takes the whole round in one step."""
+    micro_batch_size: int = 0
+    """Sequences per forward and backward pass; 0 chooses by device. Changes memory, not the result."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    lora_r: int = 16
+    """Rank of the LoRA adapters."""
+    lora_alpha: int = 32
+    """LoRA scale; the update is multiplied by lora_alpha / lora_r."""
+    memory_limit_gib: float = 0.0
+    """Memory the node may plan with, in GiB; 0 takes what is free now."""
+
+    def __post_init__(self) -> None:
+        _require(self.epsilon >= 0, "train.epsilon", self.epsilon, "use 0.2 unless you know better")
+        _require(self.epsilon_high >= 0, "train.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")
+        _require(self.beta >= 0, "train.beta", self.beta, "use 0 for no KL penalty")
+        _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
+        _require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")
+        _require(self.max_grad_norm > 0, "train.max_grad_norm", self.max_grad_norm, "use a positive norm such as 1.0")
+        _require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")
+        _require(self.minibatch_size >= 0, "train.minibatch_size", self.minibatch_size, "use 0 for one step a round")
+        _require(self.micro_batch_size >= 0, "train.micro_batch_size", self.micro_batch_size, "use 0 to choose for you")
+        _require(self.lora_r >= 1, "train.lora_r", self.lora_r, "use a rank such as 16")
+        _require(self.memory_limit_gib >= 0, "train.memory_limit_gib", self.memory_limit_gib, "use 0 for what is free")
+
+
+@dataclass
+class SwarmConfig:
+    num_local: int = 2
+    """I, own tasks per round."""
+    num_external: int = 0
+    """J, at most this many groups of other peers per round."""
+
+    def __post_init__(self) -> None:
+        _require(self.num_local >= 1, "swarm.num_local", self.num_local, "use 1 or more tasks a round")
+        _require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
+
+
+class LedgerKind(Enum):
+    local = "local"
+
+
+@dataclass
+class LedgerConfig:
+    kind: LedgerKind = LedgerKind.local
+    """Where rounds, rewards and votes are kept; local is a database in the state folder."""
+
+
+@dataclass
+class TrackingConfig:
+    log_dir: str = "logs"
+    """Folder of rounds.jsonl and swarm.log."""
+    level: str = "INFO"
+    """Least severe level written to swarm.log."""
+
+    def __post_init__(self) -> None:
+        levels = ("DEBUG", "INFO", "WARNING", "ERROR")
+        _require(self.level in levels, "tracking.level", self.level, f"use one of {', '.join(levels)}")
+
+
+@dataclass
+class NodeConfig:
+    seed: int = 0
+    """Seeds task order, sampling and adapters; the same seed and state give the same rounds."""
+    rounds: int = 0
+    """Stop after this many rounds; 0 runs until stopped."""
+    state_dir: str = "state"
+    """Folder of checkpoints and the local ledger; one node at a time may use it."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    tasks: TasksConfig = field(default_factory=TasksConfig)
+    evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    swarm: SwarmConfig = field(default_factory=SwarmConfig)
+    ledger: LedgerConfig = field(default_factory=LedgerConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+
+    def __post_init__(self) -> None:
+        _require(self.seed >= 0, "seed", self.seed, "use 0 or more")
+        _require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")
+
+
+def _require(holds: bool, key: str, value: object, fix: str) -> None:
+    if not holds:
+        raise ConfigError(f"{key}={value} is not possible: {fix}")
+
+
+def config_dir() -> Path:
+    """The folder of the shipped YAML files: inside the installed package, or beside it in a checkout."""
+    installed = Path(__file__).with_name("configs")
+    return installed if installed.is_dir() else Path(__file__).parent.parent / "configs"
+
+
+def load(overrides: Sequence[str] = ()) -> NodeConfig:
+    """The shipped configuration with `key=value` overrides applied, checked.
+
+    A group name selects one of its files (`tasks=builtin`, `reward=faithful`, `preset=local`); any other key sets a
+    value (`train.learning_rate=2e-6`).
+
+    Raises ConfigError: unknown key or choice, wrong type, value out of range, or combination that cannot work.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.core.config_store import ConfigStore
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    schema = OmegaConf.structured(NodeConfig)
+    leaves = _leaf_keys(OmegaConf.to_container(schema))
+    for override in overrides:
+        _check_override(override, leaves)
+    ConfigStore.instance().store("schema", NodeConfig)
+    try:
+        with initialize_config_dir(str(config_dir()), version_base="1.3", job_name="codezero"):
+            config = OmegaConf.to_object(compose("node", list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_one_line(error)) from error
+    assert isinstance(config, NodeConfig)
+    return config
+
+
+def _leaf_keys(tree: Any, prefix: str = "") -> set[str]:
+    keys: set[str] = set()
+    for name, value in tree.items():
+        keys |= _leaf_keys(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name}
+    return keys
+
+
+def _check_override(override: str, leaves: set[str]) -> None:
+    key, equals, value = override.partition("=")
+    if not equals:
+        raise ConfigError(f"'{override}' is not a setting: write it as key=value, such as train.learning_rate=2e-6")
+    groups = {folder.name: sorted(f.stem for f in folder.glob("*.yaml")) for folder in config_dir().iterdir() if folder.is_dir()}
+    if key in groups:
+        if value not in groups[key]:
+            raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}")
+    elif key not in leaves:
+        near = difflib.get_close_matches(key, [*leaves, *groups], n=1)
+        hint = f"did you mean {near[0]}?" if near else "see `codezero run --show-config` for all keys"
+        raise ConfigError(f"unknown setting {key}: {hint}")
+
+
+def _one_line(error: Exception) -> str:
+    """Hydra and OmegaConf put the key and the reason on separate lines; this keeps both and drops their tails."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
+    return f"{key}: {lines[0]}" if key else lines[0] if lines else type(cause).__name__

@@ -1,0 +1,42 @@
+"""The error tree. Every error a user can meet derives from `CodezeroError` and says what is wrong, with what value,
+and what to do, in one line; `cli.py` prints that line and exits with 1. Anything else that surfaces is a bug."""
+
+
+class CodezeroError(Exception):
+    """Base of every error that is reported to the user as one line."""
+
+
+class ConfigError(CodezeroError):
+    """A setting is unknown, of the wrong type, or impossible together with another one."""
+
+
+class ModelError(CodezeroError):
+    """Weights or tokenizer cannot be had, are damaged, or are of the wrong kind."""
+
+
+class TaskError(CodezeroError):
+    """A task source is missing, unreadable or holds no usable row."""
+
+
+class PromptTooLong(TaskError):
+    """A rendered prompt leaves no room in the model's context window; the task is skipped and counted."""
+
+
+class EvaluatorError(CodezeroError):
+    """The frozen evaluator gave no usable judgement; the group stays unscored, it is never rewarded 0."""
+
+
+class TrainingError(CodezeroError):
+    """The machine cannot hold or carry out the chosen training method."""
+
+
+class StateError(CodezeroError):
+    """The state folder cannot be used: locked by another node, read-only, full, or made by another configuration."""
+
+
+class CheckpointError(StateError):
+    """A checkpoint could not be written, or none of the saved ones can be read."""
+
+
+class LedgerError(CodezeroError):
+    """The ledger could not be read or written."""

@@ -1,0 +1,1 @@
+"""The record of rounds, rewards and votes."""

@@ -1,0 +1,1 @@
+"""Language models: where weights come from, how they are loaded, sampled and scored. Knows no tasks."""

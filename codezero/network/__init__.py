@@ -1,0 +1,1 @@
+"""Other nodes: what is shared with them and what comes back."""

@@ -1,0 +1,88 @@
+"""What the loop asks of the rooms. Each stage of `loop.run_round` calls one of these, and tests replace them one by one.
+
+A component that raises ends the node, except where a docstring names an outcome that is data (an outage, an empty round).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from codezero.types import (
+    Receipt,
+    RolloutGroup,
+    RoundId,
+    RoundReport,
+    ScoredGroup,
+    SwarmRound,
+    Task,
+    UpdateReport,
+)
+
+Progress = Callable[[str, int, int], None]
+"""`progress(stage, done, total)`: called as a long stage advances; must be cheap and never raise."""
+
+
+class Resumable(Protocol):
+    """A part with state that a checkpoint must carry. The mapping holds plain values and tensors only."""
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class TaskSource(Resumable, Protocol):
+    def draw(self, num_tasks: int) -> tuple[Task, ...]:
+        """The next tasks, never the same ones twice before a source is exhausted. Raises TaskError when none is left
+        to draw from."""
+        ...
+
+    def take_skipped(self) -> Mapping[str, int]:
+        """Rows skipped since the last call, by reason."""
+        ...
+
+
+class Solver(Resumable, Protocol):
+    def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
+        """One group of G rollouts a task, in order; a task whose prompt does not fit is left out and counted."""
+        ...
+
+    def take_skipped(self) -> Mapping[str, int]:
+        """Tasks left out since the last call, by reason."""
+        ...
+
+
+class Gossip(Protocol):
+    def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> SwarmRound:
+        """Publishes own groups and collects peers'. No peer is a normal outcome."""
+        ...
+
+
+class Evaluator(Protocol):
+    def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
+        """Every group of the round with verdicts and rewards; unscored where the evaluator was unavailable."""
+        ...
+
+
+class Learner(Resumable, Protocol):
+    policy_version: int
+
+    def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:
+        """One policy update on all usable groups. Nothing usable, or a loss that is not finite, is a skipped update."""
+        ...
+
+
+class Ledger(Protocol):
+    def next_round(self, after: RoundId | None) -> RoundId:
+        """The round to play now, later than `after`; blocks while the swarm's clock has not moved on."""
+        ...
+
+    def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt | None:
+        """Records the round's reward and vote exactly once, however often it is called for the same round."""
+        ...
+
+
+class Monitor(Protocol):
+    def report(self, report: RoundReport) -> None:
+        """Shows and stores a finished round."""
+        ...

@@ -1,0 +1,1 @@
+"""Each prompt beside the parser of its answer."""

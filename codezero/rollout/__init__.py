@@ -1,0 +1,1 @@
+"""Attempts at tasks: a Task becomes a RolloutGroup."""

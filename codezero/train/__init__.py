@@ -1,0 +1,1 @@
+"""Learning from scored groups: advantages, the GRPO losses, the optimizer step, and checkpoints."""

@@ -1,0 +1,226 @@
+"""The records that stages of a round hand to each other, in the order in which they come to be.
+
+All are frozen, keyword-only and hold tuples; the letters in the shape notes are G rollouts in a group, P prompt tokens
+and C completion tokens. This module imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundId:
+    """Which round of the swarm: the ledger's count. Made by the ledger, read by all."""
+
+    number: int
+    stage: int = 0
+
+
+class TaskOrigin(str, Enum):
+    """Where a task comes from. The values are the names used on the wire (SPEC §2)."""
+
+    MBPP = "mbpp"
+    CODE_CONTESTS = "code_contests"
+    BUILTIN = "builtin"
+    PROPOSER = "proposer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One programming problem. Made by tasks, read by rollout and evaluate."""
+
+    origin: TaskOrigin
+    question: str
+    """What the solver is asked, tests included where they are needed to know the function's name."""
+    tests: str
+    """Assert statements one a line, or the text of an input/output table for stdin programs; never executed here."""
+    difficulty: int | None = None
+    """1 (beginner) to 5 (expert), None where the source does not say."""
+
+    @property
+    def task_id(self) -> str:
+        """md5 of the question in hex: the `batch_id` of the GenRL wire format (SPEC §2)."""
+        return hashlib.md5(self.question.encode(), usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledTokens:
+    """The ids of one completion exactly as sampled. Made by llm, read by train; never re-tokenised."""
+
+    prompt_ids: tuple[int, ...]
+    """[P]"""
+    completion_ids: tuple[int, ...]
+    """[C], the end token included when the model gave one."""
+    logprobs: tuple[float, ...]
+    """[C], log-probability of each id under the sampling policy, at the sampling temperature."""
+
+
+class FinishReason(str, Enum):
+    """How a completion ended."""
+
+    STOP = "stop"
+    """The model gave its end token."""
+    LENGTH = "length"
+    """The token limit cut it off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """One attempt at a task. Made by rollout (with tokens) or received from a peer (text only)."""
+
+    text: str
+    finish: FinishReason
+    tokens: SampledTokens | None = None
+    """None for peers' rollouts: peers send text, and text is re-encoded with our tokenizer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutGroup:
+    """All G attempts of one peer at one task. Made by rollout and network, read by evaluate."""
+
+    peer_id: str
+    model_id: str
+    policy_version: int
+    task: Task
+    rollouts: tuple[Rollout, ...]
+    """[G]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwarmRound:
+    """What a round has to train on, before scoring. Made by network, read by evaluate."""
+
+    round_id: RoundId
+    local: tuple[RolloutGroup, ...]
+    external: tuple[RolloutGroup, ...] = ()
+    rejected: tuple[tuple[str, str], ...] = ()
+    """(peer id, reason) of every dropped group."""
+
+
+class Outcome(str, Enum):
+    """What became of judging one rollout."""
+
+    JUDGED = "judged"
+    NO_TEXT = "no_text"
+    """A peer sent something that is not text."""
+    NO_CODE = "no_code"
+    """There is no fenced Python block to judge."""
+    UNAVAILABLE = "unavailable"
+    """The evaluator gave no judgement: the whole group stays unscored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The judgement of one rollout. Made by evaluate."""
+
+    outcome: Outcome
+    p_correct: float | None = None
+    """Predicted probability that all tests pass; None unless judged."""
+    rules: Mapping[str, float] = field(default_factory=dict)
+    """Score in 0..1 of each static rule, by name."""
+    reply: str = ""
+    """The evaluator's raw reply, for the log; untrusted text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reward:
+    """What one rollout earns. `total` is the sum of `parts`."""
+
+    total: float
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredGroup:
+    """A group with its judgement. Made by evaluate, read by train and ledger."""
+
+    group: RolloutGroup
+    verdicts: tuple[Verdict, ...]
+    """[G]"""
+    rewards: tuple[Reward, ...]
+    """[G], or empty when the evaluator was unavailable: an outage is never a reward."""
+    external: bool = False
+
+    @property
+    def scored(self) -> bool:
+        """Whether the group can be trained on at all."""
+        return bool(self.rewards)
+
+
+class SkipReason(str, Enum):
+    """Why a round made no update. Each is a normal outcome, not an error."""
+
+    NO_GROUPS = "no scored groups"
+    ZERO_ADVANTAGE = "every group has equal rewards"
+    NOT_FINITE = "loss or gradient is not finite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateReport:
+    """What one policy update did. Made by train, read by observe."""
+
+    policy_version: int
+    skipped: SkipReason | None = None
+    detail: str = ""
+    """For a skipped update: what was found, in words."""
+    loss: float | None = None
+    kl: float | None = None
+    """Mean KL estimate against the reference per token, None when beta is 0."""
+    clip_fraction: float | None = None
+    """Share of trained tokens whose ratio was clipped."""
+    grad_norm: float | None = None
+    """Global gradient norm before clipping (of the last optimizer step)."""
+    num_tokens: int = 0
+    """Completion tokens trained on."""
+    num_zero_advantage: int = 0
+    """Groups left out because all their rewards are equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that the ledger took a round's reward and vote."""
+
+    round_id: RoundId
+    reward: float
+    winners: tuple[str, ...]
+    reference: str
+    """Row id or transaction hash."""
+    settled_at_s: float
+    """Unix time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundReport:
+    """A finished round in numbers: one line of `logs/rounds.jsonl`. Made by loop, read by observe.
+
+    The denominators: rewards are means over the local rollouts that were scored; average@k and pass@k are means over
+    the scored local groups and read a rollout as correct when its predicted probability is at least one half.
+    """
+
+    round: int
+    policy_version: int
+    num_local_groups: int
+    num_external_groups: int
+    dropped: Mapping[str, int]
+    """Groups and tasks left out, by reason."""
+    reward_mean: float | None
+    reward_parts: Mapping[str, float]
+    average_at_k: float | None
+    pass_at_k: float | None
+    loss: float | None
+    grad_norm: float | None
+    clip_fraction: float | None
+    kl: float | None
+    skipped: str | None
+    """Why there was no update, None if there was one."""
+    num_tokens: int
+    """Completion tokens generated."""
+    tokens_per_s: float
+    """Generated completion tokens per second of the solve stage."""
+    peak_rss_bytes: int
+    seconds: Mapping[str, float]
+    """Wall seconds by stage: draw, solve, exchange, score, learn, settle."""

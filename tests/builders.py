@@ -1,0 +1,100 @@
+"""Small real things for tests: a random Qwen2 with a byte-level tokenizer, tasks, rollouts and groups."""
+
+from __future__ import annotations
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from codezero.types import (
+    FinishReason,
+    Outcome,
+    Reward,
+    Rollout,
+    RolloutGroup,
+    SampledTokens,
+    ScoredGroup,
+    Task,
+    TaskOrigin,
+    Verdict,
+)
+
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def tiny_tokenizer(chat_template: str | None = CHAT_TEMPLATE) -> PreTrainedTokenizerFast:
+    """One token a byte plus Qwen's three special tokens: 259 ids, every text round-trips."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    core = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=["<|im_start|>"],
+    )
+    tokenizer.chat_template = chat_template
+    return tokenizer
+
+
+def tiny_model(seed: int = 0, vocab_size: int = 259, tie: bool = True, **config: object) -> Qwen2ForCausalLM:
+    """A random two-layer Qwen2 in float32, in eval mode."""
+    torch.manual_seed(seed)
+    settings: dict[str, object] = {
+        "vocab_size": vocab_size,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": tie,
+        "initializer_range": 0.2,
+        "bos_token_id": None,
+        "eos_token_id": tiny_tokenizer().eos_token_id,
+        "pad_token_id": tiny_tokenizer().pad_token_id,
+    }
+    return Qwen2ForCausalLM(Qwen2Config(**{**settings, **config})).eval()
+
+
+def save_tiny(folder, seed: int = 0, **config: object) -> str:
+    """Saves `tiny_model` and `tiny_tokenizer` as a local model folder and returns its path."""
+    tiny_model(seed, **config).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def task(question: str = "Write a function f(x) that returns x + 1.", tests: str = "assert f(1) == 2") -> Task:
+    return Task(origin=TaskOrigin.BUILTIN, question=question, tests=tests, difficulty=1)
+
+
+def rollout(
+    prompt_ids=(1, 2, 3), completion_ids=(4, 5), logprobs=None, text: str = "x", finish: FinishReason = FinishReason.STOP
+) -> Rollout:
+    """A local rollout; its log-probs are -1 a token unless given."""
+    tokens = SampledTokens(
+        prompt_ids=tuple(prompt_ids),
+        completion_ids=tuple(completion_ids),
+        logprobs=tuple(logprobs) if logprobs is not None else (-1.0,) * len(completion_ids),
+    )
+    return Rollout(text=text, finish=finish, tokens=tokens)
+
+
+def group(rollouts, of: Task | None = None, peer_id: str = "local", policy_version: int = 0) -> RolloutGroup:
+    return RolloutGroup(
+        peer_id=peer_id, model_id="tiny", policy_version=policy_version, task=of or task(), rollouts=tuple(rollouts)
+    )
+
+
+def scored(rollouts, rewards, external: bool = False, **kwargs) -> ScoredGroup:
+    """A scored group with one total reward per rollout."""
+    return ScoredGroup(
+        group=group(rollouts, **kwargs),
+        verdicts=tuple(Verdict(outcome=Outcome.JUDGED, p_correct=min(max(r, 0.0), 1.0)) for r in rewards),
+        rewards=tuple(Reward(total=r, parts={"correct": r}) for r in rewards),
+        external=external,
+    )
