@@ -1,0 +1,61 @@
+"""Which processor and precision the models run in, and how many threads."""
+
+from __future__ import annotations
+
+import psutil
+import torch
+
+from codezero.config import Device, Dtype
+from codezero.errors import ConfigError
+
+
+def choose_device(wanted: Device) -> torch.device:
+    """The device to run on; `auto` prefers CUDA, then Apple's MPS, then the CPU.
+
+    Raises ConfigError: the wanted device is not there, or this torch has no kernels for the GPU.
+    """
+    if wanted is Device.cuda or (wanted is Device.auto and torch.cuda.is_available()):
+        return _cuda(required=wanted is Device.cuda)
+    if wanted is Device.mps or (wanted is Device.auto and torch.backends.mps.is_available()):
+        if not torch.backends.mps.is_available():
+            raise ConfigError("model.device=mps but this machine has no Apple GPU: use model.device=auto")
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def _cuda(required: bool) -> torch.device:
+    if not torch.cuda.is_available():
+        raise ConfigError("model.device=cuda but torch sees no CUDA device: install a CUDA torch or use model.device=auto")
+    major, minor = torch.cuda.get_device_capability()
+    kernels = torch.cuda.get_arch_list()
+    # A cubin runs on every later minor of its major version, so sm_80 serves an sm_86 card.
+    if any(arch.startswith("sm_") and arch[3:-1] == str(major) and int(arch[-1]) <= minor for arch in kernels):
+        return torch.device("cuda")
+    message = f"this torch has no kernels for {torch.cuda.get_device_name()} (sm_{major}{minor}; it has {kernels})"
+    if required:
+        raise ConfigError(f"{message}: install a newer torch, or use model.device=cpu")
+    return torch.device("cpu")
+
+
+def choose_dtype(wanted: Dtype, device: torch.device) -> torch.dtype:
+    """The precision of weights and arithmetic; `auto` is bfloat16 on CUDA cards that have it, else float32."""
+    if wanted is Dtype.auto:
+        return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    return torch.bfloat16 if wanted is Dtype.bfloat16 else torch.float32
+
+
+def set_threads(wanted: int) -> int:
+    """Sets and returns the number of CPU threads for arithmetic; 0 takes one per physical core."""
+    threads = wanted or psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    torch.set_num_threads(threads)
+    return threads
+
+
+def describe(device: torch.device, dtype: torch.dtype) -> str:
+    """`cpu, float32, 2 threads` or `NVIDIA H200, bfloat16`."""
+    precision = str(dtype).removeprefix("torch.")
+    if device.type == "cuda":
+        return f"{torch.cuda.get_device_name()}, {precision}"
+    if device.type == "mps":
+        return f"Apple GPU (mps), {precision}"
+    return f"cpu, {precision}, {torch.get_num_threads()} threads"

@@ -1,0 +1,95 @@
+"""A prepared model folder becomes a model and its tokenizer, ready to sample from and to train."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from codezero.errors import ModelError
+from codezero.llm import onednn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A causal language model with its tokenizer."""
+
+    name: str
+    model: Any
+    tokenizer: Any
+    end_ids: tuple[int, ...]
+    """Every id that ends an answer."""
+    context_length: int
+    """Most tokens, prompt and completion together."""
+
+    @property
+    def pad_id(self) -> int:
+        pad = self.tokenizer.pad_token_id
+        return int(self.end_ids[0] if pad is None else pad)
+
+    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        """Ids of a chat prompt, up to where the assistant's answer begins.
+
+        The chat template is rendered as text around the messages; special tokens inside message texts are encoded as
+        plain text, so that a question or a solution cannot end its own turn.
+        """
+        template = self.tokenizer.apply_chat_template
+        marks = [f"\x00{i}\x00" for i in range(len(messages))]
+        framed = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
+        rest: str = template(framed, add_generation_prompt=True, tokenize=False)
+        ids: list[int] = []
+        for message, mark in zip(messages, marks, strict=True):
+            before, found, rest = rest.partition(mark)
+            if not found:
+                raise ModelError(f"the chat template of {self.name} leaves out a {message['role']} message: use another model")
+            ids += self._encode(before, special=True) + self._encode(message["content"], special=False)
+        return ids + self._encode(rest, special=True)
+
+    def encode_text(self, text: str) -> list[int]:
+        """Ids of untrusted text: special tokens spelled out in it stay plain text."""
+        return self._encode(text, special=False)
+
+    def _encode(self, text: str, *, special: bool) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special).input_ids)
+
+
+def load_model(name: str, folder: Path, device: torch.device, dtype: torch.dtype) -> LoadedModel:
+    """Loads weights and tokenizer from `folder` onto the device, in eval mode.
+
+    Raises ModelError: the folder is damaged, is not a causal language model, or its tokenizer has no chat template.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    try:
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelError(
+            f"cannot load {name} from {folder}: {reason} (is it a causal language model in safetensors format?)"
+        ) from error
+    if not tokenizer.chat_template:
+        raise ModelError(f"the tokenizer of {name} in {folder} has no chat template: use an -Instruct model")
+    model.to(device).eval()
+    if device.type == "cpu" and onednn.is_available():
+        onednn.route_linears(model)
+    return LoadedModel(
+        name=name,
+        model=model,
+        tokenizer=tokenizer,
+        end_ids=_end_ids(model, tokenizer),
+        context_length=int(model.config.max_position_embeddings),
+    )
+
+
+def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """The tokenizer's end token first, then those of the generation config."""
+    configured = model.generation_config.eos_token_id
+    extra = configured if isinstance(configured, list) else [configured]
+    ids = dict.fromkeys(i for i in [tokenizer.eos_token_id, *extra] if i is not None)
+    if not ids:
+        raise ModelError(f"{model.config._name_or_path} names no end token, so answers cannot end: use another model")
+    return tuple(ids)

@@ -1,0 +1,110 @@
+"""Linear layers through oneDNN on x86 CPUs, in float32.
+
+torch sends float32 linears on a CPU to its BLAS, which is slow for the few rows of a decoding step (it repacks the
+weight in every call) and, on AMD processors, for large ones too. oneDNN, which ships inside torch, is 2 to 5 times
+faster there with the same float32 arithmetic. `benchmarks/linear.py` shows the ratios of a machine.
+
+The operators are the ones torch's own compiler emits for CPU inference. They have no autograd, so `_OneDnnLinear`
+adds it: the gradients of y = x Wᵀ + b are ∂x = ∂y W and ∂W = ∂yᵀ x.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+PACK_ROWS = 8
+"""The row count that packed weights are laid out for; the layout serves 1 to 64 rows about equally well."""
+
+
+def is_available() -> bool:
+    """Whether this machine and this torch can run linears through oneDNN."""
+    return (
+        platform.machine().lower() in ("x86_64", "amd64")
+        and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+    )
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return result
+
+
+class _OneDnnLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.has_bias = bias is not None
+        return _linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        (grad,) = grads
+        x, weight = ctx.saved_tensors
+        rows = grad.reshape(-1, grad.shape[-1])  # [N, out]
+        grad_x = grad_weight = grad_bias = None
+        if ctx.needs_input_grad[0]:
+            grad_x = _linear(rows, weight.t(), None).view(x.shape)
+        if ctx.needs_input_grad[1]:
+            grad_weight = _linear(rows.t(), x.reshape(-1, x.shape[-1]).t(), None)
+        if ctx.has_bias and ctx.needs_input_grad[2]:
+            grad_bias = rows.sum(0)
+        return grad_x, grad_weight, grad_bias
+
+
+class OneDnnForward:
+    """The forward of one `nn.Linear`, replaced; packed while decoding."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        self.layer = layer
+        self.packed: Tensor | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        layer = self.layer
+        if x.dtype != torch.float32 or x.numel() == 0:
+            return nn.functional.linear(x, layer.weight, layer.bias)
+        if self.packed is not None and not torch.is_grad_enabled():
+            return _linear(x, self.packed, layer.bias)
+        result: Tensor = _OneDnnLinear.apply(x, layer.weight, layer.bias)  # type: ignore[no-untyped-call]
+        return result
+
+
+def _forwards(model: nn.Module) -> Iterator[tuple[nn.Linear, OneDnnForward | None]]:
+    for layer in model.modules():
+        if type(layer) is nn.Linear and layer.weight.device.type == "cpu" and layer.weight.dtype == torch.float32:
+            forward = layer.__dict__.get("forward")
+            yield layer, forward if isinstance(forward, OneDnnForward) else None
+
+
+def route_linears(model: nn.Module) -> int:
+    """Sends every float32 CPU linear of the model through oneDNN, for inference and training; returns how many."""
+    routed = 0
+    for layer, forward in _forwards(model):
+        if forward is None:
+            layer.forward = OneDnnForward(layer)  # type: ignore[method-assign]
+            routed += 1
+    return routed
+
+
+@contextmanager
+def packed_weights(model: nn.Module) -> Iterator[None]:
+    """Keeps the routed layers' weights in oneDNN's blocked layout for the many small calls of decoding.
+
+    Costs a second copy of those weights for as long as it lasts. The weights must not change inside.
+    """
+    routed = [forward for _, forward in _forwards(model) if forward is not None]
+    try:
+        with torch.no_grad():
+            for forward in routed:
+                forward.packed = torch.ops.mkldnn._reorder_linear_weight(forward.layer.weight, PACK_ROWS)
+        yield
+    finally:
+        for forward in routed:
+            forward.packed = None

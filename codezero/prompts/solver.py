@@ -1,0 +1,33 @@
+"""The question put to the solver, and the parser of its answer. The prompt asks for exactly what the parser takes."""
+
+from __future__ import annotations
+
+import re
+
+SYSTEM = (
+    "You solve programming problems in Python. Answer with one code block and nothing else: start with ```python on a "
+    "line of its own, write the complete solution, and end with ``` on a line of its own. No explanation, no tests, "
+    "no example calls."
+)
+
+_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python|py|python3)[ \t]*\r?\n(.*?)(?:^[ \t]*```[ \t]*\r?$|\Z)", re.S | re.M | re.I)
+
+MAX_ANSWER_CHARS = 20_000
+"""Longer answers are not looked into: a 256-token completion has about 1,000 characters."""
+
+
+def messages(question: str) -> list[dict[str, str]]:
+    """The chat that asks for a solution."""
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question.strip()}]
+
+
+def parse(answer: str) -> str | None:
+    """The code of the first fenced Python block; None if there is none.
+
+    A block that the token limit cut off runs to the end of the answer.
+    """
+    if len(answer) > MAX_ANSWER_CHARS:
+        return None
+    match = _FENCE.search(answer)
+    code = match.group(1).strip("\n") if match else ""
+    return code if code.strip() else None
