@@ -357,3 +357,10 @@ def _one_line(error: Exception) -> str:
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
     key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
     return f"{key}: {lines[0]}" if key else lines[0] if lines else type(cause).__name__
+
+
+def to_yaml(config: NodeConfig) -> str:
+    """The whole configuration as YAML."""
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_yaml(OmegaConf.structured(config))

@@ -1,6 +1,6 @@
-"""What the loop asks of the rooms. Each stage of `loop.run_round` calls one of these, and tests replace them one by one.
+"""What the loop asks of the rooms. Each stage of `loop.run_round` calls one of these; tests replace them one by one.
 
-A component that raises ends the node, except where a docstring names an outcome that is data (an outage, an empty round).
+A component that raises ends the node, except where a docstring names an outcome as data (an outage, an empty round).
 """
 
 from __future__ import annotations

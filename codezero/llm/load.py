@@ -61,12 +61,13 @@ def load_model(name: str, folder: Path, device: torch.device, dtype: torch.dtype
 
     Raises ModelError: the folder is damaged, is not a causal language model, or its tokenizer has no chat template.
     """
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True)
         tokenizer = AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ModelError(
             f"cannot load {name} from {folder}: {reason} (is it a causal language model in safetensors format?)"

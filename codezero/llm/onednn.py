@@ -26,7 +26,7 @@ def is_available() -> bool:
     """Whether this machine and this torch can run linears through oneDNN."""
     return (
         platform.machine().lower() in ("x86_64", "amd64")
-        and torch.backends.mkldnn.is_available()
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
     )
@@ -88,7 +88,7 @@ def route_linears(model: nn.Module) -> int:
     routed = 0
     for layer, forward in _forwards(model):
         if forward is None:
-            layer.forward = OneDnnForward(layer)  # type: ignore[method-assign]
+            layer.forward = OneDnnForward(layer)  # type: ignore[method-assign, assignment]
             routed += 1
     return routed
 

@@ -10,7 +10,9 @@ SYSTEM = (
     "no example calls."
 )
 
-_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python|py|python3)[ \t]*\r?\n(.*?)(?:^[ \t]*```[ \t]*\r?$|\Z)", re.S | re.M | re.I)
+_FENCE = re.compile(
+    r"^[ \t]*```[ \t]*(?:python|py|python3)[ \t]*\r?\n(.*?)(?:^[ \t]*```[ \t]*\r?$|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE
+)
 
 MAX_ANSWER_CHARS = 20_000
 """Longer answers are not looked into: a 256-token completion has about 1,000 characters."""

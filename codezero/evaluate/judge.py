@@ -1,0 +1,77 @@
+"""The frozen model's opinion, from transformers in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from codezero.config import EvaluatorConfig, VerdictMode
+from codezero.errors import EvaluatorError
+from codezero.llm.choose import choice_probabilities
+from codezero.llm.load import LoadedModel
+from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.prompts import evaluator as prompt
+from codezero.types import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opinion:
+    """What a judge says of one solution. `p_correct` is None when its reply has no verdict."""
+
+    p_correct: float | None
+    reply: str = ""
+
+
+class Judge(Protocol):
+    def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
+        """An opinion on each (task, code). Raises EvaluatorError when the judge is out of order."""
+        ...
+
+
+class TransformersJudge:
+    """A frozen causal language model as judge: by the logits of Yes and No, or by a written JSON verdict."""
+
+    def __init__(self, model: LoadedModel, config: EvaluatorConfig) -> None:
+        self._model, self._config = model, config
+        model.model.requires_grad_(False)
+        self._choices = [model.encode_text(word)[0] for word in (prompt.YES, prompt.NO)]
+        if self._choices[0] == self._choices[1]:
+            raise EvaluatorError(f"{model.name} cannot tell Yes from No by one token: set evaluator.mode=json")
+
+    def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
+        """Opinions in the order of `solutions`, `evaluator.batch_size` in one forward pass."""
+        by_logit = self._config.mode is VerdictMode.logit
+        messages = prompt.yes_no_messages if by_logit else prompt.json_messages
+        prompts = [self._model.encode_chat(messages(task.question, task.tests, code)) for task, code in solutions]
+        room = self._model.context_length - (1 if by_logit else self._config.max_new_tokens)
+        order = sorted((i for i, ids in enumerate(prompts) if len(ids) <= room), key=lambda i: len(prompts[i]))
+        opinions = [Opinion(p_correct=None, reply="the solution does not fit the judge's context")] * len(prompts)
+        try:
+            for start in range(0, len(order), self._config.batch_size):
+                rows = order[start : start + self._config.batch_size]
+                batch = [prompts[i] for i in rows]
+                found = self._by_logit(batch) if by_logit else self._by_json(batch)
+                for i, opinion in zip(rows, found, strict=True):
+                    opinions[i] = opinion
+        except torch.OutOfMemoryError as error:
+            raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
+        return opinions
+
+    def _by_logit(self, batch: list[list[int]]) -> list[Opinion]:
+        rows = choice_probabilities(self._model.model, batch, self._choices, pad_id=self._model.pad_id)
+        # A probability that is not finite compares false and so becomes no verdict.
+        return [Opinion(p_correct=yes if 0.0 <= yes <= 1.0 else None, reply=f"P(Yes)={yes:.3f}") for yes, _ in rows]
+
+    def _by_json(self, batch: list[list[int]]) -> list[Opinion]:
+        params = SamplingParams(max_new_tokens=self._config.max_new_tokens, temperature=0.0)
+        model = self._model
+        groups = sample_groups(model.model, batch, 1, params, end_ids=model.end_ids, pad_id=model.pad_id)
+        replies = [model.tokenizer.decode(group[0].completion_ids, skip_special_tokens=True) for group in groups]
+        verdicts = [prompt.parse_json(reply) for reply in replies]
+        return [
+            Opinion(p_correct=None if verdict is None else float(verdict), reply=reply)
+            for verdict, reply in zip(verdicts, replies, strict=True)
+        ]

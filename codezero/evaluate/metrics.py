@@ -1,0 +1,31 @@
+"""average@k and pass@k of scored groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+from codezero.types import ScoredGroup
+
+
+def num_correct(group: ScoredGroup) -> int:
+    """Rollouts that the evaluator finds more likely right than wrong."""
+    return sum(verdict.p_correct is not None and verdict.p_correct >= 0.5 for verdict in group.verdicts)
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Unbiased estimate of P(at least one of k attempts is correct) from n attempts with c correct ones:
+    1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374)."""
+    return 1.0 - comb(n - c, k) / comb(n, k)
+
+
+def averages(groups: Sequence[ScoredGroup]) -> tuple[float | None, float | None]:
+    """Mean average@k and mean pass@k with k = G over the scored groups; None without any."""
+    scored = [group for group in groups if group.scored]
+    if not scored:
+        return None, None
+    counts = [(len(group.verdicts), num_correct(group)) for group in scored]
+    return (
+        sum(c / n for n, c in counts) / len(counts),
+        sum(pass_at_k(n, c, k=n) for n, c in counts) / len(counts),
+    )

@@ -1,0 +1,120 @@
+"""One round, in the order in which it happens. A node repeats it for ever.
+
+          ledger: which round is it?                                      ledger: reward + vote
+               │                                                                        ▲
+  tasks ──► draw ──Task──► solve ──RolloutGroup──► exchange ──SwarmRound──► score ──ScoredGroup──► learn ──► settle
+                           policy                  other nodes              rules + frozen         GRPO      │
+                           (local, batched)                                 evaluator              step      ▼
+                                                                                                        RoundReport
+
+Data moves one way, one named record a stage. The only thing that flows back is the policy version in UpdateReport.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from codezero.evaluate.metrics import averages
+from codezero.observe.memory import peak_rss_bytes
+from codezero.ports import Evaluator, Gossip, Learner, Ledger, Solver, TaskSource
+from codezero.types import RolloutGroup, RoundId, RoundReport, ScoredGroup, SwarmRound, UpdateReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The six parts of a round."""
+
+    tasks: TaskSource
+    solver: Solver
+    gossip: Gossip
+    evaluator: Evaluator
+    learner: Learner
+    ledger: Ledger
+
+
+def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
+    """Plays one round and reports it. Finding nothing to train on is a normal round."""
+    clock = StageClock()
+    with clock.stage("draw"):
+        tasks = stages.tasks.draw(num_tasks)
+    with clock.stage("solve"):
+        local = stages.solver.solve(tasks, stages.learner.policy_version)
+    with clock.stage("exchange"):
+        swarm = stages.gossip.exchange(round_id, local)
+    with clock.stage("score"):
+        scored = stages.evaluator.score(swarm)
+    with clock.stage("learn"):
+        update = stages.learner.step(scored)
+    with clock.stage("settle"):
+        stages.ledger.settle(round_id, scored)
+    skipped = Counter(stages.tasks.take_skipped()) + Counter(stages.solver.take_skipped())
+    return _report(round_id, swarm, scored, update, skipped, clock.seconds)
+
+
+class StageClock:
+    """Wall seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - started
+
+
+def _report(
+    round_id: RoundId,
+    swarm: SwarmRound,
+    scored: Sequence[ScoredGroup],
+    update: UpdateReport,
+    skipped: Mapping[str, int],
+    seconds: Mapping[str, float],
+) -> RoundReport:
+    own = [group for group in scored if not group.external]
+    rewards = [reward for group in own for reward in group.rewards]
+    average_at_k, pass_at_k = averages(own)
+    num_tokens = _num_tokens(swarm.local)
+    return RoundReport(
+        round=round_id.number,
+        policy_version=update.policy_version,
+        num_local_groups=len(swarm.local),
+        num_external_groups=len(swarm.external),
+        dropped=_dropped(swarm, scored, update, skipped),
+        reward_mean=sum(r.total for r in rewards) / len(rewards) if rewards else None,
+        # a part that a rollout does not have counts 0, so that the parts add up to reward_mean
+        reward_parts={
+            name: sum(r.parts.get(name, 0.0) for r in rewards) / len(rewards)
+            for name in sorted({name for r in rewards for name in r.parts})
+        },
+        average_at_k=average_at_k,
+        pass_at_k=pass_at_k,
+        loss=update.loss,
+        grad_norm=update.grad_norm,
+        clip_fraction=update.clip_fraction,
+        kl=update.kl,
+        skipped=None if update.skipped is None else f"{update.skipped.value} {update.detail}".strip(),
+        num_tokens=num_tokens,
+        tokens_per_s=num_tokens / max(seconds["solve"], 1e-9),
+        peak_rss_bytes=peak_rss_bytes(),
+        seconds=dict(seconds),
+    )
+
+
+def _num_tokens(groups: Sequence[RolloutGroup]) -> int:
+    return sum(len(r.tokens.completion_ids) for group in groups for r in group.rollouts if r.tokens is not None)
+
+
+def _dropped(
+    swarm: SwarmRound, scored: Sequence[ScoredGroup], update: UpdateReport, skipped: Mapping[str, int]
+) -> dict[str, int]:
+    counts = Counter(skipped)
+    counts.update(reason for _, reason in swarm.rejected)
+    counts["unscored"] += sum(not group.scored for group in scored)
+    counts["zero_advantage"] += update.num_zero_advantage
+    return dict(sorted((+counts).items()))

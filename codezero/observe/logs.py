@@ -1,0 +1,70 @@
+"""Logging, set up once: everything into `swarm.log`, our own warnings on the console, libraries' chatter on neither."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from codezero.errors import StateError
+from codezero.observe.console import Console, printable
+
+MAX_LOG_BYTES = 20_000_000
+QUIET_LIBRARIES = ("transformers", "datasets", "huggingface_hub", "filelock", "urllib3", "httpx", "httpcore", "fsspec", "peft")
+
+
+class _OneLine(logging.Formatter):
+    """One record a line: untrusted text inside a message cannot start a line of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return printable(text) if record.exc_info else printable(text).replace("\n", "\\n")
+
+
+class _ConsoleHandler(logging.Handler):
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+        self.setFormatter(_OneLine("%(levelname)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.line(self.format(record).splitlines()[0])
+
+
+def set_up(log_dir: Path, level: str, console: Console) -> None:
+    """Routes logging of this process. Raises StateError: the log folder cannot be written."""
+    try:
+        log_dir.mkdir(parents=True, exist_ok=True)
+        file = RotatingFileHandler(log_dir / "swarm.log", maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
+    except OSError as error:
+        raise StateError(f"cannot write logs to {log_dir}: {error.strerror}; give another tracking.log_dir") from error
+    file.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+    root.addHandler(file)
+    root.setLevel(logging.WARNING)
+    own = logging.getLogger("codezero")
+    own.setLevel(level)
+    own.addHandler(_ConsoleHandler(console))
+    for name in QUIET_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore")
+    logging.captureWarnings(True)
+
+
+def quiet_libraries() -> None:
+    """Turns off progress bars and advice of the libraries; must run before they are imported."""
+    for name, value in {
+        "TRANSFORMERS_VERBOSITY": "error",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        # Spinning OpenMP workers slow every process down where several share few cores (measured up to 8 times).
+        "OMP_WAIT_POLICY": "passive",
+    }.items():
+        os.environ.setdefault(name, value)

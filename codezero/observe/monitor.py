@@ -1,0 +1,110 @@
+"""Round reports: one JSON object a line in `rounds.jsonl`, one readable line on the console, a summary at the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from codezero.errors import StateError
+from codezero.observe.console import Console
+from codezero.types import RoundReport
+
+
+class RoundMonitor:
+    """ports.Monitor that keeps `rounds.jsonl` at exactly one line a finished round, also across kills."""
+
+    def __init__(self, path: Path, console: Console, num_generations: int) -> None:
+        self._path, self._console, self._num_generations = path, console, num_generations
+        self._seen: list[RoundReport] = []
+
+    def resume(self, last: RoundReport | None) -> None:
+        """Brings the file in line with the last saved round: drops a torn or newer line, adds the last if it is missing.
+
+        A node killed between saving a round and reporting it leaves the line out; one that lost its newest checkpoint
+        has lines of rounds it will play again.
+        """
+        if not self._path.exists() and last is None:
+            return
+        last_round = 0 if last is None else last.round
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        kept = [line for line in lines if 0 < _round_of(line) <= last_round]
+        if last is not None and (not kept or _round_of(kept[-1]) < last_round):
+            kept.append(_to_json(last))
+        temporary = self._path.with_suffix(".tmp")
+        self._write(temporary, "".join(line + "\n" for line in kept), "w")
+        os.replace(temporary, self._path)
+
+    def report(self, report: RoundReport) -> None:
+        self._write(self._path, _to_json(report) + "\n", "a")
+        self._seen.append(report)
+        self._console.line(round_line(report, self._num_generations))
+
+    def summary(self) -> str:
+        """What this run did, in two lines."""
+        if not self._seen:
+            return "stopped before a round was finished; nothing was lost"
+        seen = self._seen
+        seconds = sum(sum(report.seconds.values()) for report in seen)
+        rewards = [report.reward_mean for report in seen if report.reward_mean is not None]
+        passed = [report.pass_at_k for report in seen if report.pass_at_k is not None]
+        updates = sum(report.skipped is None for report in seen)
+        parts = [f"{len(seen)} rounds in {_duration(seconds)}", f"{updates} updates of the policy"]
+        if rewards:
+            parts.append(f"mean reward {mean(rewards):+.2f} (higher is better)")
+        if passed:
+            parts.append(f"pass@{self._num_generations} {mean(passed):.2f} as predicted by the evaluator")
+        return "done: " + ", ".join(parts)
+
+    def _write(self, path: Path, text: str, mode: str) -> None:
+        try:
+            with path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StateError(f"cannot write {path}: {error.strerror}; free space or give another tracking.log_dir") from error
+
+
+def round_line(report: RoundReport, num_generations: int) -> str:
+    """One compact line: what was earned, what was learned, what it took."""
+    groups = f"groups {report.num_local_groups} own + {report.num_external_groups} peers'"
+    if report.dropped:
+        groups += " (dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()) + ")"
+    score = "not scored"
+    if report.reward_mean is not None and report.pass_at_k is not None:
+        score = f"reward {report.reward_mean:+.2f}  pass@{num_generations} {report.pass_at_k:.2f}"
+    learned = f"loss {report.loss:+.4f}  grad {report.grad_norm:.2f}" if report.loss is not None else "no update"
+    if report.skipped is not None:
+        learned = f"no update: {report.skipped}"
+    stages = " ".join(f"{name} {seconds:.0f}" for name, seconds in report.seconds.items() if seconds >= 0.5)
+    return (
+        f"round {report.round}  {score}  {learned}  {groups}  {report.num_tokens} tokens at "
+        f"{report.tokens_per_s:.0f}/s  {_duration(sum(report.seconds.values()))} ({stages})"
+    )
+
+
+def report_from_dict(values: dict[str, Any]) -> RoundReport:
+    """The inverse of `dataclasses.asdict`."""
+    return RoundReport(**values)
+
+
+def _to_json(report: RoundReport) -> str:
+    return json.dumps(dataclasses.asdict(report), allow_nan=False)
+
+
+def _round_of(line: str) -> int:
+    """The round a line reports; 0 for a line that is torn or foreign."""
+    try:
+        number = json.loads(line)["round"]
+    except (ValueError, KeyError, TypeError):
+        return 0
+    return number if isinstance(number, int) else 0
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,43 @@
+"""Stopping when asked: Ctrl-C and SIGTERM end the running round, a node that is deep in arithmetic is ended by a timer.
+
+What is on disk is whole at every moment, so nothing is lost but the running round, whichever way it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from codezero.observe.console import Console
+
+GRACE_S = 12.0
+"""A stop is answered within 15 s; this leaves some for the process to end."""
+
+
+@contextmanager
+def stop_on_signals(console: Console) -> Iterator[None]:
+    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread; a second one, or a grace period
+    that runs out, ends the process at once with exit code 0."""
+    asked = threading.Event()
+    timer = threading.Timer(GRACE_S, lambda: os._exit(0))
+    timer.daemon = True
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            os._exit(0)
+        asked.set()
+        timer.start()
+        console.line("stopping: the running round is dropped, finished ones are saved (again to stop at once)")
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,180 @@
+"""Everything a node needs to go on after a kill, saved together at the end of each round.
+
+    checkpoints/round-00000012/   learner.pt    trainable weights and optimizer
+                                  node.pt       random states, task cursor, round, last report
+                                  manifest.json size and CRC-32 of both, written last
+
+A checkpoint is built in a temporary folder, flushed to disk and renamed into place, so one that has its name is whole;
+the manifest catches what a disk does to it later. The newest `KEEP` are kept. A round without an update links
+`learner.pt` of the previous one instead of writing it again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import shutil
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from codezero.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
+
+KEEP = 2
+FORMAT = 1
+_LEARNER, _NODE, _MANIFEST = "learner.pt", "node.pt", "manifest.json"
+_TEMPORARY_PREFIX = ".saving-"
+_READ_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A saved state that was found whole."""
+
+    round: int
+    learner: Mapping[str, Any]
+    node: Mapping[str, Any]
+
+
+class CheckpointStore:
+    """Saves and finds checkpoints in one folder, which belongs to one node at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        """Clears what a killed save left behind. Raises CheckpointError: the folder cannot be made or written."""
+        self._folder = folder
+        self._linkable: tuple[int, Path, dict[str, int]] | None = None  # policy version, learner file known good, its entry
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for leftover in folder.glob(_TEMPORARY_PREFIX + "*"):
+                shutil.rmtree(leftover)
+        except OSError as error:
+            raise CheckpointError(f"cannot use {folder} for checkpoints: {error.strerror}; give another state_dir") from error
+
+    def save(self, round_number: int, policy_version: int, learner: Mapping[str, Any], node: Mapping[str, Any]) -> None:
+        """Saves a finished round; `learner` is not written again while `policy_version` is that of the last save.
+
+        Raises CheckpointError: it cannot be written. Earlier checkpoints are untouched then.
+        """
+        building = self._folder / f"{_TEMPORARY_PREFIX}{round_number:08d}"
+        final = self._path(round_number)
+        try:
+            shutil.rmtree(building, ignore_errors=True)
+            building.mkdir()
+            files = {_LEARNER: self._put_learner(building / _LEARNER, policy_version, learner)}
+            files[_NODE] = _write_tensors(building / _NODE, node)
+            manifest = {"format": FORMAT, "round": round_number, "policy_version": policy_version, "files": files}
+            _write_bytes(building / _MANIFEST, json.dumps(manifest).encode())
+            _sync_folder(building)
+            shutil.rmtree(final, ignore_errors=True)  # only ever a damaged one: a whole one is never saved over
+            os.replace(building, final)
+            _sync_folder(self._folder)
+            self._linkable = (policy_version, final / _LEARNER, files[_LEARNER])
+        except (OSError, RuntimeError) as error:  # torch's writer reports a full disk as RuntimeError
+            shutil.rmtree(building, ignore_errors=True)
+            raise CheckpointError(self._cannot_save(round_number, error)) from error
+        for old in self._newest_first()[KEEP:]:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def load_latest(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; damaged ones are skipped with a warning. None if none was ever saved.
+
+        Raises CheckpointError: there are checkpoints and every one is damaged.
+        """
+        candidates = self._newest_first()
+        for path in candidates:
+            try:
+                manifest = _read_manifest(path)
+                found = Checkpoint(
+                    round=manifest["round"], learner=_read_tensors(path / _LEARNER), node=_read_tensors(path / _NODE)
+                )
+                self._linkable = (manifest["policy_version"], path / _LEARNER, manifest["files"][_LEARNER])
+                return found
+            except (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+                logger.warning("checkpoint %s is damaged and skipped: %s", path.name, error)
+        if candidates:
+            raise CheckpointError(
+                f"all {len(candidates)} checkpoints in {self._folder} are damaged: restore one from a backup, or move "
+                "the folder away to start from the model's own weights"
+            )
+        return None
+
+    def _put_learner(self, target: Path, policy_version: int, learner: Mapping[str, Any]) -> dict[str, int]:
+        if self._linkable is not None and self._linkable[0] == policy_version:
+            try:
+                os.link(self._linkable[1], target)
+                return self._linkable[2]
+            except OSError as error:
+                logger.debug("no hard link to %s: %s", self._linkable[1], error)  # not every file system has them
+        return _write_tensors(target, learner)
+
+    def _newest_first(self) -> list[Path]:
+        return sorted((path for path in self._folder.glob("round-*") if path.is_dir()), reverse=True)
+
+    def _path(self, round_number: int) -> Path:
+        return self._folder / f"round-{round_number:08d}"
+
+    def _cannot_save(self, round_number: int, error: Exception) -> str:
+        kept = self._newest_first()
+        rest = f"the last saved one is {kept[0].name}" if kept else "nothing was saved before"
+        free_gib = shutil.disk_usage(self._folder).free / 2**30
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error).splitlines()[0]
+        return (
+            f"cannot save round {round_number} in {self._folder} ({reason}; {free_gib:.1f} GiB free); {rest}: free "
+            "space or give another state_dir, then start again"
+        )
+
+
+def _write_tensors(path: Path, values: Mapping[str, Any]) -> dict[str, int]:
+    with path.open("wb") as file:
+        torch.save(dict(values), file)
+        file.flush()
+        os.fsync(file.fileno())
+    return _fingerprint(path)
+
+
+def _write_bytes(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _fingerprint(path: Path) -> dict[str, int]:
+    crc = 0
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            crc = zlib.crc32(block, crc)
+    return {"bytes": path.stat().st_size, "crc32": crc}
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest, after comparing the files with it. Raises ValueError when they differ."""
+    manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
+    if manifest["format"] != FORMAT:
+        raise ValueError(f"format {manifest['format']}, this codezero reads {FORMAT}")
+    for name in (_LEARNER, _NODE):
+        expected, found = manifest["files"][name], _fingerprint(path / name)
+        if found != expected:
+            raise ValueError(f"{name} is {found}, the manifest says {expected}")
+    return manifest
+
+
+def _read_tensors(path: Path) -> dict[str, Any]:
+    values: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return values
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# Sourced by run_rl_swarm.sh and run_tests.sh from the project's root: makes .venv and installs codezero into it.
+
+TORCH_VERSION=2.13.0
+TORCH_CPU_INDEX=https://download.pytorch.org/whl/cpu
+
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# Prints an interpreter from 3.10 to 3.13: $PYTHON if set, else the first one found.
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:+"$PYTHON"} python3 python3.12 python3.13 python3.11 python3.10 python; do
+    if "$candidate" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null; then
+      printf '%s\n' "$candidate"
+      return
+    fi
+    [ "$candidate" != "${PYTHON:-}" ] || fail "PYTHON=$PYTHON is not a Python from 3.10 to 3.13"
+  done
+  fail "no Python from 3.10 to 3.13 found: install one, or name it as PYTHON=/path/to/python"
+}
+
+has_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
+
+pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
+
+# The default torch of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead.
+install_torch() {
+  if [ -n "${TORCH:-}" ]; then
+    pip_install "$TORCH"
+  elif [ "$(uname -s)" != Linux ] || has_nvidia_gpu; then
+    pip_install "torch==$TORCH_VERSION"
+  else
+    pip_install "torch==$TORCH_VERSION+cpu" 2>/dev/null ||
+      pip_install "torch==$TORCH_VERSION+cpu" --index-url "$TORCH_CPU_INDEX" ||
+      fail "cannot get the CPU build of torch $TORCH_VERSION for $(.venv/bin/python -V): check the connection to" \
+        "$TORCH_CPU_INDEX, try another Python with PYTHON=..., or choose yourself with TORCH=torch"
+  fi
+}
+
+# set_up_venv [EXTRA]: makes .venv and installs the package, unless the same was installed before.
+set_up_venv() {
+  local extra=${1:-} python stamp
+  stamp="$(cksum <pyproject.toml) $PWD ${TORCH:-$TORCH_VERSION}"
+  if [ -x .venv/bin/codezero ] && [ "$(cat ".venv/installed${extra:+-$extra}" 2>/dev/null)" = "$stamp" ]; then
+    return
+  fi
+  if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    python=$(find_python)
+    echo "setting up .venv with $("$python" -V); this happens once" >&2
+    rm -rf .venv
+    "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
+  fi
+  echo "installing packages" >&2
+  install_torch
+  pip_install --editable ".${extra:+[$extra]}" || fail "installation failed: see the messages above"
+  rm -f .venv/installed .venv/installed-*
+  printf '%s' "$stamp" >.venv/installed
+  [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"
+}

@@ -1,0 +1,73 @@
+"""The house keeps its levels: a module imports only from lower levels or its own room, and light modules stay light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "codezero"
+LEVELS = {
+    "__init__": 0,
+    "types": 0,
+    "errors": 0,
+    "config": 1,
+    "ports": 1,
+    "prompts": 1,
+    "llm": 2,
+    "tasks": 3,
+    "rollout": 3,
+    "evaluate": 3,
+    "train": 3,
+    "network": 3,
+    "ledger": 3,
+    "observe": 3,
+    "loop": 4,
+    "state": 5,
+    "stop": 5,
+    "node": 5,
+    "cli": 6,
+    "__main__": 6,
+}
+SAME_LEVEL = {("ports", "types"), ("node", "state"), ("node", "stop"), ("__main__", "cli")}
+
+
+def room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports_of(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "codezero":
+            found |= {f"{node.module}.{alias.name}" if node.module == "codezero" else node.module for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "codezero"}
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_module_imports_only_from_lower_levels_or_its_own_room(path):
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for imported in imports_of(path):
+        other = room(imported) if room(imported) in LEVELS else "__init__"
+        allowed = other == own or LEVELS[other] < LEVELS[own] or (own, other) in SAME_LEVEL
+        assert allowed, f"{own} (level {LEVELS[own]}) imports {imported} (level {LEVELS[other]})"
+
+
+@pytest.mark.parametrize("module", ["codezero.types", "codezero.errors", "codezero.ports"])
+def test_records_and_ports_need_the_standard_library_only(module):
+    assert heavy_modules_after(f"import {module}", "torch", "transformers", "numpy", "omegaconf") == ""
+
+
+@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store"])
+def test_light_modules_do_not_import_torch(module):
+    assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
+
+
+def heavy_modules_after(statement: str, *heavy: str) -> str:
+    code = f"import sys; {statement}; print(*sorted(set({heavy!r}) & set(sys.modules)), end='')"
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,102 @@
+import math
+
+import pytest
+import torch
+
+from codezero.config import EvaluatorConfig, RewardConfig, VerdictMode
+from codezero.errors import EvaluatorError
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.judge import Opinion, TransformersJudge
+from codezero.llm.choose import choice_probabilities
+from codezero.llm.load import load_model
+from codezero.types import Outcome, RoundId, SwarmRound
+from tests.builders import group, rollout, save_tiny, task, tiny_model
+
+GOOD = "```python\ndef f(x):\n    return x + 1\n```"
+BAD = "```python\ndef f(x):\n    return x\n```"
+
+
+class ScriptedJudge:
+    """Answers from a table; raises what it finds there."""
+
+    def __init__(self, answers):
+        self.answers, self.asked = answers, []
+
+    def judge(self, solutions):
+        self.asked += [code for _, code in solutions]
+        if isinstance(self.answers, Exception):
+            raise self.answers
+        return [Opinion(p_correct=self.answers[code]) for _, code in solutions]
+
+
+def score(judge, *texts, external=()):
+    evaluator = FrozenEvaluator(judge, RewardConfig(), progress=lambda *_: None)
+    groups = [group([rollout(text=text) for text in texts])]
+    return evaluator.score(SwarmRound(round_id=RoundId(number=1), local=tuple(groups), external=tuple(external)))
+
+
+def test_equal_solutions_are_judged_once_and_text_without_code_not_at_all():
+    judge = ScriptedJudge({"def f(x):\n    return x + 1": 0.9, "def f(x):\n    return x": 0.2})
+    (found,) = score(judge, GOOD, BAD, GOOD, "no code")
+    assert judge.asked == ["def f(x):\n    return x + 1", "def f(x):\n    return x"]
+    assert [v.p_correct for v in found.verdicts] == [0.9, 0.2, 0.9, None]
+    assert [round(r.total, 6) for r in found.rewards] == [1.6, 0.9, 1.6, -0.8]
+
+
+@pytest.mark.parametrize("judge", [ScriptedJudge(EvaluatorError("down")), ScriptedJudge({"def f(x):\n    return x + 1": None})])
+def test_an_unavailable_judge_leaves_the_group_unscored_not_at_zero(judge):
+    (found,) = score(judge, GOOD, "no code")
+    assert not found.scored
+    assert found.rewards == ()
+    assert [v.outcome for v in found.verdicts] == [Outcome.UNAVAILABLE, Outcome.NO_CODE]
+
+
+def test_a_peers_rollout_that_is_not_text_is_scored_as_such():
+    (found,) = score(ScriptedJudge({}), None, 7)
+    assert [v.outcome for v in found.verdicts] == [Outcome.NO_TEXT] * 2
+    assert [round(r.total, 6) for r in found.rewards] == [-1.0, -1.0]
+
+
+def test_external_groups_are_marked():
+    peer = group([rollout(text=GOOD)], peer_id="peer")
+    own, other = score(ScriptedJudge({"def f(x):\n    return x + 1": 1.0}), GOOD, external=[peer])
+    assert (own.external, other.external) == (False, True)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    save_tiny(folder)
+    return load_model("tiny", folder, torch.device("cpu"), torch.float32)
+
+
+def test_choice_probabilities_of_a_ragged_batch_equal_those_of_each_alone():
+    model = tiny_model()
+    prompts = [[1, 2, 3, 4, 5], [6, 7], [8, 9, 10]]
+    for prompt, found in zip(prompts, choice_probabilities(model, prompts, [30, 40], pad_id=257), strict=True):
+        with torch.no_grad():
+            expected = model(torch.tensor([prompt])).logits[0, -1, [30, 40]].softmax(-1).tolist()
+        assert found == pytest.approx(tuple(expected), abs=1e-5)
+        assert math.isclose(sum(found), 1.0, abs_tol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 16])
+def test_transformers_judge_gives_opinions_in_order_whatever_the_batch(tiny, batch_size):
+    solutions = [(task(), "def f(x):\n    return x" + " + 1" * n) for n in (5, 0, 9, 2)]
+    judge = TransformersJudge(tiny, EvaluatorConfig(batch_size=batch_size))
+    alone = [judge.judge([solution])[0].p_correct for solution in solutions]
+    assert [o.p_correct for o in judge.judge(solutions)] == pytest.approx(alone, abs=1e-5)
+    assert all(0 < p < 1 for p in alone)
+
+
+def test_solution_beyond_the_judges_context_gets_no_opinion_and_the_others_do(tiny):
+    solutions = [(task(), "x = 1  # " + "y" * 3000), (task(), "x = 1")]
+    long, short = TransformersJudge(tiny, EvaluatorConfig()).judge(solutions)
+    assert long.p_correct is None
+    assert short.p_correct is not None
+
+
+def test_json_judge_without_a_verdict_in_its_reply_gives_no_opinion(tiny):
+    judge = TransformersJudge(tiny, EvaluatorConfig(mode=VerdictMode.json, max_new_tokens=4))
+    (opinion,) = judge.judge([(task(), "x = 1")])
+    assert opinion.p_correct is None

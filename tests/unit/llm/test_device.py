@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+from codezero.config import Device, Dtype
+from codezero.errors import ConfigError
+from codezero.llm import device as devices
+
+CPU = torch.device("cpu")
+
+
+def test_cpu_is_taken_when_wanted():
+    assert devices.choose_device(Device.cpu) == CPU
+
+
+def test_a_wanted_gpu_that_is_not_there_is_an_error_with_the_fix(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=r"model\.device=cuda but torch sees no CUDA device"):
+        devices.choose_device(Device.cuda)
+
+
+@pytest.mark.parametrize(("kernels", "runs"), [(["sm_80", "sm_90"], True), (["sm_86"], True), (["sm_90"], False), (["sm_89"], False)])
+def test_a_gpu_without_kernels_in_this_torch_is_not_chosen(monkeypatch, kernels, runs):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 6))
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: kernels)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "RTX 3090")
+    assert devices.choose_device(Device.auto).type == ("cuda" if runs else "cpu")
+    if not runs:
+        with pytest.raises(ConfigError, match=r"no kernels for RTX 3090 \(sm_86"):
+            devices.choose_device(Device.cuda)
+
+
+@pytest.mark.parametrize(("wanted", "dtype"), [(Dtype.auto, torch.float32), (Dtype.bfloat16, torch.bfloat16)])
+def test_precision_on_a_cpu(wanted, dtype):
+    assert devices.choose_dtype(wanted, CPU) is dtype
+
+
+def test_threads_are_set_and_told():
+    before = torch.get_num_threads()
+    try:
+        assert devices.set_threads(1) == 1
+        assert devices.describe(CPU, torch.float32) == "cpu, float32, 1 threads"
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,125 @@
+import pytest
+import torch
+
+from codezero.llm import onednn
+from codezero.llm.sample import SamplingParams, draw, sample_groups
+from tests.builders import tiny_model
+
+PROMPTS = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]]
+
+
+def sample(model, prompts, num_generations=1, end_ids=(), seed=0, on_step=None, **params):
+    return sample_groups(
+        model,
+        prompts,
+        num_generations,
+        SamplingParams(**{"max_new_tokens": 8, **params}),
+        end_ids=end_ids,
+        pad_id=257,
+        generator=torch.Generator().manual_seed(seed),
+        on_step=on_step,
+    )
+
+
+def greedy_one_by_one(model, prompt, steps):
+    ids = list(prompt)
+    with torch.no_grad():
+        for _ in range(steps):
+            ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+    return tuple(ids[len(prompt) :])
+
+
+def test_batched_greedy_decoding_of_ragged_prompts_equals_decoding_each_alone():
+    model = tiny_model()
+    groups = sample(model, PROMPTS, num_generations=2, temperature=0.0)
+    for prompt, group in zip(PROMPTS, groups, strict=True):
+        expected = greedy_one_by_one(model, prompt, 8)
+        assert [tokens.completion_ids for tokens in group] == [expected, expected]
+        assert all(tokens.prompt_ids == tuple(prompt) for tokens in group)
+
+
+def test_logprobs_are_those_of_a_plain_forward_at_the_sampling_temperature():
+    model = tiny_model()
+    for group in sample(model, PROMPTS, num_generations=3, temperature=0.7):
+        for tokens in group:
+            ids = torch.tensor([tokens.prompt_ids + tokens.completion_ids])
+            with torch.no_grad():
+                logits = model(ids).logits[0, len(tokens.prompt_ids) - 1 : -1] / 0.7
+            expected = logits.log_softmax(-1).gather(-1, torch.tensor(tokens.completion_ids)[:, None])[:, 0]
+            assert torch.allclose(torch.tensor(tokens.logprobs), expected, atol=1e-5)
+
+
+def test_end_token_is_kept_and_nothing_follows_it():
+    model = tiny_model()
+    end_ids = list(range(0, 259, 4))  # about a quarter of all tokens end, so rows end at different steps
+    rows = [tokens for group in sample(model, PROMPTS, 4, end_ids, max_new_tokens=12) for tokens in group]
+    assert len({len(tokens.completion_ids) for tokens in rows}) > 2
+    for tokens in rows:
+        *before, last = tokens.completion_ids
+        assert not set(before) & set(end_ids)
+        assert last in end_ids or len(tokens.completion_ids) == 12
+        assert len(tokens.logprobs) == len(tokens.completion_ids)
+
+
+def test_rows_that_end_early_do_not_change_the_others():
+    model = tiny_model()
+    full = [tokens.completion_ids for group in sample(model, PROMPTS, 2, temperature=0.0) for tokens in group]
+    end_id = full[0][2]
+    for whole, tokens in zip(full, [t for g in sample(model, PROMPTS, 2, [end_id], temperature=0.0) for t in g], strict=True):
+        cut = whole.index(end_id) + 1 if end_id in whole else len(whole)
+        assert tokens.completion_ids == whole[:cut]
+
+
+def test_same_generator_state_gives_the_same_samples_and_another_one_does_not():
+    model = tiny_model()
+    first, again, other = (sample(model, PROMPTS, 2, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_prompt_is_prefilled_once_per_group():
+    model = tiny_model()
+    rows = []
+    model.register_forward_pre_hook(lambda _, args, kwargs: rows.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True)
+    sample(model, PROMPTS, num_generations=4, max_new_tokens=3)
+    assert rows == [(3, 7), (12, 1), (12, 1)]
+
+
+def test_no_prompts_give_no_groups():
+    assert sample(tiny_model(), []) == []
+
+
+def test_progress_is_reported_each_step():
+    steps = []
+    sample(tiny_model(), [[1]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
+    assert steps == [(1, 4), (2, 4), (3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("params", "possible"),
+    [({"top_k": 1}, {2}), ({"top_k": 2}, {2, 3}), ({"top_p": 0.5}, {2}), ({"top_p": 0.7}, {2, 3}), ({}, {0, 1, 2, 3})],
+)
+def test_top_k_and_top_p_keep_only_the_likeliest_tokens(params, possible):
+    logits = torch.tensor([[0.1, 0.1, 0.6, 0.2]]).log().expand(2000, 4)
+    tokens, logprobs = draw(logits, SamplingParams(max_new_tokens=1, **params), torch.Generator().manual_seed(0))
+    assert set(tokens.tolist()) == possible
+    assert logprobs[tokens == 2][0].exp() == pytest.approx(0.6)
+
+
+def test_drawn_frequencies_follow_the_probabilities():
+    probs = torch.tensor([0.05, 0.25, 0.0, 0.7])
+    tokens, _ = draw(
+        probs.log().expand(40_000, 4), SamplingParams(max_new_tokens=1), torch.Generator().manual_seed(0)
+    )
+    frequencies = torch.bincount(tokens, minlength=4) / len(tokens)
+    assert frequencies[2] == 0
+    assert torch.allclose(frequencies, probs, atol=0.01)
+
+
+@pytest.mark.skipif(not onednn.is_available(), reason="no oneDNN linears on this processor")
+def test_decoding_with_packed_weights_samples_the_same_tokens():
+    plain, routed = tiny_model(), tiny_model()
+    assert onednn.route_linears(routed) == 15  # 7 linears in each of 2 layers, and the head
+    assert [[t.completion_ids for t in g] for g in sample(plain, PROMPTS, 2)] == [
+        [t.completion_ids for t in g] for g in sample(routed, PROMPTS, 2)
+    ]

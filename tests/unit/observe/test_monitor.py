@@ -1,0 +1,117 @@
+import dataclasses
+import io
+import json
+
+import pytest
+
+from codezero.errors import StateError
+from codezero.observe.console import Console, printable
+from codezero.observe.monitor import RoundMonitor, report_from_dict, round_line
+from codezero.types import RoundReport
+
+
+def report(number, **changes) -> RoundReport:
+    base = RoundReport(
+        round=number,
+        policy_version=number,
+        num_local_groups=2,
+        num_external_groups=0,
+        dropped={"zero_advantage": 1},
+        reward_mean=0.5,
+        reward_parts={"correct": 0.3, "finished": 0.2},
+        average_at_k=0.25,
+        pass_at_k=0.5,
+        loss=-0.0123,
+        grad_norm=1.5,
+        clip_fraction=0.0,
+        kl=None,
+        skipped=None,
+        num_tokens=512,
+        tokens_per_s=32.0,
+        peak_rss_bytes=1_000_000,
+        seconds={"draw": 0.0, "solve": 16.0, "exchange": 0.0, "score": 3.0, "learn": 41.0, "settle": 0.1},
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def monitor(tmp_path):
+    out = io.StringIO()
+    return RoundMonitor(tmp_path / "rounds.jsonl", Console(out), num_generations=4), out
+
+
+def rounds_in(tmp_path):
+    return [json.loads(line)["round"] for line in (tmp_path / "rounds.jsonl").read_text().splitlines()]
+
+
+def test_each_round_is_one_json_object_with_every_field(tmp_path):
+    made, _ = monitor(tmp_path)
+    made.report(report(1))
+    (line,) = (tmp_path / "rounds.jsonl").read_text().splitlines()
+    assert report_from_dict(json.loads(line)) == report(1)
+
+
+def test_console_line():
+    assert round_line(report(12), 4) == (
+        "round 12  reward +0.50  pass@4 0.50  loss -0.0123  grad 1.50  groups 2 own + 0 peers' (dropped 1 "
+        "zero_advantage)  512 tokens at 32/s  1 min 0 s (solve 16 score 3 learn 41)"
+    )
+
+
+def test_a_round_without_an_update_says_why():
+    line = round_line(report(3, skipped="every group has equal rewards", loss=None, grad_norm=None), 4)
+    assert "no update: every group has equal rewards" in line
+
+
+@pytest.mark.parametrize(
+    ("lines", "last", "expected"),
+    [
+        (None, 3, [3]),
+        ([1, 2], 3, [1, 2, 3]),  # killed between saving and reporting
+        ([1, 2, 3], 3, [1, 2, 3]),
+        ([1, 2, 3, 4], 3, [1, 2, 3]),  # the newest checkpoint was damaged: round 4 is played again
+        ([1, 2, "torn"], 3, [1, 2, 3]),
+        ([1, 2], None, []),  # a new state folder starts a new file
+    ],
+)
+def test_resuming_leaves_exactly_one_line_a_finished_round(tmp_path, lines, last, expected):
+    if lines is not None:
+        text = "".join('{"round": 9, "re' if n == "torn" else json.dumps({"round": n}) + "\n" for n in lines)
+        (tmp_path / "rounds.jsonl").write_text(text)
+    monitor(tmp_path)[0].resume(None if last is None else report(last))
+    assert rounds_in(tmp_path) == expected
+
+
+def test_summary(tmp_path):
+    made, _ = monitor(tmp_path)
+    assert made.summary() == "stopped before a round was finished; nothing was lost"
+    made.report(report(1))
+    made.report(report(2, skipped="no scored groups", loss=None, grad_norm=None, reward_mean=None, pass_at_k=None))
+    assert made.summary() == (
+        "done: 2 rounds in 2 min 0 s, 1 updates of the policy, mean reward +0.50 (higher is better), pass@4 0.50 as "
+        "predicted by the evaluator"
+    )
+
+
+def test_a_log_folder_that_is_gone_is_named(tmp_path):
+    made, _ = monitor(tmp_path / "gone")
+    with pytest.raises(StateError, match=r"cannot write .*rounds\.jsonl.*tracking\.log_dir"):
+        made.report(report(1))
+
+
+def test_control_characters_are_shown_not_sent():
+    assert printable("a\x1b[2Jb\rc\x07\u202e") == "a\\x1b[2Jb\\rc\\x07\\u202e"
+    out = io.StringIO()
+    Console(out).line("\x1b[31mred")
+    assert out.getvalue() == "\\x1b[31mred\n"
+
+
+def test_plain_progress_is_rare(monkeypatch):
+    out = io.StringIO()
+    console = Console(out)
+    now = 1000.0
+    monkeypatch.setattr("codezero.observe.console.time.monotonic", lambda: now)
+    console.line("start")
+    for step in range(100):
+        now += 1.0
+        console.progress("solve", step, 100)
+    assert out.getvalue().splitlines() == ["start", "  solve 29/100", "  solve 59/100", "  solve 89/100"]

@@ -1,0 +1,85 @@
+import re
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from codezero import config
+from codezero.config import LossType, NodeConfig, RewardConfig, TrainMethod, VerdictMode
+from codezero.errors import ConfigError
+
+CONFIGS = Path(__file__).parent.parent.parent / "configs"
+CHOICES = [f"{f.parent.name}={f.stem}" for f in sorted(CONFIGS.glob("*/*.yaml"))]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_shipped_file_loads(choice):
+    assert isinstance(config.load([choice]), NodeConfig)
+
+
+def test_every_group_of_the_house_is_there():
+    groups = {path.name for path in CONFIGS.iterdir() if path.is_dir()}
+    assert groups >= {"model", "tasks", "evaluator", "train", "swarm", "ledger", "tracking", "preset", "reward"}
+
+
+def test_faithful_preset_is_the_public_nodes_table():
+    node = config.load(["preset=faithful"])
+    assert (node.swarm.num_local, node.swarm.num_external, node.rollout.num_generations) == (2, 2, 2)
+    assert (node.rollout.max_new_tokens, node.rollout.temperature, node.rollout.top_p) == (256, 1.0, 1.0)
+    train = node.train
+    assert (train.epsilon, train.epsilon_high, train.beta, train.learning_rate) == (0.2, 0.28, 0.0, 1e-6)
+    assert (train.num_iterations, train.minibatch_size, train.method) == (1, 2, TrainMethod.full)
+    assert (node.evaluator.model, node.evaluator.mode) == ("Qwen2.5-Coder-1.5B-Instruct", VerdictMode.json)
+    assert node.reward == RewardConfig(correct=1.0, rules=0.0, hard_verdict=True)
+    assert (node.tasks.mbpp.weight, node.tasks.code_contests.weight) == (1.0, 1.0)
+
+
+def test_local_preset_needs_nobody():
+    node = config.load(["preset=local"])
+    assert (node.tasks.mbpp.weight, node.tasks.code_contests.weight, node.tasks.builtin.weight) == (0, 0, 1)
+
+
+def test_an_override_wins_over_a_preset():
+    assert config.load(["preset=faithful", "train.loss_type=dapo"]).train.loss_type is LossType.dapo
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.learnin_rate=1", r"unknown setting train\.learnin_rate: did you mean train\.learning_rate\?"),
+        ("zzz=1", r"unknown setting zzz: see `codezero run --show-config`"),
+        ("tasks=mpbb", r"tasks=mpbb is not one of the shipped choices: auto, builtin, code_contests, mbpp"),
+        ("rounds", r"'rounds' is not a setting: write it as key=value"),
+        ("train.epsilon=abc", r"train\.epsilon: Value 'abc' of type 'str' could not be converted to Float"),
+        ("train.method=half", r"train\.method: Invalid value 'half', expected one of \[auto, full, lora\]"),
+        ("rollout.num_generations=1", r"rollout\.num_generations=1 is not possible: .*use 2 or more"),
+        ("rollout.temperature=0", r"rollout\.temperature=0.* is not possible"),
+        ("tasks.builtin.min_difficulty=6", r"levels run from 1 to 5"),
+        ("tracking.level=LOUD", r"tracking\.level=LOUD is not possible: use one of DEBUG"),
+        ("rounds=-1", r"rounds=-1 is not possible"),
+        ("rounds=[1]", r"rounds: Value '\[1\]' of type 'list'"),
+    ],
+)
+def test_a_mistake_names_the_key_and_the_fix(override, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        config.load([override])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mixture_of_nothing_is_impossible():
+    with pytest.raises(ConfigError, match="give at least one source a weight"):
+        config.load(["preset=local", "tasks.builtin.weight=0"])
+
+
+def test_shown_config_is_yaml_that_holds_the_values():
+    shown = OmegaConf.create(config.to_yaml(config.load(["seed=7"])))
+    assert shown.seed == 7
+    assert shown.train.loss_type == "grpo"
+
+
+def test_every_value_is_explained_below_its_field():
+    lines = Path(config.__file__).read_text().splitlines()
+    fields = [n for n, line in enumerate(lines) if re.match(r"    [a-z_]+: .+ = (?!field\()", line)]
+    assert len(fields) > 40
+    for number in fields:
+        assert lines[number + 1].startswith('    """'), lines[number]

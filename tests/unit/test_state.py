@@ -1,0 +1,33 @@
+import multiprocessing
+import os
+
+import pytest
+
+from codezero.errors import StateError
+from codezero.state import locked_state
+
+
+def hold(folder, held, release):
+    with locked_state(folder):
+        held.set()
+        release.wait(30)
+
+
+def test_two_nodes_on_one_folder_are_refused_with_the_process_named(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    held, release = context.Event(), context.Event()
+    other = context.Process(target=hold, args=(tmp_path, held, release))
+    other.start()
+    assert held.wait(30)
+    with pytest.raises(StateError, match=rf"in use by the node with process id {other.pid}"), locked_state(tmp_path):
+        pass
+    other.kill()  # SIGKILL: the lock goes with the process
+    other.join()
+    with locked_state(tmp_path):
+        assert (tmp_path / "node.lock").read_text() == str(os.getpid())
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateError, match="give another state_dir"), locked_state(tmp_path / "file" / "state"):
+        pass

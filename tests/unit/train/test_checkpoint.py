@@ -1,0 +1,149 @@
+import os
+import shutil
+
+import pytest
+import torch
+
+from codezero.errors import CheckpointError
+from codezero.train import checkpoint
+from codezero.train.checkpoint import CheckpointStore
+
+
+def save(store, number, policy_version=None, value=None):
+    store.save(
+        number,
+        number if policy_version is None else policy_version,
+        {"weights": {"w": torch.full((4,), float(number if value is None else value))}},
+        {"cursor": number, "name": "x"},
+    )
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_nothing_saved_is_none(tmp_path):
+    assert CheckpointStore(tmp_path / "new").load_latest() is None
+
+
+def test_the_newest_is_found_and_two_are_kept(tmp_path):
+    store = CheckpointStore(tmp_path)
+    for number in (1, 2, 3):
+        save(store, number)
+    found = store.load_latest()
+    assert found.round == 3
+    assert found.learner["weights"]["w"].tolist() == [3.0] * 4
+    assert found.node == {"cursor": 3, "name": "x"}
+    assert names(tmp_path) == ["round-00000002", "round-00000003"]
+
+
+@pytest.mark.parametrize("file", ["learner.pt", "node.pt", "manifest.json"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "gone"])
+def test_a_torn_checkpoint_is_skipped_for_the_one_before(tmp_path, file, damage, caplog):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    save(store, 2)
+    path = tmp_path / "round-00000002" / file
+    data = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    else:
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+    assert store.load_latest().round == 1
+    assert "round-00000002 is damaged and skipped" in caplog.text
+
+
+def test_a_damaged_round_is_saved_again_when_it_was_replayed(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    save(store, 2)
+    (tmp_path / "round-00000002" / "learner.pt").write_bytes(b"torn")
+    save(store, 2, value=5)
+    assert store.load_latest().learner["weights"]["w"].tolist() == [5.0] * 4
+
+
+def test_all_damaged_is_an_error_that_says_what_to_do(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    (tmp_path / "round-00000001" / "node.pt").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"all 1 checkpoints in .* are damaged: restore one"):
+        store.load_latest()
+
+
+def test_a_killed_save_leaves_nothing_that_counts(tmp_path):
+    save(CheckpointStore(tmp_path), 1)
+    shutil.copytree(tmp_path / "round-00000001", tmp_path / ".saving-00000002")
+    store = CheckpointStore(tmp_path)
+    assert store.load_latest().round == 1
+    assert names(tmp_path) == ["round-00000001"]
+
+
+def test_learner_is_linked_not_written_again_while_the_policy_is_the_same(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 1, policy_version=7)
+    save(store, 2, policy_version=7)
+    save(store, 3, policy_version=8)
+    first, second = tmp_path / "round-00000002" / "learner.pt", tmp_path / "round-00000003" / "learner.pt"
+    assert first.read_bytes() != second.read_bytes()
+    save(store, 4, policy_version=8)
+    assert os.stat(second).st_ino == os.stat(tmp_path / "round-00000004" / "learner.pt").st_ino
+    assert store.load_latest().learner["weights"]["w"].tolist() == [3.0] * 4
+
+
+def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint.os, "fsync", full)
+    with pytest.raises(CheckpointError, match=r"cannot save round 2 .*No space left on device.*the last saved one is round-00000001"):
+        save(store, 2)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the kernel's always-full device")
+def test_torchs_own_report_of_a_full_disk_is_caught(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    real_save = torch.save
+
+    def to_full_device(values, file):
+        with open("/dev/full", "wb") as full:
+            real_save({"w": torch.zeros(1_000_000)}, full)
+
+    monkeypatch.setattr(checkpoint.torch, "save", to_full_device)
+    with pytest.raises(CheckpointError, match="cannot save round 2"):
+        save(store, 2)
+    monkeypatch.undo()
+    assert store.load_latest().round == 1
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="give another state_dir"):
+        CheckpointStore(tmp_path / "file" / "checkpoints")
+
+
+def test_hostile_pickle_is_not_run(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+
+    class Bomb:
+        def __reduce__(self):
+            return (os.system, (f"touch {tmp_path / 'boom'}",))
+
+    torch.save(Bomb(), tmp_path / "round-00000001" / "node.pt")
+    manifest = tmp_path / "round-00000001" / "manifest.json"
+    entry = checkpoint._fingerprint(tmp_path / "round-00000001" / "node.pt")
+    data = checkpoint.json.loads(manifest.read_text())
+    data["files"]["node.pt"] = entry
+    manifest.write_text(checkpoint.json.dumps(data))
+    with pytest.raises(CheckpointError):
+        store.load_latest()
+    assert not (tmp_path / "boom").exists()
