@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import torch
 
 from codezero import __version__
-from codezero.config import NodeConfig, TrainMethod
+from codezero.config import NodeConfig
 from codezero.errors import StateError
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import TransformersJudge
@@ -28,6 +28,7 @@ from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
 from codezero.rollout.solver import PolicySolver
 from codezero.state import locked_state
+from codezero.stop import stop_on_signals
 from codezero.tasks.build import make_task_source
 from codezero.train import method
 from codezero.train.checkpoint import Checkpoint, CheckpointStore
@@ -38,22 +39,19 @@ logger = logging.getLogger(__name__)
 
 PEER_ID = "local"
 """What a node without a network calls itself."""
+SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
 
 
-class Node:
-    """A node from its configuration to its last round."""
+def run_node(config: NodeConfig) -> int:
+    """Runs a node until it is stopped or has played `config.rounds` rounds; returns the exit code.
 
-    def __init__(self, config: NodeConfig, console: Console) -> None:
-        self._config, self._console = config, console
-        self._stack = ExitStack()
-        self._last: RoundId | None = None
-
-    def __enter__(self) -> Node:
-        """Starts everything a round needs, and takes up saved state."""
-        with ExitStack() as stack:
-            self._start(stack)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    Raises CodezeroError: whatever keeps it from starting or going on, in one line.
+    """
+    console = Console()
+    with stop_on_signals(console), Node(config, console) as node:
+        try:
+            node.run()
+        except KeyboardInterrupt:
+            logger.info("stopped by a signal")
+        node.finish()
+    return 0

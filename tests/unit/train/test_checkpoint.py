@@ -61,6 +61,8 @@ def test_a_damaged_round_is_saved_again_when_it_was_replayed(tmp_path):
     save(store, 1)
     save(store, 2)
     (tmp_path / "round-00000002" / "learner.pt").write_bytes(b"torn")
+    store = CheckpointStore(tmp_path)
+    assert store.load_latest().round == 1
     save(store, 2, value=5)
     assert store.load_latest().learner["weights"]["w"].tolist() == [5.0] * 4
 

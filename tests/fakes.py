@@ -1,0 +1,54 @@
+"""Scripted stand-ins for the ports, for tests of what calls them."""
+
+from __future__ import annotations
+
+from codezero.types import Receipt, RoundId, SkipReason, SwarmRound, UpdateReport
+from tests.builders import group, rollout, scored, task
+
+
+class Calls:
+    """Six ports in one object: each returns what it was given and notes that it was called."""
+
+    def __init__(self, rewards=((1.0, 0.0),), external=(), rejected=(), skipped=None, score_error=None):
+        self.rewards, self.external, self.rejected = rewards, external, rejected
+        self.skipped, self.score_error = skipped or {}, score_error
+        self.calls = []
+        self.policy_version = 3
+
+    def draw(self, num_tasks):
+        self.calls.append(("draw", num_tasks))
+        return (task(),) * num_tasks
+
+    def take_skipped(self):
+        skipped, self.skipped = self.skipped, {}
+        return skipped
+
+    def solve(self, tasks, policy_version):
+        self.calls.append(("solve", len(tasks), policy_version))
+        return tuple(group([rollout()] * 2, policy_version=policy_version) for _ in tasks)
+
+    def exchange(self, round_id, groups):
+        self.calls.append(("exchange", round_id.number, len(groups)))
+        return SwarmRound(round_id=round_id, local=tuple(groups), external=self.external, rejected=self.rejected)
+
+    def score(self, swarm_round):
+        self.calls.append(("score", len(swarm_round.local), len(swarm_round.external)))
+        if self.score_error:
+            raise self.score_error
+        own = [scored([rollout()] * 2, rewards) for rewards in self.rewards]
+        return tuple(own + [scored([rollout()] * 2, (9.0, 9.0), external=True) for _ in swarm_round.external])
+
+    def step(self, groups):
+        self.calls.append(("learn", len(groups)))
+        usable = any(len({reward.total for reward in g.rewards}) > 1 for g in groups)
+        if not usable:
+            return UpdateReport(policy_version=self.policy_version, skipped=SkipReason.ZERO_ADVANTAGE)
+        self.policy_version += 1
+        return UpdateReport(policy_version=self.policy_version, loss=-0.1, grad_norm=0.5, clip_fraction=0.0)
+
+    def next_round(self, after):
+        return RoundId(number=1 if after is None else after.number + 1)
+
+    def settle(self, round_id, groups):
+        self.calls.append(("settle", round_id.number, len(groups)))
+        return Receipt(round_id=round_id, reward=0.0, winners=(), reference="row 1", settled_at_s=0.0)
