@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from codezero import __version__
 from codezero.errors import CodezeroError
@@ -33,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="codezero", description="A node of a swarm in which language models learn to code.")
+    parser = argparse.ArgumentParser(
+        prog="codezero", description="A node of a swarm in which language models learn to code."
+    )
     parser.add_argument("--version", action="version", version=f"codezero {__version__}")
     commands = parser.add_subparsers(metavar="command", required=True)
 
@@ -49,7 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     run.set_defaults(command=_run)
 
-    models = commands.add_parser("models", help="list, pull and verify models").add_subparsers(metavar="action", required=True)
+    models = commands.add_parser("models", help="list, pull and verify models").add_subparsers(
+        metavar="action", required=True
+    )
     _model_command(models, "list", _models_list, "the catalogue, and what is prepared on this machine", named=False)
     pull = _model_command(models, "pull", _models_pull, "download and prepare a model")
     pull.add_argument("--force", action="store_true", help="replace a model that is already prepared")
@@ -57,7 +60,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _model_command(models, name, command, text, named=True):  # type: ignore[no-untyped-def]  # noqa: ANN
+def _model_command(
+    models: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    command: Callable[[argparse.Namespace], None],
+    text: str,
+    named: bool = True,
+) -> argparse.ArgumentParser:
     parser = models.add_parser(name, help=text, description=text)
     if named:
         parser.add_argument("name", help="catalogue name, hub id or folder")
@@ -85,8 +94,11 @@ def _run(options: argparse.Namespace) -> int:
 def _models_list(options: argparse.Namespace) -> None:
     from codezero.llm import store
 
-    for status in store.list_models(Path(options.cache_dir).expanduser()):
-        print(status)
+    for status in store.list_models(options.cache_dir):
+        parameters = f"{status.parameters / 1e6:,.0f} M" if status.parameters else "?"
+        place = "" if status.state is store.ModelState.ABSENT else f"  {status.folder}"
+        size = f"{status.download_bytes / 1e9:.2f} GB"
+        print(f"{status.name:32} {parameters:>8} parameters  {size:>8} download  {status.state.value}{place}")
 
 
 def _models_pull(options: argparse.Namespace) -> None:
@@ -94,11 +106,10 @@ def _models_pull(options: argparse.Namespace) -> None:
     from codezero.observe.logs import quiet_libraries
 
     quiet_libraries()
-    print(store.prepare(options.name, Path(options.cache_dir).expanduser(), force=options.force))
+    print(store.prepare(options.name, options.cache_dir, force=options.force))
 
 
 def _models_verify(options: argparse.Namespace) -> None:
     from codezero.llm import store
 
-    store.verify(options.name, Path(options.cache_dir).expanduser())
-    print(f"{options.name} is whole")
+    print(f"{options.name} is whole: {store.verify(options.name, options.cache_dir)}")

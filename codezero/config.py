@@ -339,7 +339,11 @@ def _check_override(override: str, leaves: set[str]) -> None:
     key, equals, value = override.partition("=")
     if not equals:
         raise ConfigError(f"'{override}' is not a setting: write it as key=value, such as train.learning_rate=2e-6")
-    groups = {folder.name: sorted(f.stem for f in folder.glob("*.yaml")) for folder in config_dir().iterdir() if folder.is_dir()}
+    groups = {
+        folder.name: sorted(f.stem for f in folder.glob("*.yaml"))
+        for folder in config_dir().iterdir()
+        if folder.is_dir()
+    }
     if key in groups:
         if value not in groups[key]:
             raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
+import psutil
 import torch
 
-from codezero import __version__
-from codezero.config import NodeConfig
-from codezero.errors import StateError
+from codezero import __version__, state
+from codezero.config import NodeConfig, TrainMethod
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
@@ -27,12 +25,10 @@ from codezero.observe import logs
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
 from codezero.rollout.solver import PolicySolver
-from codezero.state import locked_state
 from codezero.stop import stop_on_signals
 from codezero.tasks.build import make_task_source
-from codezero.train import method
-from codezero.train.checkpoint import Checkpoint, CheckpointStore
-from codezero.train.learner import GrpoLearner
+from codezero.train import checkpoint
+from codezero.train.checkpoint import CheckpointStore
 from codezero.types import RoundId, RoundReport
 
 logger = logging.getLogger(__name__)
@@ -40,6 +36,8 @@ logger = logging.getLogger(__name__)
 PEER_ID = "local"
 """What a node without a network calls itself."""
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
+LARGE_JUDGE_MEMORY_BYTES = 28 << 30
+"""Main or GPU memory from which evaluator.model=auto takes the large judge."""
 
 
 def run_node(config: NodeConfig) -> int:
@@ -48,10 +46,96 @@ def run_node(config: NodeConfig) -> int:
     Raises CodezeroError: whatever keeps it from starting or going on, in one line.
     """
     console = Console()
-    with stop_on_signals(console), Node(config, console) as node:
+    with stop_on_signals(console), ExitStack() as stack:
+        node = Node(config, console, stack)
         try:
             node.run()
         except KeyboardInterrupt:
             logger.info("stopped by a signal")
         node.finish()
     return 0
+
+
+class Node:
+    """The parts of a node, started in an order in which cheap failures come first; `stack` closes them in reverse."""
+
+    def __init__(self, config: NodeConfig, console: Console, stack: ExitStack) -> None:
+        self._config, self._console = config, console
+        logs.set_up(Path(config.tracking.log_dir).expanduser(), config.tracking.level, console)
+        console.line(f"codezero {__version__}")
+        self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
+        ledger = LocalLedger(self._folder / "ledger.sqlite", PEER_ID)
+        stack.callback(ledger.close)
+        tasks = make_task_source(config.tasks, config.seed)
+        self._checkpoints = CheckpointStore(self._folder / "checkpoints")
+
+        self._device = devices.choose_device(config.model.device)
+        devices.set_threads(config.model.threads)
+        policy, judge = self._load_models()
+        learner = self._make_learner(policy)
+        solver = PolicySolver(policy, config.rollout, seed=config.seed, peer_id=PEER_ID, progress=console.progress)
+        self._policy, self._solver, self._tasks, self._learner = policy, solver, tasks, learner
+        self._monitor = RoundMonitor(
+            Path(config.tracking.log_dir).expanduser() / "rounds.jsonl", console, config.rollout.num_generations
+        )
+        self._last = self._resume()
+        self._ledger = ledger
+        self._stages = Stages(
+            tasks=tasks,
+            solver=solver,
+            gossip=SoloGossip(),
+            evaluator=FrozenEvaluator(TransformersJudge(judge, config.evaluator), config.reward, console.progress),
+            learner=learner,
+            ledger=ledger,
+        )
+
+    def run(self) -> None:
+        """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
+        played = 0
+        while self._config.rounds == 0 or played < self._config.rounds:
+            round_id = self._ledger.next_round(self._last)
+            report = run_round(round_id, self._stages, self._config.swarm.num_local)
+            self._save(report)
+            self._monitor.report(report)
+            self._last = round_id
+            played += 1
+
+    def finish(self) -> None:
+        """Says what this run came to and how to go on."""
+        total = self._ledger.total_reward()
+        self._console.line(self._monitor.summary())
+        self._console.line(
+            f"total reward {total:+.2f} in all rounds so far; state in {self._folder}, reports in "
+            f"{self._config.tracking.log_dir}/rounds.jsonl; start again with the same settings to go on"
+        )
+
+    def _resume(self) -> RoundId | None:
+        """Takes up the newest whole checkpoint; None on a first start."""
+        found = self._checkpoints.load_latest()
+        if found is None:
+            self._monitor.resume(None)
+            self._console.line(f"state: new in {self._folder}")
+            return None
+        checkpoint.restore_weights(self._policy.model, found.learner["weights"])
+        self._learner.load_state_dict(found.learner["learner"])
+        self._tasks.load_state_dict(found.node["tasks"])
+        self._solver.load_state_dict(found.node["solver"])
+        torch.set_rng_state(found.node["torch_rng"])
+        self._monitor.resume(report_from_dict(found.node["report"]))
+        self._console.line(f"state: going on in {self._folder} after round {found.round}")
+        return RoundId(number=found.round)
+
+    def _save(self, report: RoundReport) -> None:
+        started = time.perf_counter()
+        self._checkpoints.save(
+            report.round,
+            self._learner.policy_version,
+            {"weights": checkpoint.trainable_weights(self._policy.model), "learner": self._learner.state_dict()},
+            {
+                "tasks": self._tasks.state_dict(),
+                "solver": self._solver.state_dict(),
+                "torch_rng": torch.get_rng_state(),
+                "report": dataclasses.asdict(report),
+            },
+        )
+        logger.info("round %d saved in %.1f s", report.round, time.perf_counter() - started)

@@ -1,14 +1,18 @@
-"""The state folder of a node: one node at a time."""
+"""The state folder of a node: one node at a time, one model and method for good."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from codezero.errors import StateError
+
+_SETTINGS = "settings.json"
 
 
 @contextmanager
@@ -37,3 +41,35 @@ def locked_state(folder: Path) -> Iterator[Path]:
         file.write(str(os.getpid()))
         file.flush()
         yield folder
+
+
+def bound_settings(folder: Path) -> dict[str, Any]:
+    """The settings this folder's state was made with; empty for a new folder. Raises StateError: unreadable."""
+    path = folder / _SETTINGS
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise StateError(f"cannot read {path}: {error}; give another state_dir") from error
+    return settings
+
+
+def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Ties the folder to settings that its state depends on, for good.
+
+    Raises StateError: it is tied to others, or cannot be written.
+    """
+    bound = bound_settings(folder)
+    for key, value in settings.items():
+        if key in bound and bound[key] != value:
+            raise StateError(
+                f"state folder {folder} was made with {key}={bound[key]}, not {value}: set {key}={bound[key]}, or give "
+                "another state_dir for a new start"
+            )
+    temporary = folder / (_SETTINGS + ".tmp")
+    try:
+        temporary.write_text(json.dumps({**bound, **settings}, indent=2) + "\n", encoding="utf-8")
+        os.replace(temporary, folder / _SETTINGS)
+    except OSError as error:
+        raise StateError(f"cannot write to state folder {folder}: {error.strerror}; give another state_dir") from error

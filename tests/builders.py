@@ -73,7 +73,11 @@ def task(question: str = "Write a function f(x) that returns x + 1.", tests: str
 
 
 def rollout(
-    prompt_ids=(1, 2, 3), completion_ids=(4, 5), logprobs=None, text: str = "x", finish: FinishReason = FinishReason.STOP
+    prompt_ids=(1, 2, 3),
+    completion_ids=(4, 5),
+    logprobs=None,
+    text: str = "x",
+    finish: FinishReason = FinishReason.STOP,
 ) -> Rollout:
     """A local rollout; its log-probs are -1 a token unless given."""
     tokens = SampledTokens(

@@ -43,7 +43,9 @@ def imports_of(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "codezero":
-            found |= {f"{node.module}.{alias.name}" if node.module == "codezero" else node.module for alias in node.names}
+            found |= {
+                f"{node.module}.{alias.name}" if node.module == "codezero" else node.module for alias in node.names
+            }
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "codezero"}
     return found

@@ -38,7 +38,9 @@ class LocalLedger:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute(_SCHEMA)
         except sqlite3.Error as error:
-            raise LedgerError(f"cannot open the ledger {path}: {error}; move the file away to start a new one") from error
+            raise LedgerError(
+                f"cannot open the ledger {path}: {error}; move the file away to start a new one"
+            ) from error
 
     def next_round(self, after: RoundId | None) -> RoundId:
         """The round after the last one this node finished, from 1."""
@@ -56,7 +58,8 @@ class LocalLedger:
                     (*key, reward, json.dumps(winners), time.time()),
                 )
             row = self._db.execute(
-                "SELECT id, reward, winners, settled_at_s FROM settlement WHERE (round, stage, peer_id) = (?, ?, ?)", key
+                "SELECT id, reward, winners, settled_at_s FROM settlement WHERE (round, stage, peer_id) = (?, ?, ?)",
+                key,
             ).fetchone()
         except sqlite3.Error as error:
             raise LedgerError(f"cannot write round {round_id.number} to the ledger {self._path}: {error}") from error

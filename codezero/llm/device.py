@@ -25,7 +25,9 @@ def choose_device(wanted: Device) -> torch.device:
 
 def _cuda(required: bool) -> torch.device:
     if not torch.cuda.is_available():
-        raise ConfigError("model.device=cuda but torch sees no CUDA device: install a CUDA torch or use model.device=auto")
+        raise ConfigError(
+            "model.device=cuda but torch sees no CUDA device: install a CUDA torch or use model.device=auto"
+        )
     major, minor = torch.cuda.get_device_capability()
     kernels = torch.cuda.get_arch_list()
     # A cubin runs on every later minor of its major version, so sm_80 serves an sm_86 card.

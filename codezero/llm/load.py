@@ -44,7 +44,9 @@ class LoadedModel:
         for message, mark in zip(messages, marks, strict=True):
             before, found, rest = rest.partition(mark)
             if not found:
-                raise ModelError(f"the chat template of {self.name} leaves out a {message['role']} message: use another model")
+                raise ModelError(
+                    f"the chat template of {self.name} leaves out a {message['role']} message: use another model"
+                )
             ids += self._encode(before, special=True) + self._encode(message["content"], special=False)
         return ids + self._encode(rest, special=True)
 

@@ -12,7 +12,17 @@ from codezero.errors import StateError
 from codezero.observe.console import Console, printable
 
 MAX_LOG_BYTES = 20_000_000
-QUIET_LIBRARIES = ("transformers", "datasets", "huggingface_hub", "filelock", "urllib3", "httpx", "httpcore", "fsspec", "peft")
+QUIET_LIBRARIES = (
+    "transformers",
+    "datasets",
+    "huggingface_hub",
+    "filelock",
+    "urllib3",
+    "httpx",
+    "httpcore",
+    "fsspec",
+    "peft",
+)
 
 
 class _OneLine(logging.Formatter):

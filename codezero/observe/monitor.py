@@ -66,7 +66,9 @@ class RoundMonitor:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise StateError(f"cannot write {path}: {error.strerror}; free space or give another tracking.log_dir") from error
+            raise StateError(
+                f"cannot write {path}: {error.strerror}; free space or give another tracking.log_dir"
+            ) from error
 
 
 def round_line(report: RoundReport, num_generations: int) -> str:

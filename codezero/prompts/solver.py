@@ -11,7 +11,8 @@ SYSTEM = (
 )
 
 _FENCE = re.compile(
-    r"^[ \t]*```[ \t]*(?:python|py|python3)[ \t]*\r?\n(.*?)(?:^[ \t]*```[ \t]*\r?$|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE
+    r"^[ \t]*```[ \t]*(?:python|py|python3)[ \t]*\r?\n(.*?)(?:^[ \t]*```[ \t]*\r?$|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 
 MAX_ANSWER_CHARS = 20_000

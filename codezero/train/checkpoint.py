@@ -50,13 +50,17 @@ class CheckpointStore:
     def __init__(self, folder: Path) -> None:
         """Clears what a killed save left behind. Raises CheckpointError: the folder cannot be made or written."""
         self._folder = folder
-        self._linkable: tuple[int, Path, dict[str, int]] | None = None  # policy version, learner file known good, its entry
+        self._linkable: tuple[int, Path, dict[str, int]] | None = (
+            None  # policy version, learner file known good, its entry
+        )
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for leftover in folder.glob(_TEMPORARY_PREFIX + "*"):
                 shutil.rmtree(leftover)
         except OSError as error:
-            raise CheckpointError(f"cannot use {folder} for checkpoints: {error.strerror}; give another state_dir") from error
+            raise CheckpointError(
+                f"cannot use {folder} for checkpoints: {error.strerror}; give another state_dir"
+            ) from error
 
     def save(self, round_number: int, policy_version: int, learner: Mapping[str, Any], node: Mapping[str, Any]) -> None:
         """Saves a finished round; `learner` is not written again while `policy_version` is that of the last save.
@@ -130,6 +134,23 @@ class CheckpointStore:
             f"cannot save round {round_number} in {self._folder} ({reason}; {free_gib:.1f} GiB free); {rest}: free "
             "space or give another state_dir, then start again"
         )
+
+
+def trainable_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """What training changes, by name: all parameters, or those of the adapters. A tied weight is there once."""
+    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def restore_weights(model: torch.nn.Module, saved: Mapping[str, torch.Tensor]) -> None:
+    """Puts saved weights back. Raises CheckpointError: they are of another model or method."""
+    current = trainable_weights(model)
+    wrong = sorted(current.keys() ^ saved.keys()) or [n for n in current if current[n].shape != saved[n].shape]
+    if wrong:
+        raise CheckpointError(
+            f"the checkpoint is of another model: {len(wrong)} weights differ, the first is {wrong[0]}; give another state_dir"
+        )
+    for name, weight in current.items():
+        weight.copy_(saved[name])
 
 
 def _write_tensors(path: Path, values: Mapping[str, Any]) -> dict[str, int]:

@@ -43,7 +43,9 @@ def test_equal_solutions_are_judged_once_and_text_without_code_not_at_all():
     assert [round(r.total, 6) for r in found.rewards] == [1.6, 0.9, 1.6, -0.8]
 
 
-@pytest.mark.parametrize("judge", [ScriptedJudge(EvaluatorError("down")), ScriptedJudge({"def f(x):\n    return x + 1": None})])
+@pytest.mark.parametrize(
+    "judge", [ScriptedJudge(EvaluatorError("down")), ScriptedJudge({"def f(x):\n    return x + 1": None})]
+)
 def test_an_unavailable_judge_leaves_the_group_unscored_not_at_zero(judge):
     (found,) = score(judge, GOOD, "no code")
     assert not found.scored

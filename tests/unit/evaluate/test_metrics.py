@@ -4,7 +4,9 @@ from codezero.evaluate.metrics import averages, pass_at_k
 from tests.builders import group, rollout, scored
 
 
-@pytest.mark.parametrize(("n", "c", "k", "expected"), [(4, 0, 4, 0), (4, 1, 4, 1), (4, 1, 1, 0.25), (4, 2, 2, 5 / 6), (2, 2, 1, 1)])
+@pytest.mark.parametrize(
+    ("n", "c", "k", "expected"), [(4, 0, 4, 0), (4, 1, 4, 1), (4, 1, 1, 0.25), (4, 2, 2, 5 / 6), (2, 2, 1, 1)]
+)
 def test_pass_at_k(n, c, k, expected):
     assert pass_at_k(n, c, k) == pytest.approx(expected)
 

@@ -46,7 +46,17 @@ def test_stdin_program_is_judged_by_syntax_and_names_only():
 
 @pytest.mark.parametrize(
     "code",
-    ["\x00", "(" * 5_000, "-" * 10_000 + "1", "[" * 300 + "]" * 300, "\ud800", "x = " + "9" * 10_000, "\\", "def f(:", "if 1:\n" * 200],
+    [
+        "\x00",
+        "(" * 5_000,
+        "-" * 10_000 + "1",
+        "[" * 300 + "]" * 300,
+        "\ud800",
+        "x = " + "9" * 10_000,
+        "\\",
+        "def f(:",
+        "if 1:\n" * 200,
+    ],
     ids=["null", "parens", "minuses", "brackets", "surrogate", "digits", "backslash", "half", "nested"],
 )
 def test_hostile_code_is_scored_without_raising(code):

@@ -18,7 +18,9 @@ def test_a_wanted_gpu_that_is_not_there_is_an_error_with_the_fix(monkeypatch):
         devices.choose_device(Device.cuda)
 
 
-@pytest.mark.parametrize(("kernels", "runs"), [(["sm_80", "sm_90"], True), (["sm_86"], True), (["sm_90"], False), (["sm_89"], False)])
+@pytest.mark.parametrize(
+    ("kernels", "runs"), [(["sm_80", "sm_90"], True), (["sm_86"], True), (["sm_90"], False), (["sm_89"], False)]
+)
 def test_a_gpu_without_kernels_in_this_torch_is_not_chosen(monkeypatch, kernels, runs):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 6))

@@ -65,7 +65,9 @@ def test_rows_that_end_early_do_not_change_the_others():
     model = tiny_model()
     full = [tokens.completion_ids for group in sample(model, PROMPTS, 2, temperature=0.0) for tokens in group]
     end_id = full[0][2]
-    for whole, tokens in zip(full, [t for g in sample(model, PROMPTS, 2, [end_id], temperature=0.0) for t in g], strict=True):
+    for whole, tokens in zip(
+        full, [t for g in sample(model, PROMPTS, 2, [end_id], temperature=0.0) for t in g], strict=True
+    ):
         cut = whole.index(end_id) + 1 if end_id in whole else len(whole)
         assert tokens.completion_ids == whole[:cut]
 
@@ -80,7 +82,9 @@ def test_same_generator_state_gives_the_same_samples_and_another_one_does_not():
 def test_prompt_is_prefilled_once_per_group():
     model = tiny_model()
     rows = []
-    model.register_forward_pre_hook(lambda _, args, kwargs: rows.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True)
+    model.register_forward_pre_hook(
+        lambda _, args, kwargs: rows.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
     sample(model, PROMPTS, num_generations=4, max_new_tokens=3)
     assert rows == [(3, 7), (12, 1), (12, 1)]
 
@@ -108,9 +112,7 @@ def test_top_k_and_top_p_keep_only_the_likeliest_tokens(params, possible):
 
 def test_drawn_frequencies_follow_the_probabilities():
     probs = torch.tensor([0.05, 0.25, 0.0, 0.7])
-    tokens, _ = draw(
-        probs.log().expand(40_000, 4), SamplingParams(max_new_tokens=1), torch.Generator().manual_seed(0)
-    )
+    tokens, _ = draw(probs.log().expand(40_000, 4), SamplingParams(max_new_tokens=1), torch.Generator().manual_seed(0))
     frequencies = torch.bincount(tokens, minlength=4) / len(tokens)
     assert frequencies[2] == 0
     assert torch.allclose(frequencies, probs, atol=0.01)

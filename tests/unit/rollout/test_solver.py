@@ -36,7 +36,9 @@ def test_one_group_a_task_with_g_rollouts_and_their_exact_tokens(policy):
 
 
 def test_both_ways_of_ending_occur(policy):
-    finishes = {r.finish for g in solver(policy, num_generations=32, max_new_tokens=120).solve([task()], 0) for r in g.rollouts}
+    finishes = {
+        r.finish for g in solver(policy, num_generations=32, max_new_tokens=120).solve([task()], 0) for r in g.rollouts
+    }
     assert finishes == {FinishReason.STOP, FinishReason.LENGTH}
 
 

@@ -104,7 +104,9 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint.os, "fsync", full)
-    with pytest.raises(CheckpointError, match=r"cannot save round 2 .*No space left on device.*the last saved one is round-00000001"):
+    with pytest.raises(
+        CheckpointError, match=r"cannot save round 2 .*No space left on device.*the last saved one is round-00000001"
+    ):
         save(store, 2)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 

@@ -1,0 +1,167 @@
+"""The whole node as a process, on a tiny random model: what a user starts, stops, kills and starts again."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from codezero.train.checkpoint import CheckpointStore
+from tests.builders import save_tiny
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("model"))
+
+
+def command(model, folder, *settings):
+    return [
+        *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
+        *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
+        *("train.method=full", "train.learning_rate=1e-3", "rollout.num_generations=2", "rollout.max_new_tokens=24"),
+        *settings,
+    ]
+
+
+def run(model, folder, *settings, **kwargs):
+    return subprocess.run(
+        command(model, folder, *settings), cwd=ROOT, capture_output=True, text=True, timeout=120, **kwargs
+    )
+
+
+def start(model, folder, *settings):
+    return subprocess.Popen(
+        command(model, folder, *settings), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def reports(folder):
+    return [json.loads(line) for line in (folder / "logs" / "rounds.jsonl").read_text().splitlines()]
+
+
+def wait_for_round(process, number):
+    for line in process.stdout:
+        if line.startswith(f"round {number} "):
+            return
+    raise AssertionError(f"ended before round {number}")
+
+
+REPORT_KEYS = {
+    *("round", "policy_version", "num_local_groups", "num_external_groups", "dropped", "reward_mean", "reward_parts"),
+    *("average_at_k", "pass_at_k", "loss", "grad_norm", "num_tokens", "tokens_per_s", "peak_rss_bytes", "seconds"),
+}
+
+
+def test_runs_its_rounds_reports_them_and_goes_on_where_it_was(model, tmp_path):
+    first = run(model, tmp_path, "rounds=2")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr == ""  # nothing from libraries
+    lines = first.stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines if line.startswith("round ")] == ["round 1", "round 2"]
+    assert lines[-2].startswith("done: 2 rounds in ")
+    second = run(model, tmp_path, "rounds=1")
+    assert "after round 2" in second.stdout
+    found = reports(tmp_path)
+    assert [report["round"] for report in found] == [1, 2, 3]
+    for report in found:
+        assert set(report) >= REPORT_KEYS
+        assert set(report["seconds"]) == {"draw", "solve", "exchange", "score", "learn", "settle"}
+    assert (tmp_path / "logs" / "swarm.log").stat().st_size > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_node_cleanly_within_15_seconds(model, tmp_path, number):
+    process = start(model, tmp_path)
+    wait_for_round(process, 1)
+    process.send_signal(number)
+    asked = time.monotonic()
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert time.monotonic() - asked < 15
+    assert "stopping" in output
+    assert "done: " in output
+    assert CheckpointStore(tmp_path / "state" / "checkpoints").load_latest().round == len(reports(tmp_path))
+
+
+def test_a_second_node_on_the_same_state_is_refused(model, tmp_path):
+    process = start(model, tmp_path)
+    try:
+        wait_for_round(process, 1)
+        second = run(model, tmp_path, "rounds=1")
+        assert second.returncode == 1
+        assert f"in use by the node with process id {process.pid}" in second.stderr
+        assert second.stderr.count("\n") == 1
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_state_of_another_model_is_refused_and_left_alone(model, tmp_path):
+    assert run(model, tmp_path, "rounds=1").returncode == 0
+    other = save_tiny(tmp_path / "other", seed=1)
+    refused = run(other, tmp_path, "rounds=1")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: state folder ")
+    assert f"was made with model.name={model}" in refused.stderr
+    assert run(model, tmp_path, "rounds=1").returncode == 0
+
+
+def saved_state(folder):
+    """The newest checkpoint with clocks and memory readings left out: everything that decides how a node goes on."""
+    found = CheckpointStore(folder / "state" / "checkpoints").load_latest()
+    node = dict(found.node)
+    report = {k: v for k, v in node.pop("report").items() if k not in ("seconds", "tokens_per_s", "peak_rss_bytes")}
+    return {"round": found.round, "learner": found.learner, "node": node, "report": report}
+
+
+def assert_identical(found, wanted, path="state"):
+    assert type(found) is type(wanted), path
+    if isinstance(wanted, torch.Tensor):
+        assert torch.equal(found, wanted), path
+    elif isinstance(wanted, dict):
+        assert found.keys() == wanted.keys(), path
+        for key in wanted:
+            assert_identical(found[key], wanted[key], f"{path}.{key}")
+    elif isinstance(wanted, list | tuple):
+        assert len(found) == len(wanted), path
+        for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            assert_identical(a, b, f"{path}[{i}]")
+    else:
+        assert found == wanted, path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model, tmp_path, method):
+    num_rounds = 6
+    settings = (f"train.method={method}", "train.num_iterations=2")
+    unkilled = tmp_path / "unkilled"
+    assert run(model, unkilled, *settings, f"rounds={num_rounds}").returncode == 0
+
+    killed, dice, kills = tmp_path / "killed", random.Random(method), 0
+    while True:
+        done = len(reports(killed)) if (killed / "logs" / "rounds.jsonl").exists() else 0
+        if done >= num_rounds:
+            break
+        process = start(model, killed, *settings, f"rounds={num_rounds - done}")
+        for line in process.stdout:
+            if line.startswith("state: "):
+                break
+        time.sleep(dice.uniform(0.0, 0.5))
+        process.kill()
+        process.communicate()
+        kills += 1
+        assert kills < 60
+    assert run(model, killed, *settings, "rounds=0", "--show-config").returncode == 0
+    assert kills >= 3
+    assert [report["round"] for report in reports(killed)] == list(range(1, num_rounds + 1))
+    assert_identical(saved_state(killed), saved_state(unkilled))
