@@ -7,6 +7,8 @@ has a deadline. Both libraries are imported only here and only when needed: `dat
 
 from __future__ import annotations
 
+import itertools
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -42,7 +44,8 @@ def check_reachable(limit_s: float = PROBE_LIMIT_S) -> None:
 def open_dataset(hub_id: str, split: str, columns: Sequence[str], seed: int) -> Callable[[int], Iterator[object]]:
     """A function that gives the rows of an epoch (0, 1, …) in that epoch's order, the same one whenever it is asked.
 
-    Files are shuffled, then rows within a buffer. The order holds for one version of the files and of `datasets`.
+    Files are shuffled, then rows within a buffer: here and not by `datasets`, whose order differs between its versions
+    and whose shuffling reads ten files at once. The order holds as long as the files on the hub stay the same.
 
     Raises HubUnreachable: offline mode, no such dataset or split, or no answer within OPEN_LIMIT_S.
     """
@@ -50,16 +53,30 @@ def open_dataset(hub_id: str, split: str, columns: Sequence[str], seed: int) -> 
     def load() -> Any:
         from datasets import load_dataset
 
-        dataset = load_dataset(hub_id, split=split, streaming=True, columns=list(columns))
-        return dataset.shuffle(seed=seed, buffer_size=SHUFFLE_BUFFER_ROWS)
+        return load_dataset(hub_id, split=split, streaming=True, columns=list(columns))
 
     dataset = within(OPEN_LIMIT_S, f"opening {hub_id}", load)
 
     def rows_of_epoch(epoch: int) -> Iterator[object]:
-        dataset.set_epoch(epoch)
-        return _limited(iter(dataset), f"reading {hub_id}")
+        rng = random.Random(f"{seed}/{hub_id}/{epoch}")
+        files = sorted(range(dataset.num_shards), key=lambda _: rng.random())
+        rows = itertools.chain.from_iterable(dataset.shard(len(files), index) for index in files)
+        return _limited(shuffled(rows, rng), f"reading {hub_id}")
 
     return rows_of_epoch
+
+
+def shuffled(rows: Iterator[object], rng: random.Random, buffer_rows: int = SHUFFLE_BUFFER_ROWS) -> Iterator[object]:
+    """Every row once, each drawn from the `buffer_rows` that wait to come."""
+    buffer = list(itertools.islice(rows, buffer_rows))
+    for row in rows:
+        index = int(rng.random() * len(buffer))
+        yield buffer[index]
+        buffer[index] = row
+    while buffer:
+        index = int(rng.random() * len(buffer))
+        buffer[index], buffer[-1] = buffer[-1], buffer[index]
+        yield buffer.pop()
 
 
 def _limited(rows: Iterator[object], doing: str) -> Iterator[object]:

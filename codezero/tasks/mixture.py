@@ -99,7 +99,7 @@ class Mixture:
         """
         seed, num_drawn = count_in(state, "seed"), count_in(state, "drawn")
         states = state.get("sources")
-        if not isinstance(states, Mapping):
+        if not isinstance(states, Mapping) or not all(isinstance(position, Mapping) for position in states.values()):
             raise StateError(f"task position in state_dir is damaged (sources={states!r}): {FIX}")
         if seed != self._seed:
             raise StateError(
