@@ -1,0 +1,157 @@
+"""The mixture that a configuration asks for."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from codezero.config import DatasetConfig, TasksConfig
+from codezero.errors import TaskError
+from codezero.tasks import code_contests, mbpp
+from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset
+from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.problems import load_problems
+from codezero.tasks.rows import BadRow, read_rows
+from codezero.tasks.sources import ListSource, StreamSource
+from codezero.types import Task, TaskOrigin
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dataset:
+    """What differs between the two datasets."""
+
+    name: str
+    hub_id: str
+    columns: tuple[str, ...]
+    splits: Collection[str]
+    to_task: Callable[[object], Task]
+    split_of: Callable[[object], str] | None
+    """Tells a row's split where a file may hold several; None where a file holds one."""
+
+
+_MBPP = _Dataset(
+    name=TaskOrigin.MBPP.value,
+    hub_id=mbpp.HUB_ID,
+    columns=mbpp.COLUMNS,
+    splits=mbpp.SPLITS,
+    to_task=mbpp.to_task,
+    split_of=mbpp.split_of,
+)
+_CODE_CONTESTS = _Dataset(
+    name=TaskOrigin.CODE_CONTESTS.value,
+    hub_id=code_contests.HUB_ID,
+    columns=code_contests.COLUMNS,
+    splits=code_contests.SPLITS,
+    to_task=code_contests.to_task,
+    split_of=None,
+)
+
+
+def make_task_source(config: TasksConfig, seed: int) -> Mixture:
+    """The mixture of all sources with a weight above 0.
+
+    Local files are read whole; the hub is asked only if a dataset without a path has a weight. Where it does not give
+    a dataset, the built-in problems take over its share (`fallback`) and one warning says so.
+
+    Raises TaskError: a file that is missing, unreadable or without a usable row, an unknown split, or no hub and no
+    fallback.
+    """
+    skipped: Counter[str] = Counter()
+    wanted = [(_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)]
+    wanted = [(dataset, settings) for dataset, settings in wanted if settings.weight > 0]
+    for dataset, settings in wanted:
+        _check_split(dataset, settings.split)
+    # Asked once for both, so that a hub which does not answer is waited for only once.
+    no_hub = _hub_trouble() if any(settings.path is None for _, settings in wanted) else None
+
+    shares = []
+    lost: dict[str, HubUnreachable] = {}
+    builtin_weight = config.builtin.weight
+    for dataset, settings in wanted:
+        try:
+            shares.append(Share(source=_source(dataset, settings, seed, skipped, no_hub), weight=settings.weight))
+        except HubUnreachable as error:
+            lost[dataset.name] = error
+            builtin_weight += settings.weight
+    if lost:
+        _report_lost(lost, config.fallback)
+
+    streaming = any(isinstance(share.source, StreamSource) for share in shares)
+    fallback = None
+    if builtin_weight > 0 or (streaming and config.fallback):
+        builtin = _builtin_source(config, seed)
+        shares.append(Share(source=builtin, weight=builtin_weight))
+        fallback = builtin if config.fallback else None
+    return Mixture(shares, seed, fallback=fallback, skipped=skipped)
+
+
+def _check_split(dataset: _Dataset, split: str) -> None:
+    if split not in dataset.splits:
+        raise TaskError(f"tasks.{dataset.name}.split={split} does not exist: use one of {', '.join(dataset.splits)}")
+
+
+def _hub_trouble() -> HubUnreachable | None:
+    try:
+        check_reachable()
+    except HubUnreachable as error:
+        return error
+    return None
+
+
+def _report_lost(lost: dict[str, HubUnreachable], fallback: bool) -> None:
+    """Raises TaskError unless the built-in problems may stand in; then it is one warning."""
+    reasons = "; ".join(dict.fromkeys(str(error) for error in lost.values()))
+    names = " and ".join(lost)
+    if not fallback:
+        paths = " ".join(f"tasks.{name}.path=FILE" for name in lost)
+        raise TaskError(f"{names} cannot be had from the hub: {reasons}. Give {paths}, or tasks=builtin")
+    logger.warning("%s cannot be had from the hub: %s. Drawing built-in problems instead", names, reasons)
+
+
+def _source(
+    dataset: _Dataset, settings: DatasetConfig, seed: int, skipped: Counter[str], no_hub: HubUnreachable | None
+) -> ListSource | StreamSource:
+    if settings.path is not None:
+        path = Path(settings.path).expanduser()
+        return ListSource(dataset.name, _tasks_of_file(dataset, path, settings.split, skipped), seed)
+    if no_hub is not None:
+        raise no_hub
+    rows_of_epoch = open_dataset(dataset.hub_id, settings.split, dataset.columns, seed)
+    streamed = f"{dataset.hub_id} split {settings.split}"
+    return StreamSource(dataset.name, streamed, rows_of_epoch, dataset.to_task, skipped)
+
+
+def _tasks_of_file(dataset: _Dataset, path: Path, split: str, skipped: Counter[str]) -> list[Task]:
+    """The tasks of one split, each once. Raises TaskError: see read_rows; or there is none."""
+    tasks: dict[str, Task] = {}
+    reasons: Counter[str] = Counter()
+    for row in read_rows(path, dataset.columns):
+        try:
+            if isinstance(row, BadRow):
+                raise row
+            if dataset.split_of is not None and dataset.split_of(row) != split:
+                continue
+            task = dataset.to_task(row)
+            if task.task_id in tasks:
+                raise BadRow("row repeats an earlier question")
+        except BadRow as reason:
+            reasons[f"{dataset.name}: {reason}"] += 1
+        else:
+            tasks[task.task_id] = task
+    if not tasks:
+        why = ", ".join(f"{count} x {reason}" for reason, count in reasons.most_common(3)) or "none in this split"
+        raise TaskError(
+            f"{path} has no usable row for split {split} ({why}): give a file with the rows of {dataset.hub_id}"
+        )
+    skipped.update(reasons)
+    return list(tasks.values())
+
+
+def _builtin_source(config: TasksConfig, seed: int) -> ListSource:
+    problems = load_problems(config.builtin.min_difficulty, config.builtin.max_difficulty)
+    return ListSource(TaskOrigin.BUILTIN.value, [problem.task for problem in problems], seed)

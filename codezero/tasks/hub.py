@@ -1,0 +1,114 @@
+"""Datasets streamed from the Hugging Face hub, with a limit in seconds on everything that waits for the network.
+
+The hub's own libraries retry for minutes before they give up (23 s for one name that does not resolve), and their
+retries cannot be set. So the hub is asked once whether it is there before anything else is tried, and every later call
+has a deadline. Both libraries are imported only here and only when needed: `datasets` alone takes over a second.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from codezero.errors import TaskError
+
+PROBE_LIMIT_S = 5.0
+"""For the hub to answer at all."""
+OPEN_LIMIT_S = 60.0
+"""For finding a dataset's files."""
+ROW_LIMIT_S = 180.0
+"""For the next row: the first one waits until the shuffle buffer is full."""
+
+SHUFFLE_BUFFER_ROWS = 1000
+"""Rows held to draw from, about 3 MB of text; more than MBPP has, about a thirteenth of CodeContests."""
+
+_End = type("_End", (), {})
+Result = TypeVar("Result")
+
+
+class HubUnreachable(TaskError):
+    """The hub, or a dataset on it, cannot be had now; the built-in problems may stand in."""
+
+
+def check_reachable(limit_s: float = PROBE_LIMIT_S) -> None:
+    """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about `limit_s`."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    within(limit_s, f"asking {constants.ENDPOINT}", lambda: get_session().head(constants.ENDPOINT, timeout=limit_s))
+
+
+def open_dataset(hub_id: str, split: str, columns: Sequence[str], seed: int) -> Callable[[int], Iterator[object]]:
+    """A function that gives the rows of an epoch (0, 1, …) in that epoch's order, the same one whenever it is asked.
+
+    Files are shuffled, then rows within a buffer: here and not by `datasets`, whose order differs between its versions
+    and whose shuffling reads ten files at once. The order holds as long as the files on the hub stay the same.
+
+    Raises HubUnreachable: offline mode, no such dataset or split, or no answer within OPEN_LIMIT_S.
+    """
+
+    def load() -> Any:
+        from datasets import load_dataset
+
+        return load_dataset(hub_id, split=split, streaming=True, columns=list(columns))
+
+    dataset = within(OPEN_LIMIT_S, f"opening {hub_id}", load)
+
+    def rows_of_epoch(epoch: int) -> Iterator[object]:
+        rng = random.Random(f"{seed}/{hub_id}/{epoch}")
+        files = sorted(range(dataset.num_shards), key=lambda _: rng.random())
+        rows = itertools.chain.from_iterable(dataset.shard(len(files), index) for index in files)
+        return _limited(shuffled(rows, rng), f"reading {hub_id}")
+
+    return rows_of_epoch
+
+
+def shuffled(rows: Iterator[object], rng: random.Random, buffer_rows: int = SHUFFLE_BUFFER_ROWS) -> Iterator[object]:
+    """Every row once, each drawn from the `buffer_rows` that wait to come."""
+    buffer = list(itertools.islice(rows, buffer_rows))
+    for row in rows:
+        index = int(rng.random() * len(buffer))
+        yield buffer[index]
+        buffer[index] = row
+    while buffer:
+        index = int(rng.random() * len(buffer))
+        buffer[index], buffer[-1] = buffer[-1], buffer[index]
+        yield buffer.pop()
+
+
+def _limited(rows: Iterator[object], doing: str) -> Iterator[object]:
+    while True:
+        row = within(ROW_LIMIT_S, doing, lambda: next(rows, _End))
+        if row is _End:
+            return
+        yield row
+
+
+def within(limit_s: float, doing: str, call: Callable[[], Result]) -> Result:
+    """What `call` returns, if it does so in `limit_s` seconds.
+
+    Raises HubUnreachable: it raised anything, or took longer; then its thread is left behind to end with the process.
+    """
+    results: list[Result] = []
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            results.append(call())
+        except Exception as error:
+            # Errors of httpx, fsspec, pyarrow, datasets and the hub client come through here; all mean "no rows".
+            errors.append(error)
+
+    # A thread, because a name server that never answers heeds no timeout; a daemon, so that it cannot hold up the exit.
+    thread = threading.Thread(target=work, daemon=True, name="codezero-hub")
+    thread.start()
+    thread.join(limit_s)
+    if results:
+        return results[0]
+    if errors:
+        reason = (str(errors[0]).splitlines() or [""])[0]
+        raise HubUnreachable(f"{doing} failed ({type(errors[0]).__name__}: {reason})") from errors[0]
+    raise HubUnreachable(f"{doing} took longer than {limit_s:g} s")

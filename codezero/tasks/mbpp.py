@@ -1,0 +1,60 @@
+"""Mostly Basic Programming Problems: its rows, its splits, and the Task made of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from codezero.tasks.rows import BadRow, checked_text, text_field
+from codezero.types import Task, TaskOrigin
+
+HUB_ID = "google-research-datasets/mbpp"
+COLUMNS = ("task_id", "text", "test_list", "test_setup_code")
+
+SPLITS: Mapping[str, range] = {
+    "prompt": range(1, 11),
+    "test": range(11, 511),
+    "validation": range(511, 601),
+    "train": range(601, 975),
+}
+"""Task ids of each split; a file that holds all tasks is divided by them."""
+
+MAX_TEXT_CHARS = 6000
+MAX_TESTS_CHARS = 4000
+
+
+def split_of(row: object) -> str:
+    """The split a row belongs to by its id. Raises BadRow: no id, or one that MBPP does not have."""
+    task_id = row.get("task_id") if isinstance(row, Mapping) else None
+    if not isinstance(task_id, int) or isinstance(task_id, bool):
+        raise BadRow("task_id is missing or not an integer")
+    for split, ids in SPLITS.items():
+        if task_id in ids:
+            return split
+    raise BadRow("task_id is not one of 1 to 974")
+
+
+def to_task(row: object) -> Task:
+    """The question names the wanted function through the tests it shows. Raises BadRow."""
+    text = text_field(row, "text", MAX_TEXT_CHARS)
+    assert isinstance(row, Mapping)  # text_field has looked
+    tests = "\n".join([*_setup(row.get("test_setup_code")), *_asserts(row.get("test_list"))])
+    if len(tests) > MAX_TESTS_CHARS:
+        raise BadRow(f"tests are longer than {MAX_TESTS_CHARS} characters")
+    question = f"{text}\n\nKeep to the function name and the arguments used in these tests:\n{tests}"
+    return Task(origin=TaskOrigin.MBPP, question=question, tests=tests)
+
+
+def _setup(value: object) -> list[str]:
+    """Code that has to run before the tests; most rows have none."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return []
+    return [checked_text(value, "test_setup_code", MAX_TESTS_CHARS)]
+
+
+def _asserts(value: object) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise BadRow("test_list is missing, empty or not a list")
+    tests = [checked_text(test, "an entry of test_list", MAX_TESTS_CHARS) for test in value]
+    if not all(test.startswith("assert") and len(test.splitlines()) == 1 for test in tests):
+        raise BadRow("test_list holds something other than one-line asserts")
+    return tests

@@ -1,0 +1,113 @@
+"""The weighted mixture that a node draws its tasks from.
+
+Draw number n picks its source from (seed, n) alone, so how draws are grouped into rounds never changes what comes, and
+the whole position is a handful of integers.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codezero.errors import StateError
+from codezero.tasks.hub import HubUnreachable
+from codezero.tasks.sources import FIX, ListSource, StreamSource, count_in
+from codezero.types import Task
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A source and how often it is drawn from, relative to the others; 0 is never."""
+
+    source: ListSource | StreamSource
+    weight: float
+
+
+class Mixture:
+    """Implements ports.TaskSource."""
+
+    def __init__(
+        self,
+        shares: Sequence[Share],
+        seed: int,
+        fallback: ListSource | None = None,
+        skipped: Counter[str] | None = None,
+    ) -> None:
+        """At least one weight is above 0. `fallback` stands in for a source that breaks off while the node runs;
+        `skipped` counts rows by reason and is shared with the sources that count into it."""
+        self._seed = seed
+        self._num_drawn = 0
+        self._fallback = fallback
+        self._skipped = skipped if skipped is not None else Counter()
+        self._sources = {share.source.name: share.source for share in shares}
+        self._weights = {share.source.name: share.weight for share in shares}
+        if fallback is not None:
+            self._sources.setdefault(fallback.name, fallback)
+            self._weights.setdefault(fallback.name, 0.0)
+        # Positions of sources this run does without (weight 0, or the hub is away): kept for a run that has them again.
+        self._parked: dict[str, Any] = {}
+
+    def draw(self, num_tasks: int) -> tuple[Task, ...]:
+        """The next tasks. Each source gives all of its tasks once before it gives one again.
+
+        Raises TaskError: a stream without one usable row, or one that broke off while there is no fallback.
+        """
+        return tuple(self._next_task() for _ in range(num_tasks))
+
+    def _next_task(self) -> Task:
+        name = self._pick()
+        self._num_drawn += 1
+        try:
+            return self._sources[name].next_task()
+        except HubUnreachable as error:
+            if self._fallback is None:
+                raise
+            logger.warning("%s: %s; drawing built-in problems in its place until the next start", name, error)
+            self._weights[self._fallback.name] += self._weights.pop(name)
+            return self._fallback.next_task()
+
+    def _pick(self) -> str:
+        point = random.Random(f"{self._seed}/{self._num_drawn}").random() * sum(self._weights.values())
+        drawable = [name for name, weight in self._weights.items() if weight > 0]
+        for name in drawable:
+            point -= self._weights[name]
+            if point < 0:
+                return name
+        return drawable[-1]  # rounding may leave the point a hair beyond the last share
+
+    def take_skipped(self) -> dict[str, int]:
+        """Rows skipped since the last call, by source and reason."""
+        taken = dict(self._skipped)
+        self._skipped.clear()
+        return taken
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain JSON values. Skip counts are no part of it: they belong to the round that is running."""
+        states = {name: source.state_dict() for name, source in self._sources.items()}
+        return {"seed": self._seed, "drawn": self._num_drawn, "sources": {**self._parked, **states}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues where `state` was taken; weights may differ, and a source that it does not know begins anew.
+
+        Raises StateError: the state is damaged or was made with another seed.
+        """
+        seed, num_drawn = count_in(state, "seed"), count_in(state, "drawn")
+        states = state.get("sources")
+        if not isinstance(states, Mapping) or not all(isinstance(position, Mapping) for position in states.values()):
+            raise StateError(f"task position in state_dir is damaged (sources={states!r}): {FIX}")
+        if seed != self._seed:
+            raise StateError(
+                f"task position in state_dir was made with seed={seed} but seed={self._seed} is set: "
+                f"set seed={seed}, or give another state_dir"
+            )
+        for name, source in self._sources.items():
+            if name in states:
+                source.load_state_dict(states[name])
+        self._parked = {name: dict(states[name]) for name in states if name not in self._sources}
+        self._num_drawn = num_drawn

@@ -1,0 +1,116 @@
+"""Rows of a dataset file on this machine, and the checks every row has to pass before it becomes a Task.
+
+A file is the user's own, yet rows in it may be anything: one that cannot be used is a `BadRow`, which is counted and
+passed over; only a file that gives nothing at all is an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from codezero.errors import TaskError
+
+MAX_LINE_BYTES = 32 * 2**20
+"""A longer JSON line is passed over unread: a whole CodeContests row with all its solutions stays well below."""
+
+PARQUET_BATCH_ROWS = 64
+"""Rows decoded at once, so that a row group of any size needs little memory."""
+
+
+class BadRow(Exception):
+    """A row that cannot become a task. The message is the reason it is counted under, so it never quotes the row."""
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> Iterator[object]:
+    """Every row of a .jsonl or .parquet file, in file order; an unreadable row comes as a `BadRow` value.
+
+    Of a parquet file only `columns` are read.
+
+    Raises TaskError: the file is missing, empty, not readable, of another kind, or a damaged parquet file.
+    """
+    if not path.exists():
+        raise TaskError(f"{path} does not exist: give the path of a .jsonl or .parquet file")
+    if not path.is_file():
+        raise TaskError(f"{path} is not a file: give the path of one .jsonl or .parquet file")
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise TaskError(f"{path} ends in '{path.suffix}': give a .jsonl or .parquet file in the dataset's own schema")
+    try:
+        if path.stat().st_size == 0:
+            raise TaskError(f"{path} is empty (0 bytes): download it again or give another file")
+        yield from _parquet_rows(path, columns) if path.suffix == ".parquet" else _json_rows(path)
+    except OSError as error:
+        reason = " ".join(str(error.strerror or error).split())
+        raise TaskError(f"{path} cannot be read ({reason}): make it readable or give another file") from error
+
+
+def _json_rows(path: Path) -> Iterator[object]:
+    with path.open("rb") as file:
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            if len(line) > MAX_LINE_BYTES:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(MAX_LINE_BYTES)
+                yield BadRow(f"line is longer than {MAX_LINE_BYTES // 2**20} MiB")
+            elif line.strip():
+                yield _parse_line(line)
+
+
+def _parse_line(line: bytes) -> object:
+    try:
+        # utf-8-sig: some editors put a byte order mark before the first line.
+        return json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        # ValueError covers broken UTF-8, broken JSON and integers too long to convert.
+        return BadRow("line is not JSON")
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Iterator[object]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            present = [name for name in columns if name in file.schema_arrow.names]
+            if not present:
+                raise TaskError(f"{path} has none of the columns {', '.join(columns)}: give a file with that schema")
+            for batch in file.iter_batches(PARQUET_BATCH_ROWS, columns=present):
+                for i in range(batch.num_rows):
+                    yield _decode_row(batch.slice(i, 1))
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TaskError(f"{path} is not an intact parquet file ({reason}): download it again") from error
+
+
+def _decode_row(batch: object) -> object:
+    try:
+        return batch.to_pylist()[0]  # type: ignore[attr-defined]
+    except UnicodeDecodeError:
+        return BadRow("row is not valid Unicode")
+
+
+def text_field(row: object, key: str, max_chars: int) -> str:
+    """`row[key]` with plain newlines and without surrounding white space: 1 to `max_chars` characters.
+
+    Raises BadRow: not a mapping, or the field is missing, not text, empty, too long, or not encodable.
+    """
+    if not isinstance(row, Mapping):
+        raise BadRow("row is not a mapping of fields")
+    return checked_text(row.get(key), key, max_chars)
+
+
+def checked_text(value: object, name: str, max_chars: int) -> str:
+    """The same for a value that is already out of its row; `name` is what the reason calls it."""
+    if not isinstance(value, str):
+        raise BadRow(f"{name} is missing or not text")
+    if len(value) > max_chars:
+        raise BadRow(f"{name} is longer than {max_chars} characters")
+    text = value.replace("\r\n", "\n").strip()
+    if not text:
+        raise BadRow(f"{name} is empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # JSON may carry half of a surrogate pair, which no peer could decode.
+        raise BadRow(f"{name} is not valid Unicode") from None
+    return text

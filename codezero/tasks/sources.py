@@ -1,0 +1,149 @@
+"""The two kinds of task source in a mixture: a list held in memory, and rows streamed from the hub.
+
+Both walk their tasks in an order that depends only on seed, name and epoch, so that two small numbers say where one is.
+A position that belongs to other rows means nothing: the source then begins anew and says so, because weights that were
+trained for days are worth more than the order of tasks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from codezero.errors import StateError, TaskError
+from codezero.tasks.hub import HubUnreachable
+from codezero.tasks.rows import BadRow
+from codezero.types import Task
+
+logger = logging.getLogger(__name__)
+
+FIX = "restore the checkpoint, or give another state_dir"
+_OTHER_ROWS = "tasks of %s are not those of the saved position (file, split or levels changed): starting them over"
+
+
+class ListSource:
+    """Tasks in memory, in a fresh full permutation every epoch."""
+
+    def __init__(self, name: str, tasks: Sequence[Task], seed: int) -> None:
+        """`tasks` holds at least one."""
+        self.name = name
+        self._tasks = tuple(tasks)
+        self._seed = seed
+        self._rows = hashlib.md5("".join(t.task_id for t in tasks).encode(), usedforsecurity=False).hexdigest()
+        self._epoch = 0
+        self._cursor = 0
+        self._order = self._order_of_epoch()
+
+    def next_task(self) -> Task:
+        if self._cursor == len(self._tasks):
+            self._epoch, self._cursor = self._epoch + 1, 0
+            self._order = self._order_of_epoch()
+        task = self._tasks[self._order[self._cursor]]
+        self._cursor += 1
+        return task
+
+    def _order_of_epoch(self) -> list[int]:
+        # Sorting by random() and not shuffle(): only random() is promised to stay the same in later Pythons.
+        rng = random.Random(f"{self._seed}/{self.name}/{self._epoch}")
+        return sorted(range(len(self._tasks)), key=lambda _: rng.random())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tasks drawn in this epoch, the epoch, and a fingerprint of the rows."""
+        return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises StateError: the state is damaged. Other rows than before only log a warning."""
+        epoch, cursor = count_in(state, "epoch"), count_in(state, "cursor")
+        if state.get("rows") != self._rows:
+            logger.warning(_OTHER_ROWS, self.name)
+            epoch = cursor = 0
+        if cursor > len(self._tasks):
+            raise StateError(
+                f"task position {cursor} of {self.name} in state_dir is past its {len(self._tasks)} tasks: {FIX}"
+            )
+        self._epoch, self._cursor = epoch, cursor
+        self._order = self._order_of_epoch()
+
+
+class StreamSource:
+    """Rows that come one by one and become tasks on the way.
+
+    Resuming reads the rows of the epoch again up to the position: exact, and a matter of seconds to a few minutes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: str,
+        rows_of_epoch: Callable[[int], Iterator[object]],
+        to_task: Callable[[object], Task],
+        skipped: Counter[str],
+    ) -> None:
+        """`rows` names what is streamed; skipped rows are counted by reason in `skipped`."""
+        self.name = name
+        self._rows = rows
+        self._rows_of_epoch = rows_of_epoch
+        self._to_task = to_task
+        self._skipped = skipped
+        self._epoch = 0
+        self._cursor = 0
+        self._num_usable = 0
+        self._stream: Iterator[object] | None = None
+
+    def next_task(self) -> Task:
+        """Raises TaskError: a whole epoch without one usable row; HubUnreachable: the stream broke off, and the next
+        call takes it up where it did."""
+        try:
+            if self._stream is None:
+                self._stream = self._rows_of_epoch(self._epoch)
+                for _ in range(self._cursor):
+                    next(self._stream, None)
+            return self._next_usable(self._stream)
+        except HubUnreachable:
+            self._stream = None
+            raise
+
+    def _next_usable(self, stream: Iterator[object]) -> Task:
+        while True:
+            for row in stream:
+                self._cursor += 1
+                try:
+                    task = self._to_task(row)
+                except BadRow as reason:
+                    self._skipped[f"{self.name}: {reason}"] += 1
+                else:
+                    self._num_usable += 1
+                    return task
+            if self._num_usable == 0:
+                raise TaskError(
+                    f"{self._rows} has no usable row among its {self._cursor}: choose another split or tasks=builtin"
+                )
+            self._epoch, self._cursor, self._num_usable = self._epoch + 1, 0, 0
+            stream = self._stream = self._rows_of_epoch(self._epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Rows read and tasks made of them in this epoch, the epoch, and what is streamed."""
+        return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor, "usable": self._num_usable}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises StateError: the state is damaged. Other rows than before only log a warning."""
+        epoch, cursor = count_in(state, "epoch"), count_in(state, "cursor")
+        if state.get("rows") != self._rows:
+            logger.warning(_OTHER_ROWS, self.name)
+            epoch = cursor = num_usable = 0
+        else:
+            num_usable = count_in(state, "usable")
+        self._epoch, self._cursor, self._num_usable = epoch, cursor, num_usable
+        self._stream = None
+
+
+def count_in(state: Mapping[str, Any], key: str) -> int:
+    """A count of 0 or more. Raises StateError: it is missing or of another type."""
+    value = state.get(key) if isinstance(state, Mapping) else None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise StateError(f"task position in state_dir is damaged ({key}={value!r} is no count): {FIX}")
+    return value

@@ -1,0 +1,114 @@
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from codezero.config import BuiltinConfig, DatasetConfig, TasksConfig
+from codezero.errors import TaskError
+from codezero.tasks import build
+from codezero.tasks.build import make_task_source
+from codezero.tasks.hub import HubUnreachable
+from tests.unit.tasks.builders import contest_row, mbpp_rows, only_contests, only_mbpp, write_jsonl
+
+
+@pytest.fixture
+def no_hub(monkeypatch):
+    def check_reachable():
+        raise HubUnreachable("asking the hub failed")
+
+    monkeypatch.setattr(build, "check_reachable", check_reachable)
+
+
+def test_builtin_levels_are_respected():
+    config = TasksConfig(builtin=BuiltinConfig(weight=1.0, min_difficulty=2, max_difficulty=3))
+    assert {task.difficulty for task in make_task_source(config, seed=0).draw(30)} == {2, 3}
+
+
+def test_files_and_builtin_problems_are_mixed(tmp_path):
+    config = TasksConfig(
+        mbpp=DatasetConfig(weight=1.0, path=write_jsonl(tmp_path / "mbpp.jsonl", mbpp_rows(5))),
+        code_contests=DatasetConfig(weight=1.0, path=write_jsonl(tmp_path / "cc.jsonl", [contest_row()])),
+        builtin=BuiltinConfig(weight=1.0),
+    )
+    drawn = make_task_source(config, seed=0).draw(30)
+    assert {task.origin.value for task in drawn} == {"mbpp", "code_contests", "builtin"}
+
+
+def test_unknown_split_is_refused_with_the_known_ones():
+    with pytest.raises(TaskError, match=r"tasks.mbpp.split=dev .* prompt, test, validation, train"):
+        make_task_source(only_mbpp(None, split="dev"), seed=0)
+
+
+def test_without_hub_the_builtin_problems_stand_in_with_one_warning(no_hub, caplog):
+    config = TasksConfig(
+        mbpp=DatasetConfig(weight=1.0), code_contests=DatasetConfig(weight=1.0), builtin=BuiltinConfig(weight=0.0)
+    )
+    with caplog.at_level(logging.WARNING):
+        drawn = make_task_source(config, seed=0).draw(10)
+    assert {task.origin.value for task in drawn} == {"builtin"}
+    assert [record.message for record in caplog.records] == [
+        "mbpp and code_contests cannot be had from the hub: asking the hub failed. Drawing built-in problems instead"
+    ]
+
+
+def test_without_hub_and_fallback_the_error_says_what_to_do(no_hub):
+    with pytest.raises(TaskError, match=r"Give tasks.code_contests.path=FILE, or tasks=builtin"):
+        make_task_source(only_contests(None), seed=0)
+
+
+def test_file_needs_no_hub(no_hub, tmp_path):
+    path = write_jsonl(tmp_path / "mbpp.jsonl", mbpp_rows(3))
+    assert len(make_task_source(only_mbpp(path), seed=0).draw(3)) == 3
+
+
+def run_node_start(code: str, **env: str) -> tuple[str, float]:
+    """What a fresh interpreter prints for `code`, and its seconds; settings of the hub are read at import."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", "from tests.unit.tasks.builders import *\n" + code],
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout, time.monotonic() - started
+
+
+TRY_THE_HUB = """
+from codezero.tasks.build import make_task_source
+print(make_task_source(only_mbpp(None, fallback=True), seed=0).draw(1)[0].origin.value)
+"""
+
+
+def test_offline_mode_falls_back_at_once():
+    printed, seconds = run_node_start(TRY_THE_HUB, HF_HUB_OFFLINE="1")
+    assert printed == "builtin\n"
+    assert seconds < 10
+
+
+def test_hub_that_never_answers_is_given_up_after_seconds():
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        printed, seconds = run_node_start(TRY_THE_HUB, HF_ENDPOINT=f"http://127.0.0.1:{silent.getsockname()[1]}")
+    assert printed == "builtin\n"
+    assert 5 <= seconds < 20
+
+
+def test_builtin_and_jsonl_import_nothing_heavy(tmp_path):
+    path = write_jsonl(tmp_path / "mbpp.jsonl", mbpp_rows(3))
+    printed, _ = run_node_start(
+        "import sys\n"
+        "from codezero.tasks.build import make_task_source\n"
+        "make_task_source(TasksConfig(), seed=0).draw(1)\n"
+        f"make_task_source(only_mbpp({path!r}), seed=0).draw(1)\n"
+        "print({'datasets', 'huggingface_hub', 'pyarrow', 'torch'} & set(sys.modules))\n"
+    )
+    assert printed == "set()\n"

@@ -1,0 +1,88 @@
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from codezero.errors import TaskError
+from codezero.tasks.problems import LEVELS, load_problems
+
+PROBLEMS = load_problems()
+
+
+def run(source: str, tmp_path) -> subprocess.CompletedProcess:
+    """Runs our own shipped code in a fresh interpreter, for 60 s at most."""
+    return subprocess.run(
+        [sys.executable, "-I", "-c", source], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+
+
+def level_runner(bodies) -> str:
+    """One program for a whole level that prints the names whose tests fail; a problem sees only its own names."""
+    return f"""
+failed = []
+for name, source in {bodies!r}:
+    try:
+        exec(compile(source, name, "exec"), {{"__name__": name}})
+    except BaseException as error:
+        failed.append(name)
+print(failed)
+"""
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4, 5])
+def test_every_reference_solution_passes_its_tests(level, tmp_path):
+    bodies = [(p.name, p.solution + "\n" + p.task.tests) for p in load_problems(level, level)]
+    assert run(level_runner(bodies), tmp_path).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("answer", ["None", "0", "[]", "args[0] if args else None", "True"])
+def test_stub_answers_fail(level, answer, tmp_path):
+    problems = load_problems(level, level)
+    bodies = []
+    for problem in problems:
+        names = [
+            node.name for node in ast.parse(problem.solution).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        ]
+        stubs = "\n".join(f"def {name}(*args, **kwargs): return {answer}" for name in names)
+        bodies.append((problem.name, stubs + "\n" + problem.task.tests))
+    assert run(level_runner(bodies), tmp_path).stdout == f"{[problem.name for problem in problems]}\n"
+
+
+def test_there_are_enough_problems_on_every_level():
+    per_level = [sum(p.task.difficulty == level for p in PROBLEMS) for level in range(1, len(LEVELS) + 1)]
+    assert len(PROBLEMS) >= 60
+    assert min(per_level) >= 12
+
+
+def test_names_and_questions_are_unique():
+    assert len({p.name for p in PROBLEMS}) == len(PROBLEMS)
+    assert len({p.task.task_id for p in PROBLEMS}) == len(PROBLEMS)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_tests_are_one_line_asserts_on_a_name_the_question_gives(problem):
+    lines = problem.task.tests.splitlines()
+    parsed = ast.parse(problem.task.tests).body
+    assert len(parsed) == len(lines) >= 2
+    assert all(isinstance(node, ast.Assert) for node in parsed)
+    defined = {n.name for n in ast.parse(problem.solution).body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    used = {node.id for node in ast.walk(ast.parse(problem.task.tests)) if isinstance(node, ast.Name)}
+    assert defined & used
+    assert all(name in problem.task.question for name in defined & used)
+
+
+def test_question_does_not_carry_the_solution():
+    assert not [p.name for p in PROBLEMS if p.solution.strip() in p.task.question]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "7", "- {name: a}", "- [", "- {name: a, question: b, tests: 3, solution: d}"]
+)
+def test_damaged_file_says_to_install_again(tmp_path, text):
+    (tmp_path / "1_beginner.yaml").write_text(text)
+    with pytest.raises(TaskError, match=r"1_beginner.yaml.*install codezero again"):
+        load_problems(1, 1, folder=tmp_path)
+    with pytest.raises(TaskError, match=r"2_easy.yaml.*install codezero again"):
+        load_problems(2, 2, folder=tmp_path)

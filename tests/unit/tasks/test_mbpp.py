@@ -1,0 +1,85 @@
+import pytest
+
+from codezero.tasks.build import make_task_source
+from codezero.tasks.mbpp import split_of, to_task
+from codezero.tasks.rows import BadRow
+from codezero.types import TaskOrigin
+from tests.unit.tasks.builders import DELETE, mbpp_row, only_mbpp, real_mbpp
+
+
+def test_question_names_the_function_through_its_tests():
+    task = to_task(mbpp_row())
+    assert task.origin is TaskOrigin.MBPP
+    assert task.difficulty is None
+    assert task.tests == "assert double(2) == 4\nassert double(0) == 0"
+    assert task.question.startswith("Write a function to double a number.\n\n")
+    assert task.question.endswith(task.tests)
+
+
+def test_setup_code_comes_before_the_asserts_with_plain_newlines():
+    task = to_task(mbpp_row(test_setup_code="root = 1\r\nleaf = 2 "))
+    assert task.tests.splitlines() == ["root = 1", "leaf = 2", "assert double(2) == 4", "assert double(0) == 0"]
+
+
+def test_reference_code_is_not_shown():
+    assert "return 2 * n" not in to_task(mbpp_row()).question
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("a string", "row is not a mapping of fields"),
+        (None, "row is not a mapping of fields"),
+        ([1, 2], "row is not a mapping of fields"),
+        (mbpp_row(text=DELETE), "text is missing or not text"),
+        (mbpp_row(text=7), "text is missing or not text"),
+        (mbpp_row(text=" \r\n"), "text is empty"),
+        (mbpp_row(text="x" * 6001), "text is longer than 6000 characters"),
+        (mbpp_row(text="half a pair \ud800"), "text is not valid Unicode"),
+        (mbpp_row(test_list=DELETE), "test_list is missing, empty or not a list"),
+        (mbpp_row(test_list=[]), "test_list is missing, empty or not a list"),
+        (mbpp_row(test_list="assert True"), "test_list is missing, empty or not a list"),
+        (mbpp_row(test_list=[1, 2]), "an entry of test_list is missing or not text"),
+        (mbpp_row(test_list=["assert True", None]), "an entry of test_list is missing or not text"),
+        (mbpp_row(test_list=["import os"]), "test_list holds something other than one-line asserts"),
+        (mbpp_row(test_list=["assert f()\nimport os"]), "test_list holds something other than one-line asserts"),
+        (mbpp_row(test_list=["assert double(1) == 2"] * 300), "tests are longer than 4000 characters"),
+        (mbpp_row(test_setup_code=3), "test_setup_code is missing or not text"),
+    ],
+)
+def test_bad_row_is_refused_with_its_reason(row, reason):
+    with pytest.raises(BadRow) as refused:
+        to_task(row)
+    assert str(refused.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("task_id", "split"),
+    [
+        (1, "prompt"),
+        (10, "prompt"),
+        (11, "test"),
+        (510, "test"),
+        (511, "validation"),
+        (600, "validation"),
+        (601, "train"),
+        (974, "train"),
+    ],
+)
+def test_split_follows_from_the_id(task_id, split):
+    assert split_of(mbpp_row(task_id=task_id)) == split
+
+
+@pytest.mark.parametrize("task_id", [0, 975, -1, "601", 601.0, True, None])
+def test_other_ids_are_refused(task_id):
+    with pytest.raises(BadRow):
+        split_of(mbpp_row(task_id=task_id))
+
+
+@pytest.mark.parametrize(("split", "count"), [("prompt", 10), ("test", 250), ("validation", 90), ("train", 374)])
+def test_real_file_gives_every_task_of_a_split_once_and_skips_none(split, count):
+    mixture = make_task_source(only_mbpp(real_mbpp(), split=split), seed=0)
+    tasks = mixture.draw(count)
+    assert len({task.task_id for task in tasks}) == count
+    assert mixture.take_skipped() == {}
+    assert mixture.draw(1)[0].task_id in {task.task_id for task in tasks}

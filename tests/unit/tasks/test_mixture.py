@@ -1,0 +1,202 @@
+import itertools
+import json
+import logging
+from collections import Counter
+
+import pytest
+
+from codezero.errors import StateError, TaskError
+from codezero.tasks.hub import HubUnreachable
+from codezero.tasks.mbpp import to_task
+from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.sources import StreamSource
+from tests.unit.tasks.builders import mbpp_row, mbpp_rows, numbered_source, questions
+
+
+def stream_source(rows, fail_at: int | None = None, skipped: Counter | None = None) -> StreamSource:
+    """Streams `rows`, rotated by the epoch; breaks off before row number `fail_at` of the first pass."""
+    passes = itertools.count()
+
+    def rows_of_epoch(epoch):
+        first_pass = next(passes) == 0
+        for i in range(len(rows)):
+            if first_pass and i == fail_at:
+                raise HubUnreachable("reading the hub failed")
+            yield rows[(i + epoch) % len(rows)]
+
+    return StreamSource("mbpp", "fake split train", rows_of_epoch, to_task, Counter() if skipped is None else skipped)
+
+
+def three_sources(seed: int = 0, weights=(1.0, 2.0, 1.0)) -> Mixture:
+    """Lists of 3 and 5 tasks and a stream of 4 rows, the second of which is bad."""
+    rows = mbpp_rows(4)
+    rows[1]["text"] = ""
+    skipped = Counter()
+    sources = (numbered_source("a", 3, seed), numbered_source("b", 5, seed), stream_source(rows, skipped=skipped))
+    shares = [Share(source=source, weight=weight) for source, weight in zip(sources, weights, strict=True)]
+    return Mixture(shares, seed, skipped=skipped)
+
+
+def test_no_task_comes_twice_before_all_have_come():
+    mixture = Mixture([Share(source=numbered_source("a", 20), weight=1.0)], seed=0)
+    first, second = mixture.draw(20), mixture.draw(20)
+    assert len(set(questions(first))) == 20
+    assert set(first) == set(second)
+    assert first != second
+
+
+def test_seed_decides_the_order():
+    first, again, other = (
+        Mixture([Share(source=numbered_source("a", 20, seed), weight=1.0)], seed).draw(20) for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_literal_order_never_changes_between_versions():
+    """A node that is upgraded must resume where it was."""
+    mixture = Mixture(
+        [Share(source=numbered_source("a", 3), weight=1.0), Share(source=numbered_source("b", 3), weight=1.0)], seed=0
+    )
+    assert questions(mixture.draw(8)) == ["a 0", "b 2", "b 0", "b 1", "b 2", "a 1", "a 2", "b 1"]
+
+
+def test_batching_of_draws_does_not_change_what_comes():
+    apart, together = three_sources(), three_sources()
+    assert apart.draw(2) + apart.draw(3) + apart.draw(0) + apart.draw(25) == together.draw(30)
+
+
+@pytest.mark.parametrize("position", range(26))
+def test_resumed_mixture_draws_what_an_unkilled_one_would(position):
+    whole, killed, resumed = three_sources(), three_sources(), three_sources()
+    expected = whole.draw(50)
+    killed.draw(position)
+    resumed.load_state_dict(json.loads(json.dumps(killed.state_dict())))
+    assert resumed.state_dict() == killed.state_dict()
+    assert resumed.draw(50 - position) == expected[position:]
+    assert resumed.state_dict() == whole.state_dict()
+
+
+def test_loading_a_state_turns_a_used_mixture_back():
+    mixture = three_sources()
+    state = mixture.state_dict()
+    first = mixture.draw(17)
+    mixture.load_state_dict(state)
+    assert mixture.draw(17) == first
+
+
+def test_weights_are_respected():
+    drawn = three_sources(seed=7).draw(2000)
+    shares = Counter(task.question[0] for task in drawn)
+    assert shares["a"] / 2000 == pytest.approx(0.25, abs=0.03)
+    assert shares["b"] / 2000 == pytest.approx(0.50, abs=0.03)
+    assert shares["W"] / 2000 == pytest.approx(0.25, abs=0.03)
+
+
+def test_weight_zero_is_never_drawn():
+    assert {task.question[0] for task in three_sources(weights=(0.0, 1.0, 0.0)).draw(200)} == {"b"}
+
+
+def test_changed_weights_keep_every_position():
+    before = three_sources()
+    before.draw(12)
+    after = three_sources(weights=(1.0, 0.0, 0.0))
+    after.load_state_dict(before.state_dict())
+    assert after.state_dict() == before.state_dict()
+
+
+def test_source_that_is_away_keeps_its_place_until_it_is_back():
+    both = [Share(source=numbered_source(name, 9), weight=1.0) for name in "ab"]
+    mixture = Mixture(both, seed=0)
+    mixture.draw(10)
+    position_of_b = mixture.state_dict()["sources"]["b"]
+
+    without_b = Mixture([Share(source=numbered_source("a", 9), weight=1.0)], seed=0)
+    without_b.load_state_dict(mixture.state_dict())
+    without_b.draw(5)
+    assert without_b.state_dict()["sources"]["b"] == position_of_b
+
+    back = Mixture([Share(source=numbered_source(name, 9), weight=1.0) for name in "ab"], seed=0)
+    back.load_state_dict(json.loads(json.dumps(without_b.state_dict())))
+    assert back.state_dict() == without_b.state_dict()
+
+
+def test_source_with_other_rows_starts_over_with_a_warning(caplog):
+    old = Mixture([Share(source=numbered_source("a", 9), weight=1.0)], seed=0)
+    old.draw(7)
+    new = Mixture([Share(source=numbered_source("a", 4), weight=1.0)], seed=0)
+    with caplog.at_level(logging.WARNING):
+        new.load_state_dict(old.state_dict())
+    assert [record.message.split(" are")[0] for record in caplog.records] == ["tasks of a"]
+    assert len(set(new.draw(4))) == 4
+
+
+def test_other_seed_is_refused():
+    old, new = three_sources(seed=0), three_sources(seed=1)
+    with pytest.raises(StateError, match=r"state_dir was made with seed=0 but seed=1 is set: set seed=0"):
+        new.load_state_dict(old.state_dict())
+
+
+def damaged(**changes):
+    return {"seed": 0, "drawn": 3, "sources": {}, **changes}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        damaged(seed="0"),
+        damaged(drawn=-1),
+        damaged(drawn=True),
+        damaged(drawn=1.5),
+        damaged(sources=None),
+        damaged(sources={"a": None}),
+        damaged(sources={"a": {"epoch": 0}}),
+        damaged(sources={"mbpp": {"epoch": 0, "cursor": 0, "rows": "fake split train"}}),
+        damaged(sources={"gone": 7}),
+    ],
+)
+def test_damaged_state_is_refused(state):
+    with pytest.raises(StateError, match="state_dir"):
+        three_sources().load_state_dict(state)
+
+
+def test_position_past_the_end_is_refused():
+    state = three_sources().state_dict()
+    state["sources"]["a"]["cursor"] = 4
+    with pytest.raises(StateError, match="past its 3 tasks"):
+        three_sources().load_state_dict(state)
+
+
+def test_stream_without_a_usable_row_is_an_error_and_not_an_endless_loop():
+    skipped = Counter()
+    mixture = Mixture(
+        [Share(source=stream_source([mbpp_row(text="")] * 5, skipped=skipped), weight=1.0)], 0, None, skipped
+    )
+    with pytest.raises(TaskError, match="no usable row among its 5"):
+        mixture.draw(1)
+    assert mixture.take_skipped() == {"mbpp: text is empty": 5}
+
+
+def test_empty_stream_is_an_error():
+    with pytest.raises(TaskError, match="no usable row among its 0"):
+        Mixture([Share(source=stream_source([]), weight=1.0)], seed=0).draw(1)
+
+
+def test_stream_that_breaks_off_is_replaced_with_one_warning(caplog):
+    builtin = numbered_source("builtin", 6)
+    shares = [Share(source=stream_source(mbpp_rows(4), fail_at=2), weight=1.0), Share(source=builtin, weight=0.0)]
+    mixture = Mixture(shares, seed=0, fallback=builtin)
+    with caplog.at_level(logging.WARNING):
+        drawn = questions(mixture.draw(8))
+    assert [question.split()[0] for question in drawn] == ["Write"] * 2 + ["builtin"] * 6
+    assert len(caplog.records) == 1
+    assert mixture.state_dict()["sources"]["mbpp"]["cursor"] == 2
+
+
+def test_stream_that_breaks_off_without_fallback_is_an_error_and_can_be_taken_up_again():
+    mixture = Mixture([Share(source=stream_source(mbpp_rows(4), fail_at=2), weight=1.0)], seed=0)
+    first = mixture.draw(2)
+    with pytest.raises(TaskError, match="reading the hub failed"):
+        mixture.draw(1)
+    assert len(set(first + mixture.draw(2))) == 4
