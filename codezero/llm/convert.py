@@ -1,0 +1,100 @@
+"""A GGUF file becomes a plain trainable model: float32 safetensors, tokenizer with chat template, configuration.
+
+torch and transformers are imported inside, so that the model store can be imported without them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from codezero.llm.catalogue import CatalogueModel
+
+CONVERTER = 1
+"""Raised whenever the same file would give another folder; folders of an older converter are made again."""
+
+END_TOKENS = ("<|im_end|>", "<|endoftext|>")
+"""Either of them ends an answer, in Qwen2.5 and SmolLM2 alike."""
+
+
+def convert(gguf: Path, model: CatalogueModel, folder: Path) -> None:
+    """Writes `gguf`, the checked file of `model`, as an ordinary model folder into the empty `folder`.
+
+    Takes about 8 bytes of memory a parameter. Raises OSError when the folder cannot be written.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    with tqdm(total=3, desc=f"{model.name}: reading the tokenizer", unit="step", disable=None) as bar, _quiet():
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+        _advance(bar, f"{model.name}: unpacking the weights")
+        network = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        _make_plain(network, model)
+        _set_ends(network, tokenizer)
+        _advance(bar, f"{model.name}: saving safetensors")
+        try:
+            network.save_pretrained(folder)
+        except SafetensorError as error:  # how safetensors reports a full disk: the number is in the text only
+            code = errno.ENOSPC if f"os error {errno.ENOSPC}" in str(error) else errno.EIO
+            raise OSError(code, os.strerror(code), str(folder)) from error
+        tokenizer.save_pretrained(folder)
+        _advance(bar, f"{model.name}: converted")
+
+
+def _make_plain(network: Any, model: CatalogueModel) -> None:
+    """Removes what only a GGUF has, and gives the model the shape of the official one."""
+    # The weights are dequantised by now, but save_pretrained refuses a model that is marked as quantised.
+    network.hf_quantizer, network.is_quantized = None, False
+    for noise in ("quantization_config", "_model_name_or_path"):
+        if hasattr(network.config, noise):
+            delattr(network.config, noise)
+    network.config._name_or_path = network.name_or_path = model.name
+    network.config.rms_norm_eps = float(f"{network.config.rms_norm_eps:.6g}")  # 1e-06 went through float32
+    if model.tied and not network.config.tie_word_embeddings:
+        # The file quantises the one official matrix twice: as embedding, and, with more bits, as output head. Training
+        # needs a single matrix, as in the official model; the head's copy is nearer to the official numbers.
+        network.get_input_embeddings().weight = network.get_output_embeddings().weight
+        network.config.tie_word_embeddings = True
+        network.tie_weights()
+
+
+def _set_ends(network: Any, tokenizer: Any) -> None:
+    vocabulary = tokenizer.get_vocab()
+    ends = [vocabulary[token] for token in END_TOKENS if token in vocabulary]
+    network.generation_config.eos_token_id = ends or tokenizer.eos_token_id
+    network.generation_config.pad_token_id = tokenizer.pad_token_id
+    network.generation_config._from_model_config = False  # or generate() would take config.json's single end token
+    tokenizer.model_max_length = network.config.max_position_embeddings
+
+
+def _advance(bar: tqdm[Any], text: str) -> None:
+    bar.update()
+    bar.set_description(text)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps transformers' own bars and remarks off the terminal; errors are raised, so nothing is lost.
+
+    The caller must have imported transformers before, or its log handler would keep the discarded stream.
+    """
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # one of its bars obeys no switch
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

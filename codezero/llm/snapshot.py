@@ -1,0 +1,82 @@
+"""A model from the hub as its authors published it: configuration, tokenizer and safetensors, never pickled weights."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import ModelError
+from codezero.llm.manifest import Manifest, describe_files
+from codezero.llm.sources import HUB_TIMEOUT_S, Report, first_line
+
+SUFFIXES = (".safetensors", ".json", ".jinja", ".model")
+"""With `merges.txt` and `vocab.txt`, all that transformers needs; pickles (.bin, .pt) could run code and stay away."""
+
+
+def download(repo: str, folder: Path, need_space: Callable[[int], None], report: Report) -> Manifest:
+    """Fills `folder` with the current commit of a hub repository; files of an interrupted try are taken up again.
+
+    Calls `need_space(bytes)` before anything is written. Raises ModelError: no such repository, no safetensors in it,
+    hub out of reach, or a file that differs from what the hub announced. OSError on disk trouble.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        FileMetadataError,
+        HTTPError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        info = HfApi().model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
+        wanted = {file.rfilename: file for file in info.siblings or () if _is_wanted(file.rfilename)}
+        _require_safetensors(repo, set(wanted))
+        need_space(sum(file.size or 0 for file in wanted.values()))
+        report(f"{repo}: downloading {len(wanted)} files from the hub")
+        snapshot_download(
+            repo, revision=info.sha, local_dir=folder, allow_patterns=list(wanted), etag_timeout=HUB_TIMEOUT_S
+        )
+    except OfflineModeIsEnabled as error:
+        raise ModelError(f"{repo} is not in the cache and HF_HUB_OFFLINE is set: unset it to download") from error
+    except RepositoryNotFoundError as error:  # a gated one as well
+        raise ModelError(
+            f"the hub has no model {repo} for you: check the name, and for a gated model accept its terms on the hub "
+            "and set HF_TOKEN"
+        ) from error
+    # HTTPError is httpx's, by the one name that holds for every hub version; hf_xet raises bare RuntimeErrors
+    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
+        raise ModelError(
+            f"the hub did not give {repo}, {first_line(error)}: try again later, or use a name from "
+            "`codezero models list` or a local folder"
+        ) from error
+    shutil.rmtree(folder / ".cache", ignore_errors=True)
+    files = describe_files(folder, repo)
+    for name, file in wanted.items():
+        _check_file(repo, folder / name, file, files[name].sha256 if name in files else None)
+    return Manifest(name=repo, source=str(info.sha), source_sha256=None, converter=None, files=files)
+
+
+def _is_wanted(name: str) -> bool:
+    return "/" not in name and (name.endswith(SUFFIXES) or name in ("merges.txt", "vocab.txt"))
+
+
+def _require_safetensors(repo: str, names: set[str]) -> None:
+    if not any(name.endswith(".safetensors") for name in names):
+        raise ModelError(
+            f"{repo} holds no safetensors, and pickled or GGUF weights are not taken from unknown repositories: "
+            "choose a repository with .safetensors files, or a name from `codezero models list`"
+        )
+    if "config.json" not in names:
+        raise ModelError(f"{repo} holds no config.json, so it is no complete model: choose the base repository")
+
+
+def _check_file(repo: str, path: Path, file: Any, sha256: str | None) -> None:
+    """The hub announces a size for every file and a SHA-256 for large ones."""
+    size = path.stat().st_size if sha256 is not None else None
+    announced = file.lfs.sha256 if file.lfs is not None else sha256
+    if size is None or (file.size is not None and size != file.size) or sha256 != announced:
+        path.unlink(missing_ok=True)
+        raise ModelError(f"{path.name} of {repo} arrived damaged ({size} bytes, SHA-256 {sha256}): try again")

