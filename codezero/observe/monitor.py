@@ -22,7 +22,7 @@ class RoundMonitor:
         self._seen: list[RoundReport] = []
 
     def resume(self, last: RoundReport | None) -> None:
-        """Brings the file in line with the last saved round: drops torn and newer lines, adds the last if it is missing.
+        """Brings the file in line with the last saved round: drops torn and newer lines, adds a missing last one.
 
         A node killed between saving a round and reporting it leaves the line out; one that lost its newest checkpoint
         has lines of rounds it will play again.
