@@ -43,7 +43,7 @@ def run_node(config: NodeConfig) -> int:
     Raises CodezeroError: whatever keeps it from starting or going on, in one line.
     """
     console = Console()
-    with stop_on_signals(console), ExitStack() as stack:
+    with stop_on_signals(), ExitStack() as stack:
         node = Node(config, console, stack)
         try:
             node.run()

@@ -72,8 +72,8 @@ class PolicySolver:
         room = self._policy.context_length - self._config.max_new_tokens
         if len(ids) > room:
             raise PromptTooLong(
-                f"the prompt of {task.origin.value} task {task.task_id} has {len(ids)} tokens, {self._policy.name} has room "
-                f"for {room} beside rollout.max_new_tokens={self._config.max_new_tokens}"
+                f"the prompt of {task.origin.value} task {task.task_id} has {len(ids)} tokens, {self._policy.name} has "
+                f"room for {room} beside rollout.max_new_tokens={self._config.max_new_tokens}"
             )
         return ids
 
