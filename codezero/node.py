@@ -17,6 +17,7 @@ from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
 from codezero.llm import device as devices
 from codezero.loop import Stages, run_round
+from codezero.models import Models
 from codezero.network.solo import SoloGossip
 from codezero.observe import logs
 from codezero.observe.console import Console
@@ -25,16 +26,15 @@ from codezero.rollout.solver import PolicySolver
 from codezero.stop import stop_on_signals
 from codezero.tasks.build import make_task_source
 from codezero.train import checkpoint
+from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
+from codezero.train.learner import GrpoLearner
 from codezero.types import RoundId, RoundReport
 
 logger = logging.getLogger(__name__)
 
 PEER_ID = "local"
 """What a node without a network calls itself."""
-SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
-LARGE_JUDGE_MEMORY_BYTES = 28 << 30
-"""Main or GPU memory from which evaluator.model=auto takes the large judge."""
 
 
 def run_node(config: NodeConfig) -> int:
@@ -57,34 +57,47 @@ class Node:
     """The parts of a node, started in an order in which cheap failures come first; `stack` closes them in reverse."""
 
     def __init__(self, config: NodeConfig, console: Console, stack: ExitStack) -> None:
+        log_dir = Path(config.tracking.log_dir).expanduser()
+        logs.set_up(log_dir, config.tracking.level, console)
         self._config, self._console = config, console
-        logs.set_up(Path(config.tracking.log_dir).expanduser(), config.tracking.level, console)
+        torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         console.line(f"codezero {__version__}")
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        ledger = LocalLedger(self._folder / "ledger.sqlite", PEER_ID)
-        stack.callback(ledger.close)
-        tasks = make_task_source(config.tasks, config.seed)
+        self._ledger = LocalLedger(self._folder / "ledger.sqlite", PEER_ID)
+        stack.callback(self._ledger.close)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
+        self._monitor = RoundMonitor(log_dir / "rounds.jsonl", console, config.rollout.num_generations)
+        self._tasks = make_task_source(config.tasks, config.seed)
 
-        self._device = devices.choose_device(config.model.device)
-        devices.set_threads(config.model.threads)
-        policy, judge = self._load_models()
-        learner = self._make_learner(policy)
-        solver = PolicySolver(policy, config.rollout, seed=config.seed, peer_id=PEER_ID, progress=console.progress)
-        self._policy, self._solver, self._tasks, self._learner = policy, solver, tasks, learner
-        self._monitor = RoundMonitor(
-            Path(config.tracking.log_dir).expanduser() / "rounds.jsonl", console, config.rollout.num_generations
+        models = Models(config, self._folder, console)
+        self._policy = models.policy
+        self._solver = PolicySolver(
+            models.policy, config.rollout, seed=config.seed, peer_id=PEER_ID, progress=console.progress
+        )
+        self._learner = GrpoLearner(
+            models.policy.model,
+            TextEncoder(
+                tokenizer=models.policy.tokenizer,
+                encode_prompt=self._solver.encode_prompt,
+                end_token_id=models.policy.end_ids[0],
+                max_completion_length=config.rollout.max_new_tokens,
+            ),
+            config.train,
+            temperature=config.rollout.temperature,
+            reference_model=models.reference,
+            progress=console.progress,
+        )
+        self._stages = Stages(
+            tasks=self._tasks,
+            solver=self._solver,
+            gossip=SoloGossip(),
+            evaluator=FrozenEvaluator(
+                TransformersJudge(models.judge, config.evaluator), config.reward, console.progress
+            ),
+            learner=self._learner,
+            ledger=self._ledger,
         )
         self._last = self._resume()
-        self._ledger = ledger
-        self._stages = Stages(
-            tasks=tasks,
-            solver=solver,
-            gossip=SoloGossip(),
-            evaluator=FrozenEvaluator(TransformersJudge(judge, config.evaluator), config.reward, console.progress),
-            learner=learner,
-            ledger=ledger,
-        )
 
     def run(self) -> None:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""

@@ -27,11 +27,12 @@ LEVELS = {
     "loop": 4,
     "state": 5,
     "stop": 5,
+    "models": 5,
     "node": 5,
     "cli": 6,
     "__main__": 6,
 }
-SAME_LEVEL = {("compose", "config"), ("node", "state"), ("node", "stop"), ("__main__", "cli")}
+SAME_LEVEL = {("compose", "config"), ("node", "state"), ("node", "stop"), ("node", "models"), ("models", "state"), ("__main__", "cli")}
 
 
 def room(module: str) -> str:

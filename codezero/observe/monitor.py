@@ -92,9 +92,10 @@ def round_line(report: RoundReport, num_generations: int) -> str:
     if report.skipped is not None:
         learned = f"no update: {report.skipped}"
     stages = " ".join(f"{name} {seconds:.0f}" for name, seconds in report.seconds.items() if seconds >= 0.5)
+    taken = _duration(sum(report.seconds.values())) + (f" ({stages})" if stages else "")
     return (
         f"round {report.round}  {score}  {learned}  {groups}  {report.num_tokens} tokens at "
-        f"{report.tokens_per_s:.0f}/s  {_duration(sum(report.seconds.values()))} ({stages})"
+        f"{report.tokens_per_s:.0f}/s  {taken}"
     )
 
 

@@ -1,0 +1,64 @@
+"""The models of a node: which ones, whether they fit, and loading them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import torch
+
+from codezero import state
+from codezero.config import NodeConfig, TrainMethod
+from codezero.llm import device as devices
+from codezero.llm import store
+from codezero.llm.load import LoadedModel, load_model
+from codezero.observe.console import Console
+from codezero.train.method import apply_lora, choose
+
+SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
+LARGE_JUDGE_MEMORY_BYTES = 28 << 30
+"""Memory of the machine or the GPU from which evaluator.model=auto takes the large judge."""
+
+
+class Models:
+    """Policy, frozen judge and, where the loss needs one, frozen reference."""
+
+    def __init__(self, config: NodeConfig, folder: Path, console: Console) -> None:
+        """Nothing is loaded before the memory plan has been made and printed.
+
+        Raises ModelError, TrainingError or StateError: weights cannot be had, do not fit, or are not those of `folder`.
+        """
+        self._config, self._console = config, console
+        self._device = devices.choose_device(config.model.device)
+        devices.set_threads(config.model.threads)
+        dtype = devices.choose_dtype(config.model.dtype, self._device)
+        state.bind_settings(folder, {"model.name": config.model.name})
+        judge_name = self._judge_name()
+        policy_folder, judge_folder = self._prepare(config.model.name), self._prepare(judge_name)
+        method = choose(config.train)
+        state.bind_settings(folder, {"train.method": method.value})
+
+        self.policy = self._load(config.model.name, policy_folder, dtype)
+        needs_copy = config.train.beta > 0 and method is TrainMethod.full
+        self.reference = self._load(config.model.name, policy_folder, dtype).model if needs_copy else None
+        if method is TrainMethod.lora:
+            adapted = apply_lora(self.policy.model, config.train, config.seed)
+            self.policy = replace(self.policy, model=adapted)
+        judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
+        self.judge = self._load(judge_name, judge_folder, judge_dtype)
+        console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
+        console.line(f"evaluator: {judge_name}, frozen, by {config.evaluator.mode.value}; it never runs code")
+
+    def _prepare(self, name: str) -> Path:
+        return store.prepare(name, self._config.model.cache_dir, report=self._console.line)
+
+    def _load(self, name: str, folder: Path, dtype: torch.dtype) -> LoadedModel:
+        return load_model(name, folder, self._device, dtype)
+
+    def _judge_name(self) -> str:
+        if self._config.evaluator.model != "auto":
+            return self._config.evaluator.model
+        on_gpu = self._device.type == "cuda"
+        memory = torch.cuda.mem_get_info()[1] if on_gpu else psutil.virtual_memory().total
+        return LARGE_JUDGE if memory >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
