@@ -1,0 +1,210 @@
+"""How much memory and disk a training method needs, worked out before any weight is loaded.
+
+The estimate errs on the high side: it takes every completion to be as long as allowed. Activations follow what a Qwen2
+or Llama block was seen to keep for its backward pass; `tests/unit/train/test_memory.py` counts it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from codezero.config import TrainConfig, TrainMethod
+from codezero.errors import ModelError
+from codezero.llm.logprobs import CHUNK_TOKENS
+from codezero.train.batch import batch_limits
+
+GIB = 2**30
+RUNTIME_BYTES = 700 * 2**20
+"""A process with torch, transformers and peft imported, and the tokenizer."""
+CHECKPOINTS = 3
+"""On disk at a time: two kept, one being written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """The sizes of a causal language model that memory depends on."""
+
+    num_parameters: int
+    """Tied weights counted once."""
+    linear_parameters: int
+    """Weights of linear layers, the head included: what generation on CPU keeps a second, packed copy of."""
+    lora_width: int
+    """Sum of inputs and outputs of all linear layers but the head: times the rank, the size of the adapters."""
+    head_parameters: int
+    tied: bool
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    key_value_size: int
+    """Width of a layer's keys, and of its values."""
+    num_layers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a node asks of its model in a round."""
+
+    num_generations: int
+    prompt_tokens: int
+    """The longest prompt to plan for."""
+    completion_tokens: int
+    """The longest completion."""
+    dtype: torch.dtype
+    device_type: str
+    """ "cpu", "cuda" or "mps"."""
+    evaluator_bytes: int
+    """What the frozen evaluator takes on the same device; 0 if it runs elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """Bytes by what they hold. A round solves, then learns: its peak is the larger of the two."""
+
+    method: TrainMethod
+    runtime: int
+    weights: int
+    reference: int
+    optimizer: int
+    """Adam's moments, and float32 masters of bfloat16 weights. Kept through the whole round."""
+    evaluator: int
+    gradients: int
+    """Learning only."""
+    activations: int
+    """Learning only."""
+    head: int
+    """Learning only: a chunk of logits, and the head's gradient before it is added."""
+    decode_weights: int
+    """Solving only: the packed copy of the linear weights."""
+    kv_cache: int
+    """Solving only."""
+    disk: int
+    """Checkpoints."""
+
+    @property
+    def kept(self) -> int:
+        return self.runtime + self.weights + self.reference + self.optimizer + self.evaluator
+
+    @property
+    def learn(self) -> int:
+        return self.kept + self.gradients + self.activations + self.head
+
+    @property
+    def solve(self) -> int:
+        return self.kept + self.decode_weights + self.kv_cache
+
+    @property
+    def peak(self) -> int:
+        return max(self.learn, self.solve)
+
+    def table(self) -> str:
+        """One line an item that is not 0, in GiB, then both phases and the disk."""
+        items = [(f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self) if f.name not in NOT_ITEMS]
+        rows = [*items, ("= solving", self.solve), ("= learning", self.learn), ("disk: checkpoints", self.disk)]
+        return "\n".join(f"{name:<18}{size / GIB:6.2f} GiB" for name, size in rows if size)
+
+
+NOT_ITEMS = ("method", "disk")
+
+
+def read_shape(folder: str | Path) -> ModelShape:
+    """The shape of the model in a prepared folder, from its config.json; no weight is read or allocated.
+
+    Raises ModelError: there is no usable config.
+    """
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder} holds no causal language model: {error}; run `codezero models prepare`") from error
+    return shape_of(model)
+
+
+def shape_of(model: nn.Module) -> ModelShape:
+    """The shape of a transformers causal language model, on any device, meta included."""
+    lm: Any = model
+    config, head = lm.config.get_text_config(), lm.get_output_embeddings()
+    linears = [module for module in lm.modules() if isinstance(module, nn.Linear)]
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    return ModelShape(
+        num_parameters=sum(p.numel() for p in lm.parameters()),
+        linear_parameters=sum(module.weight.numel() for module in linears),
+        lora_width=sum(m.in_features + m.out_features for m in linears if m is not head),
+        head_parameters=head.weight.numel(),
+        tied=head.weight is lm.get_input_embeddings().weight,
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        intermediate_size=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
+        key_value_size=heads * head_dim,
+        num_layers=config.num_hidden_layers,
+    )
+
+
+def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: Workload) -> MemoryEstimate:
+    """Memory and disk of training with `method`, which is full or lora."""
+    full = method is TrainMethod.full
+    width = load.dtype.itemsize
+    trained = shape.num_parameters if full else config.lora_r * shape.lora_width
+    # Adapters are float32 whatever the model is; bfloat16 weights are trained through float32 masters.
+    masters = full and width < 4
+    weights = width * shape.num_parameters + (0 if full else 4 * trained)
+    moments, master_bytes = 8 * trained, 4 * trained if masters else 0
+    decodes_packed = load.device_type == "cpu"
+    sequence = load.prompt_tokens + load.completion_tokens
+    return MemoryEstimate(
+        method=method,
+        runtime=RUNTIME_BYTES,
+        weights=weights,
+        reference=width * shape.num_parameters if full and config.beta > 0 else 0,
+        optimizer=moments + master_bytes,
+        evaluator=load.evaluator_bytes,
+        gradients=(width if masters else 4) * trained + master_bytes,
+        activations=_activations(shape, method, config, load),
+        head=_head(shape, full, width),
+        decode_weights=width * shape.linear_parameters if decodes_packed else 0,
+        kv_cache=2 * width * load.num_generations * sequence * shape.num_layers * shape.key_value_size,
+        disk=CHECKPOINTS * ((width if full else 4) * trained + moments + master_bytes),
+    )
+
+
+def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
+    """How many completions of full length are in a micro-batch. Never more than a group has."""
+    limits = batch_limits(config, load.device_type)
+    return max(1, min(limits.max_sequences, limits.max_tokens // load.completion_tokens, load.num_generations))
+
+
+def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: Workload) -> int:
+    """What the forward pass of a micro-batch keeps.
+
+    A block keeps 4 vectors of the MLP's width and 8 of the hidden one a token, and 6 of the keys' width. The prompt is
+    in memory once for all completions, unless activations are recomputed: then every completion carries its own
+    prompt, each block keeps only its input, and one block at a time has its activations.
+    """
+    sequences = micro_batch_sequences(config, load)
+    block = 4 * shape.intermediate_size + 8 * shape.hidden_size + 6 * shape.key_value_size
+    if method is TrainMethod.lora and load.dtype.itemsize < 4:
+        # Float32 adapters read float32 copies of each layer's inputs.
+        block += 2 * (shape.intermediate_size + 4 * shape.hidden_size)
+    if config.gradient_checkpointing:
+        tokens = sequences * (load.prompt_tokens + load.completion_tokens)
+        floats = tokens * (shape.num_layers * shape.hidden_size + 2 * block)
+    else:
+        tokens = load.prompt_tokens + sequences * load.completion_tokens
+        # Every completion's keys and values are joined with a copy of the prompt's.
+        copies = 2 * sequences * load.prompt_tokens * shape.key_value_size
+        floats = shape.num_layers * (tokens * block + copies)
+    return load.dtype.itemsize * floats
+
+
+def _head(shape: ModelShape, full: bool, width: int) -> int:
+    logits = 2 * 4 * CHUNK_TOKENS * shape.vocab_size
+    # A tied head meets the embedding's own gradient, which is as large, before either is added to the sum.
+    gradients = (2 if shape.tied else 1) * width * shape.head_parameters if full else 0
+    return logits + gradients

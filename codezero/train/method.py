@@ -1,0 +1,168 @@
+"""Which training method this machine can hold, decided before anything is loaded, and the adapters of LoRA."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import PreTrainedModel
+
+from codezero.config import TrainConfig, TrainMethod
+from codezero.errors import TrainingError
+from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
+
+SHARE_OF_FREE = 0.9
+"""Of the free memory, what a node plans with; the rest is for estimates that are off and for other programs."""
+SMALLEST = ModelShape(
+    num_parameters=494_032_768,
+    linear_parameters=493_961_216,
+    lora_width=549_888,
+    head_parameters=136_134_656,
+    tied=True,
+    vocab_size=151_936,
+    hidden_size=896,
+    intermediate_size=4864,
+    key_value_size=128,
+    num_layers=24,
+)
+"""Qwen2.5-Coder-0.5B-Instruct, the smallest model of the catalogue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a machine has to spare, in bytes."""
+
+    memory: int
+    disk: int
+
+
+def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) -> Room:
+    """The configured memory limit or a share of what is free now on `device`, and free disk where states are kept."""
+    if config.memory_limit_gib:
+        memory = int(config.memory_limit_gib * GIB)
+    elif device.type == "cuda":
+        memory = int(SHARE_OF_FREE * torch.cuda.mem_get_info(device)[0])
+    else:
+        memory = int(SHARE_OF_FREE * min(psutil.virtual_memory().available, _container_free()))
+    folder = Path(state_dir).expanduser().absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return Room(memory=memory, disk=shutil.disk_usage(folder).free)
+
+
+def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
+    """The estimate of the method to train with: the configured one, or for auto full where it fits, else lora.
+
+    Raises TrainingError: it does not fit; the message says by how much, and the three nearest ways out.
+    """
+    automatic = config.method is TrainMethod.auto
+    methods = [TrainMethod.full, TrainMethod.lora] if automatic else [config.method]
+    plans = [estimate(shape, method, config, load) for method in methods]
+    for plan in plans:
+        if _fits(plan, room):
+            return plan
+    nearest = plans[-1]
+    needs = [
+        f"{_gib(wanted)} of {what} where {_gib(free)} can be used"
+        for what, wanted, free in (("memory", nearest.peak, room.memory), ("disk", nearest.disk, room.disk))
+        if wanted > free
+    ]
+    ways = "; ".join(_ways_out(shape, nearest, config, load, room))
+    raise TrainingError(f"training with train.method={nearest.method.value} needs {' and '.join(needs)}: {ways}")
+
+
+def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftModel:
+    """Adds float32 adapters to every linear layer but the head and freezes the rest (LoRA, arXiv 2106.09685).
+
+    The start is the model itself, bit for bit; equal seeds give equal adapters. The global random state is untouched.
+    """
+    adapters = LoraConfig(
+        r=config.lora_r,
+        lora_alpha=config.lora_alpha,
+        lora_dropout=0.0,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        adapted = get_peft_model(model, adapters)
+    adapted.eval()
+    return adapted
+
+
+def _fits(plan: MemoryEstimate, room: Room) -> bool:
+    return plan.peak <= room.memory and plan.disk <= room.disk
+
+
+def _ways_out(shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload, room: Room) -> list[str]:
+    """Three changes with what each would need: first those that are enough, within them those that cost least."""
+    better = [(text, plan) for text, plan in _changes(shape, now, config, load) if _lighter(plan, now, room)]
+    enough = [(text, plan) for text, plan in better if _fits(plan, room)]
+    rest = sorted((way for way in better if way not in enough), key=lambda way: way[1].peak)
+    found = [f"{text} needs {_needs(plan, room)}" for text, plan in [*enough, *rest][:3]]
+    where = "disk under state_dir" if now.peak <= room.memory else "free memory"
+    size = _gib(now.disk if now.peak <= room.memory else now.peak)
+    return [*found, f"a machine with {size} of {where}"][:3]
+
+
+def _changes(
+    shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload
+) -> Iterator[tuple[str, MemoryEstimate]]:
+    """Single settings that need less, from the one that costs least quality or time to the one that costs most."""
+    method = now.method
+    if micro_batch_sequences(config, load) > 1:
+        yield "train.micro_batch_size=1", estimate(shape, method, replace(config, micro_batch_size=1), load)
+    checkpointing = replace(config, gradient_checkpointing=True)
+    yield "train.gradient_checkpointing=true", estimate(shape, method, checkpointing, load)
+    if method is TrainMethod.full:
+        yield "train.method=lora", estimate(shape, TrainMethod.lora, config, load)
+    if load.dtype is torch.float32:
+        yield "model.dtype=bfloat16", estimate(shape, method, config, replace(load, dtype=torch.bfloat16))
+    if load.completion_tokens >= 2:
+        half = load.completion_tokens // 2
+        shorter = estimate(shape, method, config, replace(load, completion_tokens=half))
+        yield f"rollout.max_new_tokens={half}", shorter
+    if shape.num_parameters > SMALLEST.num_parameters:
+        yield "model.name=Qwen2.5-Coder-0.5B-Instruct", estimate(SMALLEST, method, config, load)
+    if load.num_generations > 2:
+        fewer = replace(load, num_generations=2)
+        yield "rollout.num_generations=2", estimate(shape, method, config, fewer)
+
+
+def _lighter(plan: MemoryEstimate, now: MemoryEstimate, room: Room) -> bool:
+    """Whether a plan needs less of what is short."""
+    return (plan.peak < now.peak and now.peak > room.memory) or (plan.disk < now.disk and now.disk > room.disk)
+
+
+def _needs(plan: MemoryEstimate, room: Room) -> str:
+    disk = f" and {_gib(plan.disk)} of disk" if plan.disk > room.disk else ""
+    return f"{_gib(plan.peak)}{disk}"
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"
+
+
+def _container_free() -> int:
+    """Bytes a container's memory limit leaves; a very large number without one. psutil only sees the machine.
+
+    Cached file pages count as used by the container, yet are given up on demand.
+    """
+    folder = Path("/sys/fs/cgroup")
+    for limit, used, stat in (
+        ("memory.max", "memory.current", "memory.stat"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+    ):
+        try:
+            most, taken = (folder / limit).read_text().strip(), int((folder / used).read_text())
+            pages = dict(line.split() for line in (folder / stat).read_text().splitlines())
+        except (OSError, ValueError):
+            continue
+        if most != "max":
+            return int(most) - taken + int(pages.get("inactive_file", 0)) + int(pages.get("active_file", 0))
+    return 2**62

@@ -1,0 +1,104 @@
+import math
+
+import pytest
+import torch
+
+from codezero.config import TrainConfig
+from codezero.errors import PromptTooLong
+from codezero.train.batch import BatchLimits, TextEncoder, TrainSequence, batch_limits, collate, plan, to_sequences
+from codezero.types import FinishReason, Rollout
+from tests.builders import group, rollout, tiny_tokenizer
+
+END = 256
+
+
+def encoder(encode_prompt=lambda task: (1, 2), max_completion_length=6):
+    return TextEncoder(
+        tokenizer=tiny_tokenizer(),
+        encode_prompt=encode_prompt,
+        end_token_id=END,
+        max_completion_length=max_completion_length,
+    )
+
+
+def peer(text, finish=FinishReason.STOP):
+    return Rollout(text=text, finish=finish)
+
+
+def sequence(length, prompt_ids=(1,), advantage=1.0, old_logprobs=None):
+    return TrainSequence(
+        prompt_ids=prompt_ids, completion_ids=(7,) * length, advantage=advantage, old_logprobs=old_logprobs
+    )
+
+
+def test_local_rollouts_keep_their_sampled_ids():
+    # 64 65 is "ab", which as text would come without the doubled end token
+    local = group([rollout(prompt_ids=(3, 4), completion_ids=(64, 65, END, END), text="something else")])
+    (found,) = to_sequences(local, [0.5], encoder(), policy_version=0)
+    assert found == TrainSequence(prompt_ids=(3, 4), completion_ids=(64, 65, END, END), advantage=0.5)
+
+
+@pytest.mark.parametrize(("version", "expected"), [(4, None), (3, (-0.5, -2.0))])
+def test_only_an_older_policys_logprobs_are_used(version, expected):
+    local = group([rollout(completion_ids=(4, 5), logprobs=(-0.5, -2.0))], policy_version=version)
+    (found,) = to_sequences(local, [1.0], encoder(), policy_version=4)
+    assert found.old_logprobs == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "expected"),
+    [
+        ("ab", FinishReason.STOP, (64, 65, END)),
+        ("ab", FinishReason.LENGTH, (64, 65)),
+        ("abcdef", FinishReason.STOP, (64, 65, 66, 67, 68, 69)),
+        ("abcdefgh", FinishReason.LENGTH, (64, 65, 66, 67, 68, 69)),
+        ("", FinishReason.STOP, ()),
+    ],
+)
+def test_peers_text_is_encoded_ended_and_cut(text, finish, expected):
+    assert encoder().completion_ids(peer(text, finish)) == expected
+
+
+def test_special_token_spelled_by_a_peer_stays_text():
+    assert END not in encoder(max_completion_length=99).completion_ids(peer("a<|im_end|>b", FinishReason.LENGTH))
+
+
+def test_empty_completions_are_dropped_and_advantages_stay_in_place():
+    found = to_sequences(group([peer("a"), peer(""), peer("b")]), [1.0, 2.0, 3.0], encoder(), 0)
+    assert [(s.prompt_ids, s.completion_ids, s.advantage) for s in found] == [
+        ((1, 2), (64, END), 1.0),
+        ((1, 2), (65, END), 3.0),
+    ]
+
+
+def test_peers_task_that_does_not_fit_gives_nothing():
+    def too_long(task):
+        raise PromptTooLong("2001 tokens of 2000")
+
+    assert to_sequences(group([peer("a"), peer("b")]), [1.0, -1.0], encoder(too_long), 0) == ()
+
+
+def test_plan_puts_equal_prompts_together_and_similar_lengths_side_by_side():
+    sequences = [sequence(2), sequence(9, prompt_ids=(5,)), sequence(7), sequence(3), sequence(6)]
+    found = plan(sequences, BatchLimits(max_sequences=2, max_tokens=100))
+    assert [[[len(s.completion_ids) for s in b] for b in p.micro_batches] for p in found] == [[[7, 6], [3, 2]], [[9]]]
+
+
+def test_plan_keeps_to_the_tokens_but_never_splits_a_sequence():
+    found = plan([sequence(n) for n in (20, 5, 5, 4, 1)], BatchLimits(max_sequences=99, max_tokens=10))
+    assert [[len(s.completion_ids) for s in b] for b in found[0].micro_batches] == [[20], [5, 5], [4, 1]]
+
+
+def test_limits_are_the_configured_size_or_the_devices():
+    assert batch_limits(TrainConfig(micro_batch_size=3), "cuda").max_sequences == 3
+    assert batch_limits(TrainConfig(), "cpu").max_tokens == 256
+
+
+def test_collate_pads_on_the_right():
+    batch = collate([sequence(3, advantage=0.5), sequence(1, old_logprobs=(-0.25,))], torch.device("cpu"))
+    assert batch.prompt_ids.tolist() == [1]
+    assert batch.completion_ids.tolist() == [[7, 7, 7], [7, 0, 0]]
+    assert batch.loss_mask.tolist() == [[True, True, True], [True, False, False]]
+    assert batch.old_logprobs[1, 0].item() == -0.25
+    assert all(math.isnan(x) for x in (*batch.old_logprobs[0].tolist(), *batch.old_logprobs[1, 1:].tolist()))
+    assert batch.advantages.tolist() == [0.5, 1.0]

@@ -1,0 +1,319 @@
+import copy
+import math
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+
+from codezero.config import LossType, RewardScale, TrainConfig
+from codezero.errors import TrainingError
+from codezero.llm.logprobs import CompletionScorer
+from codezero.train.batch import TextEncoder
+from codezero.train.learner import GrpoLearner
+from codezero.types import FinishReason, Rollout, ScoredGroup, SkipReason
+from tests.builders import group, rollout, scored, tiny_model, tiny_tokenizer
+
+GOOD, BAD = (40, 41, 42, 256), (50, 51)
+
+
+def learner(model=None, progress=lambda stage, done, total: None, reference_model=None, **config):
+    encoder = TextEncoder(
+        tokenizer=tiny_tokenizer(), encode_prompt=lambda task: (1, 2, 3), end_token_id=256, max_completion_length=8
+    )
+    settings = {"learning_rate": 1e-3, "lora_learning_rate": 1e-2, **config}
+    return GrpoLearner(
+        model or tiny_model(),
+        encoder,
+        TrainConfig(**settings),
+        temperature=1.0,
+        reference_model=reference_model,
+        progress=progress,
+    )
+
+
+def adapted_model(seed=0):
+    torch.manual_seed(seed)
+    model = tiny_model()
+    return get_peft_model(model, LoraConfig(target_modules="all-linear", r=4))
+
+
+def good_and_bad(**kwargs):
+    return scored([rollout(completion_ids=GOOD), rollout(completion_ids=BAD)], [1.0, 0.0], **kwargs)
+
+
+def logprob(model, completion_ids):
+    ids = torch.tensor([completion_ids])
+    with torch.no_grad():
+        return CompletionScorer(model, torch.tensor([1, 2, 3])).logprobs(ids, torch.ones_like(ids).bool()).sum().item()
+
+
+def weights(model):
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
+def assert_unchanged(model, before):
+    for name, p in model.named_parameters():
+        assert torch.equal(p, before[name]), name
+        assert p.grad is None, name
+
+
+def count_forwards(model):
+    calls = []
+    model.base_model.register_forward_hook(lambda *_: calls.append(1))
+    return calls
+
+
+@pytest.mark.parametrize("build", [tiny_model, adapted_model])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_rewarded_completion_becomes_likelier_and_the_other_less(build, checkpointing):
+    model = build()
+    before = logprob(model, GOOD), logprob(model, BAD)
+    teacher = learner(model, gradient_checkpointing=checkpointing)
+    for version in range(5):
+        report = teacher.step([good_and_bad(policy_version=version)])
+    assert logprob(model, GOOD) > before[0] + 0.5
+    assert logprob(model, BAD) < before[1] - 0.5
+    assert report.policy_version == teacher.policy_version == 5
+    assert report.num_tokens == 6
+    assert report.skipped is None
+    assert all(p.grad is None for p in model.parameters())
+    assert not any(m.training for m in model.modules())
+
+
+def test_adapter_training_leaves_the_base_as_it_is():
+    model = adapted_model()
+    before = weights(model)
+    learner(model).step([good_and_bad()])
+    moved = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
+    assert moved
+    assert all("lora_" in name for name in moved)
+
+
+def ragged():
+    draw = torch.Generator().manual_seed(0)
+    ids = lambda n: torch.randint(0, 256, (n,), generator=draw).tolist()  # noqa: E731
+    groups = []
+    for size in (2, 3, 5):
+        prompt_ids = ids(size)
+        rollouts = [rollout(prompt_ids=prompt_ids, completion_ids=ids(1 + 2 * i)) for i in range(size)]
+        groups.append(scored(rollouts, [float(i % 2) for i in range(size)]))
+    return groups
+
+
+@pytest.mark.parametrize("loss_type", ["grpo", "dr_grpo", "dapo"])
+@pytest.mark.parametrize("build", [tiny_model, adapted_model])
+def test_micro_batches_and_checkpointing_change_memory_not_the_result(build, loss_type):
+    settings = {"loss_type": LossType(loss_type), "max_grad_norm": 1e9}
+    wanted = learner(build(), **settings).step(ragged())
+    assert wanted.num_tokens == 1 + 3 + 1 + 3 + 5 + 1 + 3 + 5 + 7 + 9
+    for size, checkpointing in ((1, False), (2, False), (3, True), (16, False)):
+        found = learner(build(), micro_batch_size=size, gradient_checkpointing=checkpointing, **settings).step(ragged())
+        assert found.loss == pytest.approx(wanted.loss, abs=1e-6)
+        assert found.grad_norm == pytest.approx(wanted.grad_norm, rel=1e-5)
+
+
+def test_checkpointing_runs_each_layer_again_in_the_backward_pass():
+    model = tiny_model()
+    calls = []
+    teacher = learner(model, gradient_checkpointing=True)
+    model.base_model.layers[0].mlp.register_forward_pre_hook(lambda *_: calls.append(1))
+    teacher.step([good_and_bad()])
+    assert len(calls) == 2
+
+
+def test_groups_of_equal_rewards_cost_no_forward():
+    model = tiny_model()
+    teacher = learner(model)
+    before, calls = weights(model), count_forwards(model)
+    equal = scored([rollout(), rollout()], [0.7, 0.7])
+
+    report = teacher.step([equal, equal])
+    assert (report.skipped, report.num_zero_advantage, len(calls)) == (SkipReason.ZERO_ADVANTAGE, 2, 0)
+    assert_unchanged(model, before)
+    assert report.policy_version == 0
+
+    report = teacher.step([equal, good_and_bad()])
+    assert (report.skipped, report.num_zero_advantage, len(calls)) == (None, 1, 2)  # a prompt and a micro-batch
+
+
+def test_one_step_keeps_no_old_logprobs_and_more_steps_freeze_them_once():
+    model = tiny_model()
+    teacher = learner(model, num_iterations=2)
+    calls = count_forwards(model)
+    report = teacher.step([good_and_bad()])
+    assert len(calls) == 3 * 2  # once without gradient, twice with
+    assert report.policy_version == 1
+    assert report.num_tokens == 6
+
+
+def test_ratio_is_clipped_after_a_large_first_step():
+    assert learner(num_iterations=1, learning_rate=0.05).step([good_and_bad()]).clip_fraction == 0.0
+    assert learner(num_iterations=3, learning_rate=0.05).step([good_and_bad()]).clip_fraction > 0.3
+
+
+def test_minibatches_take_several_optimizer_steps():
+    teacher = learner(minibatch_size=3)
+    report = teacher.step(ragged())
+    assert report.num_tokens == 38
+    assert teacher.state_dict()["optimizer"]["adam"]["state"][0]["step"].item() == 4  # 10 sequences in threes
+
+
+def test_stale_local_group_is_corrected_by_its_recorded_logprobs():
+    model = tiny_model()
+    likely = tuple(logprob(model, GOOD[: i + 1]) - (logprob(model, GOOD[:i]) if i else 0.0) for i in range(4))
+    rollouts = [rollout(completion_ids=GOOD, logprobs=[x - 1 for x in likely]), rollout(completion_ids=BAD)]
+    teacher = learner(model)
+    teacher.policy_version = 3
+    assert teacher.step([scored(rollouts, [1.0, 0.0], policy_version=2)]).clip_fraction >= 4 / 6
+
+
+def test_unscored_groups_are_left_out():
+    unscored = ScoredGroup(group=group([rollout(), rollout()]), verdicts=(), rewards=())
+    report = learner().step([unscored])
+    assert (report.skipped, report.detail) == (SkipReason.NO_GROUPS, "0 of 1 groups scored")
+    assert learner().step([]).skipped is SkipReason.NO_GROUPS
+    assert learner().step([unscored, good_and_bad()]).skipped is None
+
+
+def test_nan_reward_stops_the_update():
+    model = tiny_model()
+    before = weights(model)
+    report = learner(model).step([good_and_bad(), scored([rollout(), rollout()], [math.nan, 1.0])])
+    assert report.skipped is SkipReason.NOT_FINITE
+    assert "nan" in report.detail
+    assert_unchanged(model, before)
+
+
+@pytest.mark.parametrize("bad", [-math.inf, -1e4])
+def test_loss_that_is_not_finite_stops_the_update(bad):
+    model = tiny_model()
+    teacher = learner(model)
+    teacher.policy_version = 1
+    before = weights(model)
+    # An impossible old log-prob makes the ratio infinite, and with a negative advantage no clip bounds it.
+    rollouts = [rollout(completion_ids=GOOD), rollout(completion_ids=BAD, logprobs=(bad, bad))]
+    report = teacher.step([scored(rollouts, [1.0, 0.0], policy_version=0)])
+    assert report.skipped is SkipReason.NOT_FINITE
+    assert report.detail.startswith("loss is inf in optimizer step 1 of 1")
+    assert report.policy_version == 1
+    assert_unchanged(model, before)
+    assert teacher.step([good_and_bad(policy_version=1)]).skipped is None
+
+
+def test_gradient_that_is_not_finite_stops_the_update():
+    model = tiny_model()
+    before = weights(model)
+    model.lm_head.weight.register_hook(lambda grad: grad * math.nan)
+    report = learner(model).step([good_and_bad()])
+    assert report.detail.startswith("gradient norm is nan")
+    assert_unchanged(model, before)
+
+
+def test_peers_text_is_learned_from():
+    model = tiny_model()
+    texts = [Rollout(text="good", finish=FinishReason.STOP), Rollout(text="", finish=FinishReason.STOP)]
+    ids = (*tiny_tokenizer()("good").input_ids, 256)
+    before = logprob(model, ids)
+    report = learner(model).step([scored(texts, [1.0, 0.0], external=True, peer_id="peer")])
+    assert report.num_tokens == 5  # four bytes and the end; the empty text is dropped but counts in the mean reward
+    assert logprob(model, ids) > before
+
+
+def test_only_empty_completions_is_a_skipped_update():
+    texts = [Rollout(text="", finish=FinishReason.LENGTH)] * 2
+    report = learner().step([scored(texts, [1.0, 0.0], external=True)])
+    assert report.skipped is SkipReason.NO_GROUPS
+
+
+def test_progress_counts_sequences_of_every_pass():
+    seen = []
+    learner(num_iterations=2, progress=lambda *args: seen.append(args), micro_batch_size=1).step([good_and_bad()])
+    assert seen == [("learn", 1, 4), ("learn", 2, 4), ("learn", 3, 4), ("learn", 4, 4)]
+
+
+def test_kl_against_the_adapters_base_starts_at_zero():
+    teacher = learner(adapted_model(), beta=0.04)
+    assert teacher.step([good_and_bad()]).kl == pytest.approx(0.0, abs=1e-9)
+    assert teacher.step([good_and_bad(policy_version=1)]).kl > 1e-6
+
+
+def test_full_fine_tuning_with_kl_needs_the_starting_weights():
+    with pytest.raises(TrainingError, match="reference_model"):
+        learner(beta=0.04)
+    model = tiny_model()
+    teacher = learner(model, beta=0.04, reference_model=copy.deepcopy(model).requires_grad_(False))
+    assert teacher.step([good_and_bad()]).kl == pytest.approx(0.0, abs=1e-9)
+    assert teacher.step([good_and_bad(policy_version=1)]).kl > 1e-6
+
+
+def test_resumed_learner_goes_on_as_if_never_stopped():
+    straight = tiny_model()
+    teacher = learner(straight, scale_rewards=RewardScale.none)
+    teacher.step([good_and_bad()])
+    resumed = tiny_model()
+    resumed.load_state_dict(copy.deepcopy(straight.state_dict()))
+    other = learner(resumed, scale_rewards=RewardScale.none)
+    other.load_state_dict(copy.deepcopy(teacher.state_dict()))
+    for each in (teacher, other):
+        each.step([good_and_bad(policy_version=1)])
+    assert other.policy_version == 2
+    assert all(torch.equal(a, b) for a, b in zip(straight.parameters(), resumed.parameters(), strict=True))
+
+
+def test_bfloat16_weights_learn_from_steps_below_their_precision():
+    model = tiny_model().bfloat16()
+    teacher = learner(model, learning_rate=2e-5)
+    before = weights(model)
+    teacher.step([good_and_bad()])
+    first = sum(int((p != before[n]).sum()) for n, p in model.named_parameters())
+    for version in range(1, 20):
+        teacher.step([good_and_bad(policy_version=version)])
+    last = sum(int((p != before[n]).sum()) for n, p in model.named_parameters())
+    assert last > 3 * first
+
+
+def test_masters_survive_a_resume():
+    model = tiny_model().bfloat16()
+    teacher = learner(model, learning_rate=2e-5)
+    teacher.step([good_and_bad()])
+    state, weights_then = copy.deepcopy(teacher.state_dict()), copy.deepcopy(model.state_dict())
+    teacher.step([good_and_bad(policy_version=1)])
+    resumed = tiny_model().bfloat16()
+    resumed.load_state_dict(weights_then)
+    other = learner(resumed, learning_rate=2e-5)
+    other.load_state_dict(state)
+    other.step([good_and_bad(policy_version=1)])
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
+
+
+def full_memory_above(model, limit):
+    def check(module, args, kwargs):
+        if len(kwargs["input_ids"]) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    model.base_model.register_forward_pre_hook(check, with_kwargs=True)
+
+
+def test_out_of_memory_halves_the_micro_batch_and_gives_the_same_update():
+    rollouts = [rollout(completion_ids=(4, 5, 6 + i)) for i in range(5)]
+    rewards = [0.0, 1.0, 0.0, 2.0, 3.0]
+    roomy, small = tiny_model(), tiny_model()
+    wanted = learner(roomy).step([scored(rollouts, rewards)])
+    teacher = learner(small)
+    full_memory_above(small, 2)
+    found = teacher.step([scored(rollouts, rewards)])
+    assert found.loss == pytest.approx(wanted.loss, abs=1e-6)
+    assert found.grad_norm == pytest.approx(wanted.grad_norm, rel=1e-5)
+    calls = count_forwards(small)
+    teacher.step([scored(rollouts, rewards, policy_version=1)])
+    assert len(calls) == 1 + 3  # no second attempt: the smaller size is remembered
+
+
+def test_out_of_memory_with_one_sequence_says_what_to_do():
+    model = tiny_model()
+    teacher = learner(model)
+    full_memory_above(model, 0)
+    before = weights(model)
+    with pytest.raises(TrainingError, match="gradient_checkpointing"):
+        teacher.step([good_and_bad()])
+    assert_unchanged(model, before)
