@@ -14,11 +14,15 @@ from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
 from codezero.observe.console import Console
-from codezero.train.method import apply_lora, choose
+from codezero.train import memory
+from codezero.train.memory import GIB, Workload
+from codezero.train.method import apply_lora, choose_method, free_room
 
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
 LARGE_JUDGE_MEMORY_BYTES = 28 << 30
 """Memory of the machine or the GPU from which evaluator.model=auto takes the large judge."""
+PLANNED_PROMPT_TOKENS = 1024
+"""Longer prompts than nearly every task has; a still longer one takes more memory than was planned for."""
 
 
 class Models:
@@ -36,7 +40,7 @@ class Models:
         state.bind_settings(folder, {"model.name": config.model.name})
         judge_name = self._judge_name()
         policy_folder, judge_folder = self._prepare(config.model.name), self._prepare(judge_name)
-        method = choose(config.train)
+        method = self._choose_method(folder, policy_folder, judge_folder, dtype)
         state.bind_settings(folder, {"train.method": method.value})
 
         self.policy = self._load(config.model.name, policy_folder, dtype)
@@ -49,6 +53,30 @@ class Models:
         self.judge = self._load(judge_name, judge_folder, judge_dtype)
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
         console.line(f"evaluator: {judge_name}, frozen, by {config.evaluator.mode.value}; it never runs code")
+
+    def _choose_method(self, folder: Path, policy_folder: Path, judge_folder: Path, dtype: torch.dtype) -> TrainMethod:
+        """Plans memory and disk and says so; `auto` stays with what the state folder was begun with."""
+        config = self._config
+        train = config.train
+        begun_with = state.bound_settings(folder).get("train.method")
+        if train.method is TrainMethod.auto and begun_with is not None:
+            train = replace(train, method=TrainMethod(begun_with))
+        judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
+        load = Workload(
+            num_generations=config.rollout.num_generations * config.swarm.num_local,
+            prompt_tokens=PLANNED_PROMPT_TOKENS,
+            completion_tokens=config.rollout.max_new_tokens,
+            dtype=dtype,
+            device_type=self._device.type,
+            evaluator_bytes=memory.read_shape(judge_folder).num_parameters * judge_dtype.itemsize,
+        )
+        room = free_room(train, self._device, folder)
+        saved = sum(path.stat().st_size for path in folder.rglob("*.pt"))
+        room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
+        plan = choose_method(memory.read_shape(policy_folder), train, load, room)
+        free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
+        self._console.line(f"plan: {plan.line()}; {free}")
+        return plan.method
 
     def _prepare(self, name: str) -> Path:
         return store.prepare(name, self._config.model.cache_dir, report=self._console.line)

@@ -15,7 +15,6 @@ from codezero.config import NodeConfig
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
-from codezero.llm import device as devices
 from codezero.loop import Stages, run_round
 from codezero.models import Models
 from codezero.network.solo import SoloGossip

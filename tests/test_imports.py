@@ -32,7 +32,14 @@ LEVELS = {
     "cli": 6,
     "__main__": 6,
 }
-SAME_LEVEL = {("compose", "config"), ("node", "state"), ("node", "stop"), ("node", "models"), ("models", "state"), ("__main__", "cli")}
+SAME_LEVEL = {
+    ("compose", "config"),
+    ("node", "state"),
+    ("node", "stop"),
+    ("node", "models"),
+    ("models", "state"),
+    ("__main__", "cli"),
+}
 
 
 def room(module: str) -> str:

@@ -53,7 +53,7 @@ class RoundMonitor:
         rewards = [report.reward_mean for report in seen if report.reward_mean is not None]
         passed = [report.pass_at_k for report in seen if report.pass_at_k is not None]
         updates = sum(report.skipped is None for report in seen)
-        parts = [f"{len(seen)} rounds in {_duration(seconds)}", f"{updates} updates of the policy"]
+        parts = [f"{len(seen)} round{'s' * (len(seen) > 1)} in {_duration(seconds)}, {updates} with an update"]
         if rewards:
             parts.append(f"mean reward {mean(rewards):+.2f} (higher is better)")
         if passed:
@@ -81,22 +81,23 @@ class RoundMonitor:
 
 
 def round_line(report: RoundReport, num_generations: int) -> str:
-    """One compact line: what was earned, what was learned, what it took."""
-    groups = f"groups {report.num_local_groups} own + {report.num_external_groups} peers'"
-    if report.dropped:
-        groups += " (dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()) + ")"
-    score = "not scored"
+    """One compact line: what was earned, what was learned, from what, and what it took."""
+    parts = [f"round {report.round}"]
     if report.reward_mean is not None and report.pass_at_k is not None:
-        score = f"reward {report.reward_mean:+.2f}  pass@{num_generations} {report.pass_at_k:.2f}"
-    learned = f"loss {report.loss:+.4f}  grad {report.grad_norm:.2f}" if report.loss is not None else "no update"
+        parts += [f"reward {report.reward_mean:+.2f}", f"pass@{num_generations} {report.pass_at_k:.2f}"]
+    else:
+        parts.append("not scored")
     if report.skipped is not None:
-        learned = f"no update: {report.skipped}"
-    stages = " ".join(f"{name} {seconds:.0f}" for name, seconds in report.seconds.items() if seconds >= 0.5)
-    taken = _duration(sum(report.seconds.values())) + (f" ({stages})" if stages else "")
-    return (
-        f"round {report.round}  {score}  {learned}  {groups}  {report.num_tokens} tokens at "
-        f"{report.tokens_per_s:.0f}/s  {taken}"
-    )
+        parts.append(f"no update: {report.skipped}")
+    else:
+        parts.append(f"loss {report.loss:.4f} grad {report.grad_norm:.2f}")
+    parts.append(f"local {report.num_local_groups} external {report.num_external_groups}")
+    if report.dropped:
+        parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
+    parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")
+    stages = "".join(f" {name} {seconds:.0f}" for name, seconds in report.seconds.items() if seconds >= 0.5)
+    parts.append(_duration(sum(report.seconds.values())) + (f":{stages}" if stages else ""))
+    return " | ".join(parts)
 
 
 def report_from_dict(values: dict[str, Any]) -> RoundReport:
@@ -119,4 +120,4 @@ def _round_of(line: str) -> int:
 
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"

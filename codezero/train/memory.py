@@ -102,11 +102,16 @@ class MemoryEstimate:
     def peak(self) -> int:
         return max(self.learn, self.solve)
 
-    def table(self) -> str:
-        """One line an item that is not 0, in GiB, then both phases and the disk."""
-        items = [(f.name.replace("_", " "), getattr(self, f.name)) for f in fields(self) if f.name not in NOT_ITEMS]
-        rows = [*items, ("= solving", self.solve), ("= learning", self.learn), ("disk: checkpoints", self.disk)]
-        return "\n".join(f"{name:<18}{size / GIB:6.2f} GiB" for name, size in rows if size)
+    def line(self) -> str:
+        """`full: 10.4 GiB of memory (weights 1.8, ...) and 16.6 GiB of disk`, leaving out what is below 0.05 GiB."""
+        items = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in NOT_ITEMS}
+        largest = sorted(items, key=lambda name: -items[name])
+        parts = ", ".join(
+            f"{name.replace('_', ' ')} {items[name] / GIB:.1f}" for name in largest if items[name] >= GIB / 20
+        )
+        return (
+            f"{self.method.value}: {self.peak / GIB:.1f} GiB of memory ({parts}) and {self.disk / GIB:.1f} GiB of disk"
+        )
 
 
 NOT_ITEMS = ("method", "disk")
@@ -122,7 +127,9 @@ def read_shape(folder: str | Path) -> ModelShape:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config)
     except (OSError, ValueError) as error:
-        raise ModelError(f"{folder} holds no causal language model: {error}; run `codezero models prepare`") from error
+        raise ModelError(
+            f"{folder} holds no causal language model: {error}; give an -Instruct model as model.name"
+        ) from error
     return shape_of(model)
 
 

@@ -65,7 +65,7 @@ def test_runs_its_rounds_reports_them_and_goes_on_where_it_was(model, tmp_path):
     assert first.returncode == 0, first.stderr
     assert first.stderr == ""  # nothing from libraries
     lines = first.stdout.splitlines()
-    assert [line.split("  ")[0] for line in lines if line.startswith("round ")] == ["round 1", "round 2"]
+    assert [line.split(" | ")[0] for line in lines if line.startswith("round ")] == ["round 1", "round 2"]
     assert lines[-2].startswith("done: 2 rounds in ")
     second = run(model, tmp_path, "rounds=1")
     assert "after round 2" in second.stdout

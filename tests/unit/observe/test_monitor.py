@@ -52,8 +52,8 @@ def test_each_round_is_one_json_object_with_every_field(tmp_path):
 
 def test_console_line():
     assert round_line(report(12), 4) == (
-        "round 12  reward +0.50  pass@4 0.50  loss -0.0123  grad 1.50  groups 2 own + 0 peers' (dropped 1 "
-        "zero_advantage)  512 tokens at 32/s  1 min 0 s (solve 16 score 3 learn 41)"
+        "round 12 | reward +0.50 | pass@4 0.50 | loss -0.0123 grad 1.50 | local 2 external 0 | dropped 1 zero_advantage | "
+        "512 tok 32/s | 1m00s: solve 16 score 3 learn 41"
     )
 
 
@@ -96,7 +96,7 @@ def test_summary(tmp_path):
     made.report(report(1))
     made.report(report(2, skipped="no scored groups", loss=None, grad_norm=None, reward_mean=None, pass_at_k=None))
     assert made.summary() == (
-        "done: 2 rounds in 2 min 0 s, 1 updates of the policy, mean reward +0.50 (higher is better), pass@4 0.50 as "
+        "done: 2 rounds in 2m00s, 1 with an update, mean reward +0.50 (higher is better), pass@4 0.50 as "
         "predicted by the evaluator"
     )
 
