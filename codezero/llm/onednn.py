@@ -13,6 +13,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ PACK_ROWS = 8
 """The row count that packed weights are laid out for; the layout serves 1 to 64 rows about equally well."""
 
 
+@cache
 def is_available() -> bool:
     """Whether this machine and this torch can run linears through oneDNN."""
     return (
@@ -30,6 +32,16 @@ def is_available() -> bool:
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
     )
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x Wᵀ + b without autograd, through oneDNN where `takes(x)`, else through torch. Any strides."""
+    return _linear(x, weight, bias) if takes(x) else nn.functional.linear(x, weight, bias)
+
+
+def takes(x: Tensor) -> bool:
+    """Whether a linear of this input can go through oneDNN."""
+    return x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0 and is_available()
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -68,7 +80,7 @@ class OneDnnForward:
 
     def __call__(self, x: Tensor) -> Tensor:
         layer = self.layer
-        if x.dtype != torch.float32 or x.numel() == 0:
+        if not takes(x):
             return nn.functional.linear(x, layer.weight, layer.bias)
         if self.packed is not None and not torch.is_grad_enabled():
             return _linear(x, self.packed, layer.bias)
