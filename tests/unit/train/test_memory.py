@@ -1,0 +1,140 @@
+import pytest
+import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from codezero.config import TrainConfig, TrainMethod
+from codezero.errors import ModelError
+from codezero.train.memory import GIB, ModelShape, Workload, estimate, micro_batch_sequences, read_shape, shape_of
+from codezero.train.method import SMALLEST
+from tests.builders import save_tiny, tiny_model
+
+
+def load(**changes):
+    settings = {
+        "num_generations": 4,
+        "prompt_tokens": 150,
+        "completion_tokens": 256,
+        "dtype": torch.float32,
+        "device_type": "cpu",
+        "evaluator_bytes": 0,
+    }
+    return Workload(**{**settings, **changes})
+
+
+def test_shape_is_read_from_the_config_alone(tmp_path):
+    folder = save_tiny(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    shape = read_shape(folder)
+    assert shape == shape_of(tiny_model())
+    assert shape == ModelShape(
+        num_parameters=259 * 32 + 2 * (2 * 32 * 32 + 2 * 32 * 16 + 32 + 16 + 16 + 3 * 32 * 48 + 2 * 32) + 32,
+        linear_parameters=259 * 32 + 2 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 48),
+        lora_width=2 * (2 * 64 + 2 * 48 + 3 * 80),
+        head_parameters=259 * 32,
+        tied=True,
+        vocab_size=259,
+        hidden_size=32,
+        intermediate_size=48,
+        key_value_size=16,
+        num_layers=2,
+    )
+
+
+def test_untied_head_counts_twice():
+    tied, untied = shape_of(tiny_model()), shape_of(tiny_model(tie=False))
+    assert untied.num_parameters - tied.num_parameters == 259 * 32
+    assert (tied.tied, untied.tied) == (True, False)
+
+
+def test_the_smallest_models_shape_is_that_of_its_architecture():
+    sizes = {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24}
+    with torch.device("meta"):
+        model = Qwen2ForCausalLM(
+            Qwen2Config(
+                vocab_size=151_936, num_attention_heads=14, num_key_value_heads=2, tie_word_embeddings=True, **sizes
+            )
+        )
+    assert shape_of(model) == SMALLEST
+
+
+def test_folder_without_a_model_is_a_model_error(tmp_path):
+    with pytest.raises(ModelError, match="codezero models prepare"):
+        read_shape(tmp_path)
+
+
+def test_full_table_of_the_smallest_model():
+    found = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load())
+    assert found.table().splitlines() == [
+        "runtime             0.68 GiB",
+        "weights             1.84 GiB",
+        "optimizer           3.68 GiB",
+        "gradients           1.84 GiB",
+        "activations         1.00 GiB",
+        "head                1.30 GiB",
+        "decode weights      1.84 GiB",
+        "kv cache            0.04 GiB",
+        "= solving           8.08 GiB",
+        "= learning         10.35 GiB",
+        "disk: checkpoints  16.56 GiB",
+    ]
+
+
+def test_lora_peaks_while_solving():
+    found = estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(evaluator_bytes=2 * GIB))
+    assert found.learn / GIB == pytest.approx(5.94, abs=0.01)
+    assert found.solve / GIB == pytest.approx(6.50, abs=0.01)
+    assert found.peak == found.solve
+    assert found.disk / GIB == pytest.approx(0.29, abs=0.01)
+
+
+def test_bfloat16_on_cuda_keeps_float32_masters_and_no_packed_weights():
+    found = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load(dtype=torch.bfloat16, device_type="cuda"))
+    n = 494_032_768
+    assert (found.weights, found.optimizer, found.gradients, found.decode_weights) == (2 * n, 12 * n, 6 * n, 0)
+    assert found.disk == 3 * 14 * n
+
+
+def test_reference_is_one_more_copy_for_full_only():
+    config = TrainConfig(beta=0.04)
+    assert estimate(SMALLEST, TrainMethod.full, config, load()).reference == 4 * 494_032_768
+    assert estimate(SMALLEST, TrainMethod.lora, config, load()).reference == 0
+
+
+def test_checkpointing_trades_activations_for_time():
+    plain = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load())
+    less = estimate(SMALLEST, TrainMethod.full, TrainConfig(gradient_checkpointing=True), load())
+    assert less.activations < 0.2 * plain.activations
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "expected"),
+    [
+        ({}, {}, 1),
+        ({}, {"completion_tokens": 64}, 4),
+        ({}, {"completion_tokens": 64, "num_generations": 3}, 3),
+        ({}, {"completion_tokens": 512}, 1),
+        ({"micro_batch_size": 2}, {"completion_tokens": 512}, 2),
+        ({}, {"device_type": "cuda"}, 4),
+    ],
+)
+def test_full_length_completions_in_a_micro_batch(settings, changes, expected):
+    assert micro_batch_sequences(TrainConfig(**settings), load(**changes)) == expected
+
+
+def test_activations_are_what_the_forward_pass_keeps():
+    model = tiny_model(hidden_size=64, intermediate_size=256, num_attention_heads=2, num_hidden_layers=3)
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept = {}
+
+    def remember(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
+        model.base_model(input_ids=torch.zeros(1, 300, dtype=torch.long), use_cache=False)
+    seen = sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    work = load(prompt_tokens=44, completion_tokens=256)
+    planned = estimate(shape_of(model), TrainMethod.full, TrainConfig(), work).activations
+    assert 0.9 * seen < planned < 1.4 * seen

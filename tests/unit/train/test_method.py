@@ -1,0 +1,97 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from codezero.config import TrainConfig, TrainMethod
+from codezero.errors import TrainingError
+from codezero.train.memory import GIB, estimate, shape_of
+from codezero.train.method import SMALLEST, Room, apply_lora, choose_method, free_room
+from tests.builders import tiny_model
+from tests.unit.train.test_memory import load
+
+
+def room(memory_gib, disk_gib=100.0):
+    return Room(memory=int(memory_gib * GIB), disk=int(disk_gib * GIB))
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (room(12), TrainMethod.full),
+        (room(10), TrainMethod.lora),
+        (room(12, disk_gib=10), TrainMethod.lora),
+    ],
+)
+def test_auto_takes_full_where_memory_and_disk_hold_it(where, expected):
+    assert choose_method(SMALLEST, TrainConfig(), load(), where).method is expected
+
+
+def test_configured_method_is_kept_or_refused():
+    assert choose_method(SMALLEST, TrainConfig(method=TrainMethod.lora), load(), room(12)).method is TrainMethod.lora
+    with pytest.raises(TrainingError):
+        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(10))
+
+
+def test_too_small_for_full_names_three_ways_out():
+    config = TrainConfig(method=TrainMethod.full)
+    with pytest.raises(TrainingError) as found:
+        choose_method(SMALLEST, config, load(), room(9.7))
+    assert str(found.value) == (
+        "training with train.method=full needs 10.3 GiB of memory where 9.7 GiB can be used: "
+        "train.gradient_checkpointing=true needs 9.5 GiB; train.method=lora needs 4.5 GiB; "
+        "a machine with 10.3 GiB of free memory"
+    )
+
+
+def test_too_small_for_lora_names_a_smaller_model():
+    larger = replace(SMALLEST, num_parameters=1_543_714_304, linear_parameters=1_543_569_408)
+    with pytest.raises(TrainingError) as found:
+        choose_method(larger, TrainConfig(), load(), room(6))
+    assert "train.method=lora needs 12.3 GiB of memory where 6.0 GiB can be used" in str(found.value)
+    assert "model.name=Qwen2.5-Coder-0.5B-Instruct needs 4.5 GiB" in str(found.value)
+    assert str(found.value).count(" needs ") == 4
+
+
+def test_too_small_for_anything_still_names_three():
+    with pytest.raises(TrainingError) as found:
+        choose_method(SMALLEST, TrainConfig(), load(), room(1))
+    assert str(found.value).split(": ", 1)[1].count(";") == 2
+
+
+def test_short_disk_names_what_needs_less_disk():
+    with pytest.raises(TrainingError, match=r"needs 16\.6 GiB of disk where 4\.0 GiB can be used") as found:
+        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
+    assert "train.method=lora needs 4.5 GiB" in str(found.value)
+    assert "a machine with 16.6 GiB of disk under state_dir" in str(found.value)
+
+
+def test_room_is_the_limit_or_what_is_free(tmp_path):
+    limited = free_room(TrainConfig(memory_limit_gib=3.5), torch.device("cpu"), tmp_path / "not" / "yet")
+    assert limited.memory == int(3.5 * GIB)
+    assert limited.disk > 0
+    assert 0 < free_room(TrainConfig(), torch.device("cpu"), tmp_path).memory < 2**50
+
+
+def test_lora_starts_as_the_model_itself_and_follows_the_seed():
+    ids = torch.tensor([[1, 2, 3]])
+    one, same, other = (apply_lora(tiny_model(), TrainConfig(lora_r=4), seed) for seed in (1, 1, 2))
+    assert torch.equal(one(input_ids=ids).logits, tiny_model()(input_ids=ids).logits)
+    weights = [dict(model.named_parameters()) for model in (one, same, other)]
+    adapters = [name for name, p in weights[0].items() if p.requires_grad]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in adapters)
+    assert not all(torch.equal(weights[0][name], weights[2][name]) for name in adapters)
+
+
+def test_adapters_are_as_large_as_planned():
+    model = apply_lora(tiny_model(), TrainConfig(lora_r=4), 0)
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    config = TrainConfig(lora_r=4)
+    assert estimate(shape_of(tiny_model()), TrainMethod.lora, config, load()).gradients == 4 * trained
+
+
+def test_adapters_leave_the_global_random_state_alone():
+    model = tiny_model()
+    state = torch.random.get_rng_state()
+    apply_lora(model, TrainConfig(lora_r=4), 5)
+    assert torch.equal(torch.random.get_rng_state(), state)
