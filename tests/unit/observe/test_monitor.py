@@ -52,8 +52,8 @@ def test_each_round_is_one_json_object_with_every_field(tmp_path):
 
 def test_console_line():
     assert round_line(report(12), 4) == (
-        "round 12 | reward +0.50 | pass@4 0.50 | loss -0.0123 grad 1.50 | local 2 external 0 | dropped 1 zero_advantage | "
-        "512 tok 32/s | 1m00s: solve 16 score 3 learn 41"
+        "round 12 | reward +0.50 | pass@4 0.50 | loss -0.0123 grad 1.50 | local 2 external 0 | "
+        "dropped 1 zero_advantage | 512 tok 32/s | 1m00s: solve 16 score 3 learn 41"
     )
 
 
