@@ -44,6 +44,11 @@ class RewardScale(Enum):
     none = "none"
 
 
+class Moments(Enum):
+    bfloat16 = "bfloat16"
+    float32 = "float32"
+
+
 class VerdictMode(Enum):
     logit = "logit"
     json = "json"
@@ -194,6 +199,8 @@ class TrainConfig:
     """Adam's step size for LoRA, held constant."""
     weight_decay: float = 0.0
     """Decoupled weight decay; 0 makes AdamW plain Adam."""
+    moments: Moments = Moments.bfloat16
+    """Precision of Adam's two moments; bfloat16, rounded stochastically, saves 4 bytes a parameter."""
     max_grad_norm: float = 1.0
     """Gradients are scaled down to this global norm."""
     scale_rewards: RewardScale = RewardScale.group

@@ -69,7 +69,7 @@ class GrpoLearner:
             progress=progress,
         )
         rate = config.lora_learning_rate if adapter else config.learning_rate
-        self._optimizer = MasterAdamW(model.parameters(), rate, config.weight_decay)
+        self._optimizer = MasterAdamW(model.parameters(), rate, config.weight_decay, config.moments)
         self.policy_version = 0
 
     def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:

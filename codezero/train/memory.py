@@ -14,9 +14,9 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from codezero.config import TrainConfig, TrainMethod
+from codezero.config import Moments, TrainConfig, TrainMethod
 from codezero.errors import ModelError
-from codezero.llm.logprobs import CHUNK_TOKENS
+from codezero.llm.logprobs import CHUNK_TOKENS, OUTER_ROWS
 from codezero.train.batch import batch_limits
 
 GIB = 2**30
@@ -78,7 +78,7 @@ class MemoryEstimate:
     activations: int
     """Learning only."""
     head: int
-    """Learning only: a chunk of logits, and the head's gradient before it is added."""
+    """Learning only: a chunk of logits and of the head's gradient."""
     decode_weights: int
     """Solving only: the packed copy of the linear weights."""
     kv_cache: int
@@ -162,7 +162,8 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     # Adapters are float32 whatever the model is; bfloat16 weights are trained through float32 masters.
     masters = full and width < 4
     weights = width * shape.num_parameters + (0 if full else 4 * trained)
-    moments, master_bytes = 8 * trained, 4 * trained if masters else 0
+    moments = (4 if config.moments is Moments.bfloat16 else 8) * trained
+    master_bytes = 4 * trained if masters else 0
     decodes_packed = load.device_type == "cpu"
     sequence = load.prompt_tokens + load.completion_tokens
     return MemoryEstimate(
@@ -212,6 +213,4 @@ def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, lo
 
 def _head(shape: ModelShape, full: bool, width: int) -> int:
     logits = 2 * 4 * CHUNK_TOKENS * shape.vocab_size
-    # A tied head meets the embedding's own gradient, which is as large, before either is added to the sum.
-    gradients = (2 if shape.tied else 1) * width * shape.head_parameters if full else 0
-    return logits + gradients
+    return logits + (width * OUTER_ROWS * shape.hidden_size if full else 0)

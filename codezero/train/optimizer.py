@@ -1,4 +1,9 @@
-"""AdamW (arXiv 1711.05101) that also learns when the weights are bfloat16."""
+"""AdamW (arXiv 1711.05101) with the state it keeps made small: 12 bytes a parameter with gradients, not 16.
+
+Adam's two moments are kept as bfloat16, as in DeepSeek-V3 (arXiv 2412.19437, section 3.3.3), and rounded at random in
+proportion to what is cut off (stochastic rounding). Rounding to nearest would lose every change below 1 in 256, and the
+second moment, which moves by 1 in 1000 a step, would never fall again. `train.moments=float32` keeps them whole.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from codezero.config import Moments
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+"""The paper's, and torch's, defaults."""
+CHUNK = 1 << 20
+"""Elements updated at a time: the float32 temporaries stay in the processor's cache."""
+
 
 class MasterAdamW:
     """AdamW at a constant rate on float32 masters of the trained parameters.
@@ -18,19 +30,16 @@ class MasterAdamW:
     their own master. Only matrices decay, as is usual; norms and biases do not.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float, moments: Moments
+    ) -> None:
         self._parameters = [p for p in parameters if p.requires_grad]
         self._masters = [p if p.dtype == torch.float32 else nn.Parameter(p.detach().float()) for p in self._parameters]
-        self._learning_rate = learning_rate
-        self._weight_decay = weight_decay
-        matrices = [m for m in self._masters if m.ndim >= 2]
-        others = [m for m in self._masters if m.ndim < 2]
-        # Fused is ten times faster than the default on CPU and needs no temporaries.
-        self._adam = torch.optim.AdamW(
-            [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}],
-            lr=learning_rate,
-            fused=True,
-        )
+        self._learning_rate, self._weight_decay = learning_rate, weight_decay
+        self._dtype = torch.bfloat16 if moments is Moments.bfloat16 else torch.float32
+        self._num_steps = 0
+        self._means: list[Tensor] = []
+        self._squares: list[Tensor] = []
 
     def apply(self, max_grad_norm: float) -> float:
         """One update from the gradients, which are used up; returns their global norm before clipping.
@@ -42,7 +51,7 @@ class MasterAdamW:
                 master.grad, parameter.grad = parameter.grad.float(), None
         norm = float(nn.utils.clip_grad_norm_(self._masters, max_grad_norm))
         if math.isfinite(norm):
-            self._adam.step()
+            self._step()
             self._round_back()
         self.drop_gradients()
         return norm
@@ -53,18 +62,58 @@ class MasterAdamW:
             tensor.grad = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Adam's moments, and the masters of parameters that are not float32."""
-        return {"adam": self._adam.state_dict(), "masters": [m.detach() for m in self._extra_masters()]}
+        """Steps taken, Adam's moments, and the masters of parameters that are not float32."""
+        return {
+            "num_steps": self._num_steps,
+            "means": list(self._means),
+            "squares": list(self._squares),
+            "masters": [m.detach() for m in self._extra_masters()],
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state_dict` of the same parameters; rate and decay stay as configured now."""
-        self._adam.load_state_dict(state["adam"])
-        for group, decay in zip(self._adam.param_groups, (self._weight_decay, 0.0), strict=True):
-            group["lr"], group["weight_decay"] = self._learning_rate, decay
+        """Continues from `state_dict` of the same parameters; rate, decay and moments stay as configured now."""
+        self._num_steps = state["num_steps"]
+        self._means, self._squares = (
+            [saved.to(m.device, self._dtype) for saved, m in zip(state[name], self._masters, strict=False)]
+            for name in ("means", "squares")
+        )
         with torch.no_grad():
             for master, saved in zip(self._extra_masters(), state["masters"], strict=True):
                 master.copy_(saved)
         self._round_back()
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        if not self._means:
+            self._means, self._squares = ([torch.zeros_like(m, dtype=self._dtype) for m in self._masters] for _ in "12")
+        self._num_steps += 1
+        noise = self._noise()
+        for master, mean, square in zip(self._masters, self._means, self._squares, strict=True):
+            if master.grad is None:
+                continue
+            decay = self._weight_decay if master.ndim >= 2 else 0.0
+            flat = (torch.split(x.view(-1), CHUNK) for x in (master, master.grad, mean, square))
+            for weight, grad, m, v in zip(*flat, strict=True):
+                m32, v32 = m.float(), v.float()  # themselves if they are float32
+                self._update(weight, grad, m32, v32, decay)
+                if self._dtype is torch.bfloat16:
+                    m.copy_(stochastic_round(m32, noise))
+                    v.copy_(stochastic_round(v32, noise))
+
+    def _update(self, weight: Tensor, grad: Tensor, mean: Tensor, square: Tensor, decay: float) -> None:
+        step = self._num_steps
+        weight.mul_(1 - self._learning_rate * decay)
+        mean.lerp_(grad, 1 - BETA1)
+        square.mul_(BETA2).addcmul_(grad, grad, value=1 - BETA2)
+        spread = square.sqrt().div_(math.sqrt(1 - BETA2**step)).add_(EPSILON)
+        weight.addcdiv_(mean, spread, value=-self._learning_rate / (1 - BETA1**step))
+
+    def _noise(self) -> Tensor:
+        """What is added below the kept bits, [CHUNK] in 0..65535; from the step's number, so that a resumed node rounds
+        as an unkilled one does. All chunks of a step share it: an element meets a new value in every step."""
+        device = self._masters[0].device
+        generator = torch.Generator(device).manual_seed(self._num_steps)
+        return torch.randint(1 << 16, (CHUNK,), dtype=torch.int32, device=device, generator=generator)
 
     def _extra_masters(self) -> list[Tensor]:
         return [m for p, m in zip(self._parameters, self._masters, strict=True) if m is not p]
@@ -74,3 +123,13 @@ class MasterAdamW:
         for parameter, master in zip(self._parameters, self._masters, strict=True):
             if master is not parameter:
                 parameter.copy_(master)
+
+
+def stochastic_round(x: Tensor, noise: Tensor) -> Tensor:
+    """float32 [N], overwritten, with its lower 16 bits rounded up or down so that the mean is kept: exact in bfloat16.
+
+    noise: int32 [N or more], uniform in 0..65535. A bfloat16 is the upper half of a float32.
+    """
+    bits = x.view(torch.int32)
+    bits.add_(noise[: len(bits)]).bitwise_and_(-(1 << 16))
+    return x

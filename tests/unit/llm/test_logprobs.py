@@ -82,7 +82,7 @@ def test_prompt_is_run_once_for_all_micro_batches():
     model = tiny_model()
     lengths = []
     model.base_model.register_forward_hook(
-        lambda module, args, kwargs, out: lengths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+        lambda module, args, kwargs, out: lengths.append(kwargs["inputs_embeds"].shape[1]), with_kwargs=True
     )
     scorer = CompletionScorer(model, PROMPT)
     for row in range(3):

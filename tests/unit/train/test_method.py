@@ -18,8 +18,8 @@ def room(memory_gib, disk_gib=100.0):
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
-        (room(12), TrainMethod.full),
-        (room(10), TrainMethod.lora),
+        (room(8), TrainMethod.full),
+        (room(7), TrainMethod.lora),
         (room(12, disk_gib=10), TrainMethod.lora),
     ],
 )
@@ -30,17 +30,17 @@ def test_auto_takes_full_where_memory_and_disk_hold_it(where, expected):
 def test_configured_method_is_kept_or_refused():
     assert choose_method(SMALLEST, TrainConfig(method=TrainMethod.lora), load(), room(12)).method is TrainMethod.lora
     with pytest.raises(TrainingError):
-        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(10))
+        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(7))
 
 
 def test_too_small_for_full_names_three_ways_out():
     config = TrainConfig(method=TrainMethod.full)
     with pytest.raises(TrainingError) as found:
-        choose_method(SMALLEST, config, load(), room(9.7))
+        choose_method(SMALLEST, config, load(), room(7.2))
     assert str(found.value) == (
-        "training with train.method=full needs 10.3 GiB of memory where 9.7 GiB can be used: "
-        "train.gradient_checkpointing=true needs 9.5 GiB; train.method=lora needs 4.5 GiB; "
-        "a machine with 10.3 GiB of free memory"
+        "training with train.method=full needs 7.5 GiB of memory where 7.2 GiB can be used: "
+        "train.gradient_checkpointing=true needs 6.7 GiB; train.method=lora needs 4.5 GiB; "
+        "a machine with 7.5 GiB of free memory"
     )
 
 
@@ -60,10 +60,10 @@ def test_too_small_for_anything_still_names_three():
 
 
 def test_short_disk_names_what_needs_less_disk():
-    with pytest.raises(TrainingError, match=r"needs 16\.6 GiB of disk where 4\.0 GiB can be used") as found:
+    with pytest.raises(TrainingError, match=r"needs 11\.0 GiB of disk where 4\.0 GiB can be used") as found:
         choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(20, disk_gib=4))
     assert "train.method=lora needs 4.5 GiB" in str(found.value)
-    assert "a machine with 16.6 GiB of disk under state_dir" in str(found.value)
+    assert "a machine with 11.0 GiB of disk under state_dir" in str(found.value)
 
 
 def test_room_is_the_limit_or_what_is_free(tmp_path):
