@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import Any
 
 import torch
+from transformers import DynamicCache
 
 
 @torch.no_grad()
 def choice_probabilities(
     model: Any, prompts: Sequence[Sequence[int]], choices: Sequence[int], *, pad_id: int
 ) -> list[tuple[float, ...]]:
-    """For each prompt of ids, the probabilities of the `choices` as its next token, normalised to sum to 1."""
-    width = max(len(prompt) for prompt in prompts)
-    ids = torch.full((len(prompts), width), pad_id, device=model.device)  # [B, T], left-padded
-    mask = torch.zeros_like(ids)
-    for row, prompt in enumerate(prompts):
-        ids[row, width - len(prompt) :] = torch.tensor(prompt, device=model.device)
-        mask[row, width - len(prompt) :] = 1
-    positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    output = model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=1)
+    """For each prompt of ids, the probabilities of the `choices` as its next token, normalised to sum to 1.
+
+    What all prompts begin with, such as the problem and tests of several solutions, is run once.
+    """
+    shared = commonprefix([list(prompt[:-1]) for prompt in prompts])
+    cache = DynamicCache(config=model.config)
+    if shared:
+        model.base_model(input_ids=torch.tensor([shared], device=model.device), past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(prompts))
+    rests = [prompt[len(shared) :] for prompt in prompts]
+    width = max(len(rest) for rest in rests)
+    ids = torch.full((len(rests), width), pad_id, device=model.device)  # [B, T], left-padded
+    real = torch.zeros_like(ids)
+    for row, rest in enumerate(rests):
+        ids[row, width - len(rest) :] = torch.tensor(rest, device=model.device)
+        real[row, width - len(rest) :] = 1
+    output = model(
+        input_ids=ids,
+        attention_mask=torch.cat([real.new_ones(len(rests), len(shared)), real], dim=1),
+        position_ids=len(shared) + (real.cumsum(-1) - 1).clamp(min=0),
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
+    )
     picked = output.logits[:, -1, list(choices)].float().softmax(-1)  # [B, choices]
     return [tuple(row) for row in picked.tolist()]

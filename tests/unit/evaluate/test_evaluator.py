@@ -72,9 +72,19 @@ def tiny(tmp_path_factory):
     return load_model("tiny", folder, torch.device("cpu"), torch.float32)
 
 
-def test_choice_probabilities_of_a_ragged_batch_equal_those_of_each_alone():
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        [[1, 2, 3, 4, 5], [6, 7], [8, 9, 10]],
+        [[1, 2, 3, 4, 5], [1, 2, 3, 7], [1, 2, 3, 8, 9, 10, 11]],
+        [[1, 2, 3], [1, 2, 3]],
+        [[1, 2], [1, 2, 3]],
+        [[5]],
+    ],
+    ids=["nothing shared", "shared start", "equal", "one begins the other", "one token"],
+)
+def test_choice_probabilities_of_a_ragged_batch_equal_those_of_each_alone(prompts):
     model = tiny_model()
-    prompts = [[1, 2, 3, 4, 5], [6, 7], [8, 9, 10]]
     for prompt, found in zip(prompts, choice_probabilities(model, prompts, [30, 40], pad_id=257), strict=True):
         with torch.no_grad():
             expected = model(torch.tensor([prompt])).logits[0, -1, [30, 40]].softmax(-1).tolist()
