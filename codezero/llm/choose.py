@@ -18,7 +18,7 @@ def choice_probabilities(
 
     What all prompts begin with, such as the problem and tests of several solutions, is run once.
     """
-    shared = commonprefix([list(prompt[:-1]) for prompt in prompts])
+    shared = commonprefix([list(prompt[:-1]) for prompt in prompts])  # noqa: RUF071 - of ids, not of paths
     cache = DynamicCache(config=model.config)
     if shared:
         model.base_model(input_ids=torch.tensor([shared], device=model.device), past_key_values=cache, use_cache=True)
