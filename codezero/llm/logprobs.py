@@ -1,0 +1,173 @@
+"""Log-probabilities of completions under a model, with gradients, at the memory and time a small machine has.
+
+Two things are saved against the plain forward pass, without changing the result beyond rounding:
+
+- The LM head runs on completion tokens only, a few hundred rows at a time, so logits of the whole batch never exist.
+  `_HeadLogprobs` recomputes each chunk in its backward pass and adds the head's gradient in place. On two cores with
+  151,936 x 896 weights and 2,048 tokens this took 31 CPU s and 0.3 GiB, against 48 CPU s and 1.1 GiB for
+  `torch.utils.checkpoint`, which makes a weight-sized gradient for every chunk.
+- All completions of one prompt share one pass over that prompt (`CompletionScorer`): with 150 prompt and 4 x 256
+  completion tokens a sixth to a quarter less time on a 0.5B model.
+
+Completions are padded on the right only and start where the prompt ends, so the causal mask alone keeps padding from
+every real token and positions count from 0; no attention mask is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from codezero.errors import ModelError
+
+CHUNK_TOKENS = 256
+"""Rows of logits that exist at a time: 148 MiB for 151,936 float32 entries a row. Larger chunks are hardly faster."""
+
+
+class CompletionScorer:
+    """Scores completions of one prompt, in as many micro-batches as wanted.
+
+    The prompt is run once; the completions continue from its cache. Each micro-batch can be differentiated on its own:
+    its backward pass ends at the cache and leaves gradients there, and `backward` sends their sum through the prompt.
+    Models whose layers keep anything but a plain key-value cache, and gradient checkpointing (`share_prompt=False`),
+    which cannot write one, run the prompt again in front of every completion; the result is the same.
+    """
+
+    def __init__(self, model: nn.Module, prompt_ids: Tensor, share_prompt: bool = True) -> None:
+        """prompt_ids [P] with P >= 1, on the model's device. Gradients are kept if they are enabled at this moment."""
+        self._lm = causal_lm(model)
+        self._prompt_ids = prompt_ids
+        self._shared = share_prompt and has_plain_cache(model)
+        self._outputs: list[Tensor] = []
+        """What the completions need of the prompt: its last hidden state [1, H], then keys and values by layer."""
+        self._inputs: list[Tensor] = []
+        """The same values, cut off from the prompt's graph."""
+        if self._shared:
+            cache = DynamicCache(config=self._lm.config)
+            states = self._lm.base_model(input_ids=prompt_ids[None], past_key_values=cache, use_cache=True)
+            keys_and_values = [x for layer in cache.layers for x in (layer.keys, layer.values)]
+            self._outputs = [states.last_hidden_state[:, -1], *keys_and_values]
+            self._inputs = [x.detach().requires_grad_(x.requires_grad) for x in self._outputs]
+
+    def logprobs(
+        self, completion_ids: Tensor, mask: Tensor, temperature: float = 1.0, chunk_tokens: int = CHUNK_TOKENS
+    ) -> Tensor:
+        """log p(token | prompt and earlier tokens) at `temperature`, float32 [B, C]; 0 where the mask is False.
+
+        completion_ids [B, C], right-padded with any id; mask [B, C], bool.
+        """
+        states = self._states_after_prompt(completion_ids) if self._shared else self._states_of_all(completion_ids)
+        head = self._lm.get_output_embeddings()
+        bias = getattr(head, "bias", None)
+        targets = completion_ids[mask]
+        kept: Tensor = _HeadLogprobs.apply(  # type: ignore[no-untyped-call]
+            states[mask], head.weight, bias, targets, temperature, chunk_tokens
+        )
+        return kept.new_zeros(mask.shape).masked_scatter(mask, kept)
+
+    def backward(self) -> None:
+        """Sends the gradients that the micro-batches left at the prompt's cache through the prompt. Call it once."""
+        used = [(x, leaf.grad) for x, leaf in zip(self._outputs, self._inputs, strict=True) if leaf.grad is not None]
+        if used:
+            torch.autograd.backward([x for x, _ in used], [grad for _, grad in used])
+
+    def _states_after_prompt(self, completion_ids: Tensor) -> Tensor:
+        num = completion_ids.shape[0]
+        first, *keys_and_values = (x.expand(num, *x.shape[1:]) for x in self._inputs)
+        if completion_ids.shape[1] == 1:
+            return first[:, None]
+        cache = DynamicCache(config=self._lm.config)
+        for layer in range(len(keys_and_values) // 2):
+            cache.update(keys_and_values[2 * layer], keys_and_values[2 * layer + 1], layer)
+        # The last token of a completion is only predicted, never read.
+        rest = self._lm.base_model(input_ids=completion_ids[:, :-1], past_key_values=cache, use_cache=True)
+        return torch.cat([first[:, None], rest.last_hidden_state], dim=1)  # [B, C, H]
+
+    def _states_of_all(self, completion_ids: Tensor) -> Tensor:
+        prompts = self._prompt_ids.expand(completion_ids.shape[0], -1)
+        input_ids = torch.cat([prompts, completion_ids[:, :-1]], dim=1)  # [B, P + C - 1]
+        states: Tensor = self._lm.base_model(input_ids=input_ids, use_cache=False).last_hidden_state
+        return states[:, len(self._prompt_ids) - 1 :]  # [B, C, H]
+
+
+def causal_lm(model: nn.Module) -> Any:
+    """The transformers model inside a peft model, or the model itself."""
+    get_base_model: Any = getattr(model, "get_base_model", None)
+    return get_base_model() if get_base_model else model
+
+
+def has_plain_cache(model: nn.Module) -> bool:
+    """Whether every layer caches all keys and values: no sliding window, no recurrent state."""
+    layers = DynamicCache(config=causal_lm(model).config).layers
+    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+
+
+@torch.no_grad()
+def require_plain_head(model: nn.Module) -> None:
+    """Raises ModelError unless the model's logits are its head applied to its last hidden state and nothing else.
+
+    Some architectures scale or cap logits afterwards; `CompletionScorer` would silently train another distribution.
+    """
+    lm = causal_lm(model)
+    input_ids = torch.tensor([[0, 1]], device=lm.device)
+    expected = lm(input_ids=input_ids, use_cache=False).logits.float()
+    states = lm.base_model(input_ids=input_ids, use_cache=False).last_hidden_state
+    found = lm.get_output_embeddings()(states).float()
+    if not torch.allclose(found, expected, rtol=1e-2, atol=1e-2):
+        raise ModelError(
+            f"{type(lm).__name__} changes its logits after the LM head, which training does not support: "
+            "choose another model.name, such as Qwen2.5-Coder-0.5B-Instruct"
+        )
+
+
+class _HeadLogprobs(torch.autograd.Function):
+    """log softmax((states @ weight.T + bias) / temperature) at the targets, [N] float32, chunk by chunk.
+
+    With logits z and the target's one-hot y, d log p / d z = (y - softmax(z / temperature)) / temperature.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, temperature: float, chunk: int
+    ) -> Tensor:
+        """states [N, H], weight [V, H], bias [V] or None, targets [N]."""
+        kept, norms = [], []
+        for rows, wanted in zip(torch.split(states, chunk), torch.split(targets, chunk), strict=True):
+            logits = _logits(rows, weight, bias, temperature)
+            norms.append(torch.logsumexp(logits, dim=-1))
+            kept.append(logits.gather(-1, wanted[:, None])[:, 0] - norms[-1])
+        ctx.save_for_backward(states, weight, bias, targets, torch.cat(norms))
+        ctx.temperature, ctx.chunk = temperature, chunk
+        return torch.cat(kept)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        states, weight, bias, targets, norms = ctx.saved_tensors
+        needs_states, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+        grad_states = torch.empty_like(states) if needs_states else None
+        grad_weight = torch.zeros_like(weight) if needs_weight else None
+        grad_bias = torch.zeros_like(bias) if needs_bias else None
+        for start in range(0, len(targets), ctx.chunk):
+            rows = slice(start, start + ctx.chunk)
+            scale = grad[rows, None] / ctx.temperature
+            logits = _logits(states[rows], weight, bias, ctx.temperature)
+            grad_logits = logits.sub_(norms[rows, None]).exp_().mul_(-scale)
+            grad_logits.scatter_add_(1, targets[rows, None], scale)
+            grad_logits = grad_logits.to(weight.dtype)
+            if grad_states is not None:
+                grad_states[rows] = grad_logits @ weight
+            if grad_weight is not None:
+                grad_weight.addmm_(grad_logits.T, states[rows])
+            if grad_bias is not None:
+                grad_bias += grad_logits.sum(0)
+        return grad_states, grad_weight, grad_bias, None, None, None
+
+
+def _logits(states: Tensor, weight: Tensor, bias: Tensor | None, temperature: float) -> Tensor:
+    logits = nn.functional.linear(states, weight, bias).float()
+    return logits if temperature == 1.0 else logits.div_(temperature)

@@ -1,0 +1,34 @@
+"""How much better than its group each rollout did: the advantages of GRPO (DeepSeekMath, arXiv 2402.03300, eq. 3)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from codezero.config import RewardScale
+
+EPSILON = 1e-4
+"""Added to the standard deviation before dividing by it, as TRL does."""
+
+
+def group_advantages(rewards: Sequence[Sequence[float]], scale: RewardScale) -> tuple[tuple[float, ...], ...]:
+    """Rewards [groups][G] to advantages of the same shape; groups may differ in size.
+
+    Each reward less its group's mean, divided by the unbiased standard deviation (plus EPSILON) of the group, or of all
+    rewards of the batch (REINFORCE++, arXiv 2501.03262), or by nothing (Dr. GRPO, arXiv 2503.20783). A group of equal
+    rewards, which a group of one is, gets exactly 0: it teaches nothing.
+    """
+    everything = [reward for group in rewards for reward in group]
+    batch_std = statistics.stdev(everything) if scale is RewardScale.batch and len(everything) > 1 else 0.0
+    return tuple(_centred(group, scale, batch_std) for group in rewards)
+
+
+def _centred(rewards: Sequence[float], scale: RewardScale, batch_std: float) -> tuple[float, ...]:
+    # The mean of equal floats may differ from them in the last bit, so equality is decided on the rewards themselves.
+    if len(set(rewards)) < 2:
+        return (0.0,) * len(rewards)
+    mean = statistics.fmean(rewards)
+    if scale is RewardScale.none:
+        return tuple(reward - mean for reward in rewards)
+    std = statistics.stdev(rewards) if scale is RewardScale.group else batch_std
+    return tuple((reward - mean) / (std + EPSILON) for reward in rewards)

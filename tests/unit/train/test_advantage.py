@@ -1,0 +1,55 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codezero.config import RewardScale
+from codezero.train.advantage import group_advantages
+
+
+def test_group_scale_by_hand():
+    (found,) = group_advantages([[1.0, 0.0, 0.0, 0.0]], RewardScale.group)
+    # mean 1/4, unbiased std 1/2: 0.75 / 0.5001 and -0.25 / 0.5001
+    assert found == pytest.approx((1.49970, -0.49990, -0.49990, -0.49990), abs=1e-5)
+
+
+def test_ragged_groups_are_each_their_own_baseline():
+    found = group_advantages([[1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0, 1.0]], RewardScale.group)
+    assert found[0] == pytest.approx((0.70701, -0.70701), abs=1e-5)
+    assert found[1] == pytest.approx((-0.57725, -0.57725, 1.15450), abs=1e-5)
+    assert found[2] == pytest.approx((-1.78845, 0.44711, 0.44711, 0.44711, 0.44711), abs=1e-5)
+
+
+def test_batch_scale_divides_by_the_std_of_all_rewards():
+    found = group_advantages([[1.0, 0.0], [0.5, 0.5]], RewardScale.batch)
+    # unbiased std of 1, 0, .5, .5 is 0.408248
+    assert found[0] == pytest.approx((1.22444, -1.22444), abs=1e-5)
+    assert found[1] == (0.0, 0.0)
+
+
+def test_no_scale_only_centres():
+    assert group_advantages([[2.0, 0.0, 1.0]], RewardScale.none) == ((1.0, -1.0, 0.0),)
+
+
+@pytest.mark.parametrize("scale", list(RewardScale))
+def test_equal_rewards_give_exactly_zero(scale):
+    # 0.1 + 0.1 + 0.1 is not 0.3 in floating point, so a mean would leave a residue
+    assert group_advantages([[0.1, 0.1, 0.1], [0.7], [1.0, 0.0]], scale)[:2] == ((0.0, 0.0, 0.0), (0.0,))
+
+
+rewards = st.lists(st.floats(-10, 10).map(lambda x: round(x, 3)), min_size=2, max_size=17)
+
+
+@given(st.lists(rewards, min_size=1, max_size=4), st.sampled_from(RewardScale))
+def test_each_group_sums_to_zero_and_keeps_the_order_of_its_rewards(groups, scale):
+    for group, found in zip(groups, group_advantages(groups, scale), strict=True):
+        assert math.isclose(sum(found), 0.0, abs_tol=1e-6)
+        pairs = sorted(zip(group, found, strict=True))
+        assert all(a[1] <= b[1] for a, b in zip(pairs, pairs[1:], strict=False))
+
+
+@given(rewards.filter(lambda group: max(group) - min(group) >= 1), st.floats(0.1, 100))
+def test_group_scaled_advantages_do_not_depend_on_the_unit_of_rewards(group, factor):
+    (before,), (after,) = (group_advantages([g], RewardScale.group) for g in (group, [factor * r for r in group]))
+    assert after == pytest.approx(before, rel=0.02, abs=0.001)
