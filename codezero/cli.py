@@ -15,7 +15,7 @@ examples:
   codezero run preset=faithful                     the defaults of the public CodeZero node
   codezero run model.name=/path/to/model rounds=5  another model, five rounds
   codezero run tasks.mbpp.weight=1 tasks.mbpp.path=mbpp.jsonl
-  codezero run --show-config                       every setting with its value
+  codezero run --show-config                       every setting, explained, with its value
 """
 
 
@@ -76,12 +76,12 @@ def _model_command(
 
 
 def _run(options: argparse.Namespace) -> int:
-    from codezero import config as configuration
+    from codezero import compose
 
     rounds = [] if options.rounds is None else [f"rounds={options.rounds}"]
-    config = configuration.load([*options.settings, *rounds])
+    config = compose.load([*options.settings, *rounds])
     if options.show_config:
-        print(configuration.to_yaml(config), end="")
+        print(compose.explain(config), end="")
         return 0
     from codezero.observe.logs import quiet_libraries
 

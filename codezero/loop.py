@@ -98,12 +98,18 @@ def _report(
         grad_norm=update.grad_norm,
         clip_fraction=update.clip_fraction,
         kl=update.kl,
-        skipped=None if update.skipped is None else f"{update.skipped.value} {update.detail}".strip(),
+        skipped=_why_skipped(update),
         num_tokens=num_tokens,
         tokens_per_s=num_tokens / max(seconds["solve"], 1e-9),
         peak_rss_bytes=peak_rss_bytes(),
         seconds=dict(seconds),
     )
+
+
+def _why_skipped(update: UpdateReport) -> str | None:
+    if update.skipped is None:
+        return None
+    return f"{update.skipped.value} ({update.detail})" if update.detail else update.skipped.value
 
 
 def _num_tokens(groups: Sequence[RolloutGroup]) -> int:

@@ -8,17 +8,14 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-import psutil
 import torch
 
 from codezero import __version__, state
-from codezero.config import NodeConfig, TrainMethod
+from codezero.config import NodeConfig
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
 from codezero.llm import device as devices
-from codezero.llm import store
-from codezero.llm.load import LoadedModel, load_model
 from codezero.loop import Stages, run_round
 from codezero.network.solo import SoloGossip
 from codezero.observe import logs
@@ -46,7 +43,7 @@ def run_node(config: NodeConfig) -> int:
     Raises CodezeroError: whatever keeps it from starting or going on, in one line.
     """
     console = Console()
-    with stop_on_signals(console), ExitStack() as stack:
+    with stop_on_signals(), ExitStack() as stack:
         node = Node(config, console, stack)
         try:
             node.run()

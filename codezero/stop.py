@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from codezero.observe.console import Console
-
 GRACE_S = 12.0
 """A stop is answered within 15 s; this leaves some for the process to end."""
 
 
+_STOPPING = b"\nstopping: the running round is dropped, finished ones are saved (once more to stop at once)\n"
+
+
 @contextmanager
-def stop_on_signals(console: Console) -> Iterator[None]:
+def stop_on_signals() -> Iterator[None]:
     """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread; a second one, or a grace period
     that runs out, ends the process at once with exit code 0."""
     asked = threading.Event()
@@ -31,7 +32,8 @@ def stop_on_signals(console: Console) -> Iterator[None]:
             os._exit(0)
         asked.set()
         timer.start()
-        console.line("stopping: the running round is dropped, finished ones are saved (again to stop at once)")
+        # Not print(): the signal may have come in the middle of one.
+        os.write(2, _STOPPING)
         raise KeyboardInterrupt
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}

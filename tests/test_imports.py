@@ -13,6 +13,7 @@ LEVELS = {
     "types": 0,
     "errors": 0,
     "config": 1,
+    "compose": 1,
     "ports": 1,
     "prompts": 1,
     "llm": 2,
@@ -30,7 +31,7 @@ LEVELS = {
     "cli": 6,
     "__main__": 6,
 }
-SAME_LEVEL = {("ports", "types"), ("node", "state"), ("node", "stop"), ("__main__", "cli")}
+SAME_LEVEL = {("compose", "config"), ("node", "state"), ("node", "stop"), ("__main__", "cli")}
 
 
 def room(module: str) -> str:

@@ -47,7 +47,7 @@ class LocalLedger:
         return RoundId(number=1 if after is None else after.number + 1)
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
-        """Stores reward and vote of the round, or finds those stored before. Raises LedgerError: it cannot be written."""
+        """Stores reward and vote of the round, or finds those stored before. Raises LedgerError: cannot be written."""
         reward, winners = ballot.own_reward(groups), ballot.winners(groups, self._peer_id)
         key = (round_id.number, round_id.stage, self._peer_id)
         try:

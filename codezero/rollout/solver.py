@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import torch
 
 from codezero.config import RolloutConfig
+from codezero.errors import PromptTooLong
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SamplingParams, sample_groups
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.types import FinishReason, Rollout, RolloutGroup, SampledTokens, Task
+
+logger = logging.getLogger(__name__)
 
 
 class PolicySolver:
@@ -28,8 +32,13 @@ class PolicySolver:
 
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
         """One group a task, in order; a task whose prompt leaves no room for an answer is left out and counted."""
-        fitting = [(task, ids) for task in tasks if (ids := self.encode_prompt(task)) is not None]
-        self._skipped["prompt_too_long"] += len(tasks) - len(fitting)
+        fitting = []
+        for task in tasks:
+            try:
+                fitting.append((task, self.encode_prompt(task)))
+            except PromptTooLong as error:
+                logger.warning("task left out: %s", error)
+                self._skipped["prompt_too_long"] += 1
         config = self._config
         sampled = sample_groups(
             self._policy.model,
@@ -57,10 +66,16 @@ class PolicySolver:
             for (task, _), group in zip(fitting, sampled, strict=True)
         )
 
-    def encode_prompt(self, task: Task) -> list[int] | None:
-        """Prompt ids of a task; None if prompt and longest answer do not fit the model's context together."""
+    def encode_prompt(self, task: Task) -> list[int]:
+        """Prompt ids of a task. Raises PromptTooLong: the longest answer would not fit the model's context with it."""
         ids = self._policy.encode_chat(prompt.messages(task.question))
-        return ids if len(ids) + self._config.max_new_tokens <= self._policy.context_length else None
+        room = self._policy.context_length - self._config.max_new_tokens
+        if len(ids) > room:
+            raise PromptTooLong(
+                f"the prompt of {task.origin.value} task {task.task_id} has {len(ids)} tokens, {self._policy.name} has "
+                f"room for {room} beside rollout.max_new_tokens={self._config.max_new_tokens}"
+            )
+        return ids
 
     def _rollout(self, tokens: SampledTokens) -> Rollout:
         ended = tokens.completion_ids[-1] in self._policy.end_ids

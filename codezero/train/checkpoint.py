@@ -147,7 +147,8 @@ def restore_weights(model: torch.nn.Module, saved: Mapping[str, torch.Tensor]) -
     wrong = sorted(current.keys() ^ saved.keys()) or [n for n in current if current[n].shape != saved[n].shape]
     if wrong:
         raise CheckpointError(
-            f"the checkpoint is of another model: {len(wrong)} weights differ, the first is {wrong[0]}; give another state_dir"
+            f"the checkpoint is of another model: {len(wrong)} weights differ, the first is {wrong[0]}: give another "
+            "state_dir"
         )
     for name, weight in current.items():
         weight.copy_(saved[name])

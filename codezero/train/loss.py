@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from codezero.config import LossType, TrainConfig
+from codezero.train.batch import TrainBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +43,17 @@ class LossShare:
 
 
 def policy_loss(
-    logprobs: Tensor,
-    old_logprobs: Tensor,
-    advantages: Tensor,
-    mask: Tensor,
-    config: TrainConfig,
-    size: StepSize,
-    reference: Tensor | None = None,
+    logprobs: Tensor, batch: TrainBatch, config: TrainConfig, size: StepSize, reference: Tensor | None = None
 ) -> LossShare:
-    """Loss of a micro-batch: logprobs, old_logprobs, mask, reference [B, C]; advantages [B].
+    """Loss of a micro-batch from the policy's logprobs [B, C].
 
-    old_logprobs are those of the policy that sampled; NaN means unknown or the present policy, which gives a ratio of
-    exactly 1. `reference` holds the starting weights' log-probs, needed when config.beta > 0.
+    Where the batch's old log-probs are NaN, the ratio is exactly 1. `reference` [B, C] holds the starting weights'
+    log-probs, needed when config.beta > 0.
     """
-    old = torch.where(torch.isnan(old_logprobs), logprobs.detach(), old_logprobs)
+    mask = batch.loss_mask
+    old = torch.where(torch.isnan(batch.old_logprobs), logprobs.detach(), batch.old_logprobs)
     ratio = (logprobs - old).exp()
-    per_sequence = advantages[:, None]
+    per_sequence = batch.advantages[:, None]
     if config.loss_type is LossType.cispo:
         # The ceiling is the ratio itself, not its distance from 1, and there is no floor.
         losses = -ratio.clamp(max=config.epsilon_high).detach() * per_sequence * logprobs
@@ -68,14 +64,15 @@ def policy_loss(
         clipped = ((ratio < low) & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
     kl = logprobs.new_zeros(())
     if reference is not None:
-        # k3 of http://joschu.net/blog/kl-approx.html: unbiased and never negative.
+        # k3 of http://joschu.net/blog/kl-approx.html, never negative. Times the ratio, whose value may be 1 but whose
+        # gradient is not 0, its gradient is that of the reverse KL itself (DeepSeek-V3.2, arXiv 2512.02556).
         log_ratio = reference - logprobs
-        per_token_kl = (log_ratio.exp() - log_ratio - 1) * mask
+        per_token_kl = (log_ratio.exp() - log_ratio - 1) * ratio * mask
         losses = losses + config.beta * per_token_kl
         kl = per_token_kl.detach().sum()
     return LossShare(
         loss=_average(losses * mask, mask, config.loss_type, size),
-        clipped_tokens=(clipped & mask.bool()).sum(),
+        clipped_tokens=(clipped & mask).sum(),
         kl_sum=kl,
     )
 

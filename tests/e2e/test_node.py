@@ -1,7 +1,6 @@
 """The whole node as a process, on a tiny random model: what a user starts, stops, kills and starts again."""
 
 import json
-import os
 import random
 import signal
 import subprocess

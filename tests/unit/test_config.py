@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from codezero import config
+from codezero import compose, config
 from codezero.config import LossType, NodeConfig, RewardConfig, TrainMethod, VerdictMode
 from codezero.errors import ConfigError
 
@@ -14,7 +14,7 @@ CHOICES = [f"{f.parent.name}={f.stem}" for f in sorted(CONFIGS.glob("*/*.yaml"))
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_shipped_file_loads(choice):
-    assert isinstance(config.load([choice]), NodeConfig)
+    assert isinstance(compose.load([choice]), NodeConfig)
 
 
 def test_every_group_of_the_house_is_there():
@@ -23,7 +23,7 @@ def test_every_group_of_the_house_is_there():
 
 
 def test_faithful_preset_is_the_public_nodes_table():
-    node = config.load(["preset=faithful"])
+    node = compose.load(["preset=faithful"])
     assert (node.swarm.num_local, node.swarm.num_external, node.rollout.num_generations) == (2, 2, 2)
     assert (node.rollout.max_new_tokens, node.rollout.temperature, node.rollout.top_p) == (256, 1.0, 1.0)
     train = node.train
@@ -35,18 +35,18 @@ def test_faithful_preset_is_the_public_nodes_table():
 
 
 def test_local_preset_needs_nobody():
-    node = config.load(["preset=local"])
+    node = compose.load(["preset=local"])
     assert (node.tasks.mbpp.weight, node.tasks.code_contests.weight, node.tasks.builtin.weight) == (0, 0, 1)
 
 
 def test_an_override_wins_over_a_preset():
-    assert config.load(["preset=faithful", "train.loss_type=dapo"]).train.loss_type is LossType.dapo
+    assert compose.load(["preset=faithful", "train.loss_type=dapo"]).train.loss_type is LossType.dapo
 
 
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("train.learnin_rate=1", r"unknown setting train\.learnin_rate: did you mean train\.learning_rate\?"),
+        ("train.learnin_rate=1", r"unknown setting train\.learnin_rate: did you mean train\.learning_rate"),
         ("zzz=1", r"unknown setting zzz: see `codezero run --show-config`"),
         ("tasks=mpbb", r"tasks=mpbb is not one of the shipped choices: auto, builtin, code_contests, mbpp"),
         ("rounds", r"'rounds' is not a setting: write it as key=value"),
@@ -62,19 +62,20 @@ def test_an_override_wins_over_a_preset():
 )
 def test_a_mistake_names_the_key_and_the_fix(override, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        config.load([override])
+        compose.load([override])
     assert "\n" not in str(caught.value)
 
 
 def test_a_mixture_of_nothing_is_impossible():
     with pytest.raises(ConfigError, match="give at least one source a weight"):
-        config.load(["preset=local", "tasks.builtin.weight=0"])
+        compose.load(["preset=local", "tasks.builtin.weight=0"])
 
 
 def test_shown_config_is_yaml_that_holds_the_values():
-    shown = OmegaConf.create(config.to_yaml(config.load(["seed=7"])))
-    assert shown.seed == 7
-    assert shown.train.loss_type == "grpo"
+    loaded = compose.load(["seed=7", "tasks.mbpp.path=a/b.jsonl", "train.learning_rate=3e-7"])
+    shown = OmegaConf.create(compose.explain(loaded))
+    assert OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(NodeConfig), shown)) == loaded
+    assert "# Adam's step size for full fine-tuning; held constant." in compose.explain(loaded)
 
 
 def test_every_value_is_explained_below_its_field():

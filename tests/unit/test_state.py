@@ -4,7 +4,7 @@ import os
 import pytest
 
 from codezero.errors import StateError
-from codezero.state import locked_state
+from codezero.state import bind_settings, bound_settings, locked_state
 
 
 def hold(folder, held, release):
@@ -31,3 +31,29 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match="give another state_dir"), locked_state(tmp_path / "file" / "state"):
         pass
+
+
+def test_a_read_only_folder_is_named(tmp_path, monkeypatch):
+    def read_only(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("pathlib.Path.open", read_only)
+    with pytest.raises(StateError, match=r"Read-only file system; give another state_dir"), locked_state(tmp_path):
+        pass
+
+
+def test_settings_are_bound_for_good_and_new_ones_can_be_added(tmp_path):
+    assert bound_settings(tmp_path) == {}
+    bind_settings(tmp_path, {"model.name": "a"})
+    bind_settings(tmp_path, {"model.name": "a", "train.method": "lora"})
+    assert bound_settings(tmp_path) == {"model.name": "a", "train.method": "lora"}
+    with pytest.raises(
+        StateError, match=r"was made with model\.name=a, not b: set model\.name=a, or give another state_dir"
+    ):
+        bind_settings(tmp_path, {"model.name": "b"})
+
+
+def test_damaged_settings_are_named(tmp_path):
+    (tmp_path / "settings.json").write_text("{")
+    with pytest.raises(StateError, match=r"cannot read .*settings\.json"):
+        bound_settings(tmp_path)

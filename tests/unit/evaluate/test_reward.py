@@ -1,11 +1,11 @@
 import pytest
 
-from codezero import config
+from codezero import compose
 from codezero.config import RewardConfig
 from codezero.evaluate.reward import reward
 from codezero.types import FinishReason, Outcome, Verdict
 
-FAITHFUL = config.load(["reward=faithful"]).reward
+FAITHFUL = compose.load(["reward=faithful"]).reward
 STOP, LENGTH = FinishReason.STOP, FinishReason.LENGTH
 
 

@@ -70,15 +70,24 @@ def test_a_round_without_an_update_says_why():
         ([1, 2, 3], 3, [1, 2, 3]),
         ([1, 2, 3, 4], 3, [1, 2, 3]),  # the newest checkpoint was damaged: round 4 is played again
         ([1, 2, "torn"], 3, [1, 2, 3]),
-        ([1, 2], None, []),  # a new state folder starts a new file
     ],
 )
 def test_resuming_leaves_exactly_one_line_a_finished_round(tmp_path, lines, last, expected):
     if lines is not None:
         text = "".join('{"round": 9, "re' if n == "torn" else json.dumps({"round": n}) + "\n" for n in lines)
         (tmp_path / "rounds.jsonl").write_text(text)
-    monitor(tmp_path)[0].resume(None if last is None else report(last))
+    monitor(tmp_path)[0].resume(report(last))
     assert rounds_in(tmp_path) == expected
+
+
+def test_a_new_start_keeps_the_reports_of_an_earlier_node_under_another_name(tmp_path):
+    for number in (1, 2):
+        made, _ = monitor(tmp_path)
+        made.resume(None)
+        made.report(report(number))
+    made.resume(None)
+    assert not (tmp_path / "rounds.jsonl").exists()
+    assert [json.loads((tmp_path / f"rounds.{n}.jsonl").read_text())["round"] for n in (1, 2)] == [1, 2]
 
 
 def test_summary(tmp_path):

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import pytest
@@ -46,7 +47,7 @@ def test_each_group_sums_to_zero_and_keeps_the_order_of_its_rewards(groups, scal
     for group, found in zip(groups, group_advantages(groups, scale), strict=True):
         assert math.isclose(sum(found), 0.0, abs_tol=1e-6)
         pairs = sorted(zip(group, found, strict=True))
-        assert all(a[1] <= b[1] for a, b in zip(pairs, pairs[1:], strict=False))
+        assert all(a[1] <= b[1] for a, b in itertools.pairwise(pairs))
 
 
 @given(rewards.filter(lambda group: max(group) - min(group) >= 1), st.floats(0.1, 100))

@@ -1,0 +1,124 @@
+"""From YAML files and `key=value` overrides to a checked `NodeConfig`, and back to YAML with every key explained."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import inspect
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from codezero.config import NodeConfig
+from codezero.errors import ConfigError
+
+
+def config_dir() -> Path:
+    """The folder of the shipped YAML files: inside the installed package, or beside it in a checkout."""
+    installed = Path(__file__).with_name("configs")
+    return installed if installed.is_dir() else Path(__file__).parent.parent / "configs"
+
+
+def load(overrides: Sequence[str] = ()) -> NodeConfig:
+    """The shipped configuration with `key=value` overrides applied, checked.
+
+    A group name selects one of its files (`tasks=builtin`, `reward=faithful`, `preset=local`); any other key sets a
+    value (`train.learning_rate=2e-6`).
+
+    Raises ConfigError: unknown key or choice, wrong type, value out of range, or combination that cannot work.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.core.config_store import ConfigStore
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    schema = OmegaConf.structured(NodeConfig)
+    leaves = _leaf_keys(OmegaConf.to_container(schema))
+    for override in overrides:
+        _check_override(override, leaves)
+    ConfigStore.instance().store("schema", NodeConfig)
+    try:
+        with initialize_config_dir(str(config_dir()), version_base="1.3", job_name="codezero"):
+            config = OmegaConf.to_object(compose("node", list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_one_line(error)) from error
+    assert isinstance(config, NodeConfig)
+    return config
+
+
+def _leaf_keys(tree: Any, prefix: str = "") -> set[str]:
+    keys: set[str] = set()
+    for name, value in tree.items():
+        keys |= _leaf_keys(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name}
+    return keys
+
+
+def _check_override(override: str, leaves: set[str]) -> None:
+    key, equals, value = override.partition("=")
+    if not equals:
+        raise ConfigError(f"'{override}' is not a setting: write it as key=value, such as train.learning_rate=2e-6")
+    groups = {
+        folder.name: sorted(f.stem for f in folder.glob("*.yaml"))
+        for folder in config_dir().iterdir()
+        if folder.is_dir()
+    }
+    if key in groups:
+        if value not in groups[key]:
+            raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}")
+    elif key not in leaves:
+        near = difflib.get_close_matches(key, [*leaves, *groups], n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see `codezero run --show-config` for all keys"
+        raise ConfigError(f"unknown setting {key}: {hint}")
+
+
+def _one_line(error: Exception) -> str:
+    """Hydra and OmegaConf put the key and the reason on separate lines; this keeps both and drops their tails."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
+    return f"{key}: {lines[0]}" if key else lines[0] if lines else type(cause).__name__
+
+
+def explain(config: NodeConfig) -> str:
+    """The whole configuration as YAML, each key below its explanation; `load` accepts every value of it."""
+    return "\n".join(_explained(config, indent="")) + "\n"
+
+
+def _explained(section: Any, indent: str) -> Iterator[str]:
+    notes = _field_notes(type(section))
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        if field.name in notes:
+            yield from textwrap.wrap(
+                notes[field.name], 116, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
+            )
+        if dataclasses.is_dataclass(value):
+            yield f"{indent}{field.name}:"
+            yield from _explained(value, indent + "  ")
+        else:
+            yield f"{indent}{field.name}: {_scalar(value)}"
+
+
+def _field_notes(section: type) -> dict[str, str]:
+    """The string below each field of a configuration class, by field name."""
+    (definition,) = ast.parse(inspect.getsource(section)).body
+    assert isinstance(definition, ast.ClassDef)
+    notes = {}
+    for field, note in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(note, ast.Expr):
+            notes[field.target.id] = ast.literal_eval(note.value)
+    return notes
+
+
+def _scalar(value: object) -> str:
+    plain = value.value if isinstance(value, Enum) else value
+    return yaml.safe_dump(plain, width=math.inf).removesuffix("...\n").strip()

@@ -1,0 +1,169 @@
+"""From scored groups to tensors: which tokens are trained on, and which sequences share a forward pass."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from codezero.config import TrainConfig
+from codezero.errors import PromptTooLong
+from codezero.types import FinishReason, Rollout, RolloutGroup, Task
+
+logger = logging.getLogger(__name__)
+
+AUTO_TOKENS = {"cpu": 256, "mps": 1024, "cuda": 4096}
+"""Completion tokens in a micro-batch when train.micro_batch_size is 0. On CPU a larger one saves at most a seventh of
+the time, and 256 tokens of a 0.5B model take about 10 s on two cores: the longest a user waits after Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSequence:
+    """One completion to learn from or to avoid. Made by `to_sequences`."""
+
+    prompt_ids: tuple[int, ...]
+    """[P]"""
+    completion_ids: tuple[int, ...]
+    """[C], C >= 1; every one of them is trained on."""
+    advantage: float
+    old_logprobs: tuple[float, ...] | None = None
+    """[C] under the policy that sampled; None where that is the present one, or unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainBatch:
+    """Completions of one prompt, right-padded: the one record with tensors, which never leaves `train/`."""
+
+    prompt_ids: Tensor
+    """[P]"""
+    completion_ids: Tensor
+    """[B, C]"""
+    loss_mask: Tensor
+    """[B, C], bool, from lengths: the padding id may also be a token of its own."""
+    old_logprobs: Tensor
+    """[B, C], NaN = unknown or the present policy's: ratio 1."""
+    advantages: Tensor
+    """[B]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """How large a micro-batch may be."""
+
+    max_sequences: int
+    max_tokens: int
+    """Completion tokens, padding included; a single longer sequence still makes a micro-batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBatches:
+    """All sequences of one prompt, in micro-batches of similar length."""
+
+    prompt_ids: tuple[int, ...]
+    micro_batches: tuple[tuple[TrainSequence, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEncoder:
+    """Turns peers' texts into our own tokens."""
+
+    tokenizer: PreTrainedTokenizerBase
+    encode_prompt: Callable[[Task], Sequence[int]]
+    """The prompt our solver would sample from for a task. May raise PromptTooLong."""
+    end_token_id: int
+    """What our model ends its turn with."""
+    max_completion_length: int
+    """In tokens."""
+
+    def completion_ids(self, rollout: Rollout) -> tuple[int, ...]:
+        """[C] ids of a peer's completion, cut to the longest one; the end token only if the peer's model gave one.
+
+        Text that spells a special token stays text, so a peer cannot place control tokens in our training data.
+        """
+        encoded = self.tokenizer(rollout.text, add_special_tokens=False, split_special_tokens=True)
+        end = [self.end_token_id] if rollout.finish is FinishReason.STOP and rollout.text else []
+        return tuple([*encoded["input_ids"], *end][: self.max_completion_length])
+
+
+def to_sequences(
+    group: RolloutGroup, advantages: Sequence[float], encoder: TextEncoder, policy_version: int
+) -> tuple[TrainSequence, ...]:
+    """The group's completions that have at least one token; advantages [G].
+
+    Local rollouts keep their sampled ids, and their log-probs if an earlier policy sampled them. Peers' texts are
+    encoded by us; a group whose task does not fit our context window gives no sequence.
+    """
+    found = []
+    for rollout, advantage in zip(group.rollouts, advantages, strict=True):
+        if rollout.tokens is not None:
+            prompt_ids, completion_ids = rollout.tokens.prompt_ids, rollout.tokens.completion_ids
+            stale = group.policy_version < policy_version
+            old_logprobs = rollout.tokens.logprobs if stale else None
+        else:
+            try:
+                prompt_ids = tuple(encoder.encode_prompt(group.task))
+            except PromptTooLong as error:
+                logger.warning("group of %s on task %s left out: %s", group.peer_id, group.task.task_id, error)
+                return ()
+            completion_ids, old_logprobs = encoder.completion_ids(rollout), None
+        if completion_ids:
+            found.append(
+                TrainSequence(
+                    prompt_ids=prompt_ids,
+                    completion_ids=completion_ids,
+                    advantage=advantage,
+                    old_logprobs=old_logprobs,
+                )
+            )
+    return tuple(found)
+
+
+def batch_limits(config: TrainConfig, device_type: str) -> BatchLimits:
+    """The configured number of sequences, or a number of tokens that suits the device ("cpu", "cuda", "mps")."""
+    if config.micro_batch_size:
+        return BatchLimits(max_sequences=config.micro_batch_size, max_tokens=2**31)
+    return BatchLimits(max_sequences=2**31, max_tokens=AUTO_TOKENS.get(device_type, AUTO_TOKENS["cpu"]))
+
+
+def plan(sequences: Sequence[TrainSequence], limits: BatchLimits) -> tuple[PromptBatches, ...]:
+    """Sorts sequences by prompt, then fills micro-batches from the longest to the shortest. Deterministic."""
+    by_prompt: dict[tuple[int, ...], list[TrainSequence]] = {}
+    for sequence in sequences:
+        by_prompt.setdefault(sequence.prompt_ids, []).append(sequence)
+    plans = []
+    for prompt_ids, members in by_prompt.items():
+        batches: list[list[TrainSequence]] = []
+        for sequence in sorted(members, key=lambda s: len(s.completion_ids), reverse=True):
+            size = len(batches[-1]) + 1 if batches else 0
+            longest = len(batches[-1][0].completion_ids) if batches else 0
+            if 0 < size <= limits.max_sequences and size * longest <= limits.max_tokens:
+                batches[-1].append(sequence)
+            else:
+                batches.append([sequence])
+        plans.append(PromptBatches(prompt_ids=prompt_ids, micro_batches=tuple(tuple(b) for b in batches)))
+    return tuple(plans)
+
+
+def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBatch:
+    """Tensors of a micro-batch of one prompt, B = len(sequences), C = the longest completion."""
+    longest = max(len(s.completion_ids) for s in sequences)
+    completion_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
+    loss_mask = torch.zeros(len(sequences), longest, dtype=torch.bool)
+    old_logprobs = torch.full((len(sequences), longest), float("nan"))
+    for row, sequence in enumerate(sequences):
+        length = len(sequence.completion_ids)
+        completion_ids[row, :length] = torch.tensor(sequence.completion_ids)
+        loss_mask[row, :length] = True
+        if sequence.old_logprobs is not None:
+            old_logprobs[row, :length] = torch.tensor(sequence.old_logprobs)
+    return TrainBatch(
+        prompt_ids=torch.tensor(sequences[0].prompt_ids, device=device),
+        completion_ids=completion_ids.to(device),
+        loss_mask=loss_mask.to(device),
+        old_logprobs=old_logprobs.to(device),
+        advantages=torch.tensor([s.advantage for s in sequences], device=device),
+    )

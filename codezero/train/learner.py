@@ -1,0 +1,164 @@
+"""The learner: one GRPO update of the policy a round, from groups of any size and origin.
+
+    groups ─► advantages ─► sequences ─► optimizer steps ─► prompts ─► micro-batches
+              equal rewards              minibatch_size     shared     micro_batch_size
+              left out                                      pass
+
+Gradients of micro-batches add up to those of their optimizer step taken at once, whatever its split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from codezero.config import TrainConfig
+from codezero.errors import TrainingError
+from codezero.llm.logprobs import require_plain_head
+from codezero.ports import Progress
+from codezero.train.advantage import group_advantages
+from codezero.train.batch import TextEncoder, TrainSequence, to_sequences
+from codezero.train.optimizer import MasterAdamW
+from codezero.train.passes import PolicyPasses, StepResult
+from codezero.types import ScoredGroup, SkipReason, UpdateReport
+
+
+class GrpoLearner:
+    """Implements `ports.Learner`. Trains `model` in place."""
+
+    policy_version: int
+
+    def __init__(
+        self,
+        model: nn.Module,
+        encoder: TextEncoder,
+        config: TrainConfig,
+        *,
+        temperature: float,
+        reference_model: nn.Module | None = None,
+        progress: Progress = lambda stage, done, total: None,
+    ) -> None:
+        """Trains the parameters of `model` that require gradients: all of them, or the adapters of a peft model.
+
+        temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
+        weights training began with (not of those it resumes with); needed when config.beta > 0 unless `model` is a peft
+        model, whose frozen base it is.
+
+        Raises TrainingError: no reference. ModelError: an architecture whose logits are not its head's output.
+        """
+        adapter = hasattr(model, "disable_adapter")
+        if config.beta > 0 and reference_model is None and not adapter:
+            raise TrainingError(
+                f"train.beta={config.beta} with full fine-tuning needs the starting weights as reference_model: "
+                "pass a frozen copy, or set train.beta=0 or train.method=lora"
+            )
+        model.eval()
+        require_plain_head(model)
+        self._encoder = encoder
+        self._config = config
+        self._passes = PolicyPasses(
+            model,
+            config,
+            temperature=temperature,
+            max_completion_length=encoder.max_completion_length,
+            reference_model=reference_model,
+            progress=progress,
+        )
+        rate = config.lora_learning_rate if adapter else config.learning_rate
+        self._optimizer = MasterAdamW(model.parameters(), rate, config.weight_decay)
+        self.policy_version = 0
+
+    def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:
+        """One policy update on all scored groups whose rewards differ. The version grows by one if weights changed.
+
+        A reward, loss or gradient that is not finite stops the update and leaves the weights as they are (as of the
+        optimizer step before it, where a round has several).
+
+        Raises TrainingError: the accelerator's memory does not hold a single sequence.
+        """
+        scored = [group for group in groups if group.scored]
+        rewards = [[reward.total for reward in group.rewards] for group in scored]
+        for group, values in zip(scored, rewards, strict=True):
+            if not all(map(math.isfinite, values)):
+                where = f"rewards {values} of {group.group.peer_id} on task {group.group.task.task_id}"
+                return self._skip(SkipReason.NOT_FINITE, where)
+        advantages = group_advantages(rewards, self._config.scale_rewards)
+        useful = [(group, values) for group, values in zip(scored, advantages, strict=True) if any(values)]
+        num_zero = len(scored) - len(useful)
+        if not useful:
+            reason = SkipReason.ZERO_ADVANTAGE if scored else SkipReason.NO_GROUPS
+            return self._skip(reason, f"{len(scored)} of {len(groups)} groups scored", num_zero)
+        sequences = [
+            sequence
+            for group, values in useful
+            for sequence in to_sequences(group.group, values, self._encoder, self.policy_version)
+        ]
+        if not sequences:
+            return self._skip(SkipReason.NO_GROUPS, "no completion has a token that fits the model", num_zero)
+        return self._update(sequences, num_zero)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Optimizer state and policy version; the weights are saved by the checkpoint."""
+        return {"policy_version": self.policy_version, "optimizer": self._optimizer.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from `state_dict`, after the weights that belong to it have been loaded into the model."""
+        self.policy_version = state["policy_version"]
+        self._optimizer.load_state_dict(state["optimizer"])
+
+    def _update(self, sequences: Sequence[TrainSequence], num_zero: int) -> UpdateReport:
+        size = self._config.minibatch_size or len(sequences)
+        starts = [*range(0, len(sequences), size)] * self._config.num_iterations
+        # With one step the sampling policy is the present one and the ratio is 1 by definition. With more, clipping can
+        # only hold the later ones near it if its log-probs are kept from before the first.
+        if len(starts) > 1:
+            sequences = self._passes.with_old_logprobs(sequences)
+        results: list[StepResult] = []
+        grad_norm = math.nan
+        done, total = 0, len(sequences) * self._config.num_iterations
+        for start in starts:
+            minibatch = sequences[start : start + size]
+            self._optimizer.drop_gradients()  # there are some if an earlier call was interrupted
+            result = self._passes.add_gradients(minibatch, done, total)
+            done += len(minibatch)
+            fault = "" if math.isfinite(result.loss) else f"loss is {result.loss}"
+            if not fault:
+                grad_norm = self._apply_gradients()
+                fault = "" if math.isfinite(grad_norm) else f"gradient norm is {grad_norm}"
+            if fault:
+                self._optimizer.drop_gradients()
+                self.policy_version += 1 if results else 0
+                detail = f"{fault} in optimizer step {len(results) + 1} of {len(starts)}; the steps before it stay"
+                return self._skip(SkipReason.NOT_FINITE, detail, num_zero)
+            results.append(result)
+        self.policy_version += 1
+        return self._report(results, grad_norm, num_zero)
+
+    def _apply_gradients(self) -> float:
+        try:
+            return self._optimizer.apply(self._config.max_grad_norm)
+        except torch.OutOfMemoryError as error:
+            raise TrainingError(
+                "the accelerator's memory does not hold the optimizer's state: set train.method=lora"
+            ) from error
+
+    def _report(self, results: Sequence[StepResult], grad_norm: float, num_zero: int) -> UpdateReport:
+        num_tokens = sum(result.num_tokens for result in results)  # of all passes
+        return UpdateReport(
+            policy_version=self.policy_version,
+            loss=sum(result.loss for result in results) / len(results),
+            kl=sum(result.kl_sum for result in results) / num_tokens if self._config.beta > 0 else None,
+            clip_fraction=sum(result.clipped_tokens for result in results) / num_tokens,
+            grad_norm=grad_norm,
+            num_tokens=num_tokens // self._config.num_iterations,
+            num_zero_advantage=num_zero,
+        )
+
+    def _skip(self, reason: SkipReason, detail: str, num_zero: int = 0) -> UpdateReport:
+        return UpdateReport(
+            policy_version=self.policy_version, skipped=reason, detail=detail, num_zero_advantage=num_zero
+        )

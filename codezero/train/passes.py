@@ -1,0 +1,178 @@
+"""Passes over the policy: many sequences in, gradients or log-probs out, in micro-batches that fit in memory."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from codezero.config import TrainConfig
+from codezero.errors import TrainingError
+from codezero.llm.logprobs import CompletionScorer, causal_lm
+from codezero.ports import Progress
+from codezero.train.batch import PromptBatches, TrainSequence, batch_limits, collate, plan
+from codezero.train.loss import LossShare, StepSize, policy_loss
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What an optimizer step measured before its weights moved; sums are over its trained tokens."""
+
+    loss: float
+    clipped_tokens: float
+    kl_sum: float
+    num_tokens: int
+
+
+class PolicyPasses:
+    """Runs the policy, and its reference if there is one, over sequences of any number of prompts.
+
+    The model stays in eval mode, gradients or not: dropout would make the ratio to the sampling policy random.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: TrainConfig,
+        *,
+        temperature: float,
+        max_completion_length: int,
+        reference_model: nn.Module | None,
+        progress: Progress,
+    ) -> None:
+        """reference_model: None means that the base under `model`'s adapters is the reference, if config.beta > 0."""
+        self._model = model
+        self._config = config
+        self._temperature = temperature
+        self._max_completion_length = max_completion_length
+        self._reference_model = reference_model
+        self._progress = progress
+        self._device = next(model.parameters()).device
+        self._limits = batch_limits(config, self._device.type)
+        if config.gradient_checkpointing:
+            with warnings.catch_warnings():  # the name that all of transformers 5 knows warns in its later versions
+                warnings.simplefilter("ignore", FutureWarning)
+                causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
+
+    def add_gradients(self, sequences: Sequence[TrainSequence], done: int, total: int) -> StepResult:
+        """Adds the gradient of one optimizer step on `sequences` to the parameters, whose gradients must be empty.
+
+        Stops at the first loss that is not finite and returns it; the gradients are of no use then. Reports progress
+        from `done` on, in sequences. Raises TrainingError: the accelerator's memory does not hold a single sequence.
+        """
+        size = StepSize(
+            num_sequences=len(sequences),
+            num_tokens=sum(len(s.completion_ids) for s in sequences),
+            max_completion_length=self._max_completion_length,
+        )
+
+        def work(prompts: Sequence[PromptBatches]) -> StepResult:
+            loss = clipped = kl = 0.0
+            finished = done
+            for members, share in self._shares(prompts, size):
+                loss += share.loss.item()
+                if not math.isfinite(loss):
+                    break
+                share.loss.backward()  # type: ignore[no-untyped-call]
+                clipped += share.clipped_tokens.item()
+                kl += share.kl_sum.item()
+                finished += members
+                self._progress("learn", finished, total)
+            return StepResult(loss=loss, clipped_tokens=clipped, kl_sum=kl, num_tokens=size.num_tokens)
+
+        with self._recomputing_layers():
+            return self._within_memory(sequences, work)
+
+    def with_old_logprobs(self, sequences: Sequence[TrainSequence]) -> list[TrainSequence]:
+        """The sequences in their order, those without old log-probs given the present policy's.
+
+        Raises TrainingError: the accelerator's memory does not hold a single sequence.
+        """
+
+        @torch.no_grad()
+        def work(prompts: Sequence[PromptBatches]) -> dict[TrainSequence, tuple[float, ...]]:
+            found: dict[TrainSequence, tuple[float, ...]] = {}
+            for prompt in prompts:
+                rows = self._all_logprobs(self._model, prompt)
+                for members, logprobs in zip(prompt.micro_batches, rows, strict=True):
+                    for sequence, row in zip(members, logprobs.tolist(), strict=True):
+                        found[sequence] = tuple(row[: len(sequence.completion_ids)])
+            return found
+
+        old = self._within_memory([s for s in sequences if s.old_logprobs is None], work)
+        return [replace(s, old_logprobs=old[s]) if s in old else s for s in sequences]
+
+    def _shares(self, prompts: Sequence[PromptBatches], size: StepSize) -> Iterator[tuple[int, LossShare]]:
+        """(number of sequences, loss) of each micro-batch; the caller differentiates it before taking the next."""
+        for prompt in prompts:
+            references: Sequence[Tensor | None] = [None] * len(prompt.micro_batches)
+            if self._config.beta > 0:
+                with torch.no_grad(), self._reference() as reference:
+                    references = self._all_logprobs(reference, prompt)
+            scorer = self._scorer(self._model, prompt)
+            for members, wanted in zip(prompt.micro_batches, references, strict=True):
+                batch = collate(members, self._device)
+                logprobs = scorer.logprobs(batch.completion_ids, batch.loss_mask, self._temperature)
+                yield len(members), policy_loss(logprobs, batch, self._config, size, wanted)
+            scorer.backward()
+
+    def _all_logprobs(self, model: nn.Module, prompt: PromptBatches) -> list[Tensor]:
+        """[B, C] of every micro-batch of a prompt."""
+        scorer = self._scorer(model, prompt)
+        batches = (collate(members, self._device) for members in prompt.micro_batches)
+        return [scorer.logprobs(b.completion_ids, b.loss_mask, self._temperature) for b in batches]
+
+    def _scorer(self, model: nn.Module, prompt: PromptBatches) -> CompletionScorer:
+        prompt_ids = torch.tensor(prompt.prompt_ids, device=self._device)
+        # A layer that is recomputed in the backward pass cannot also fill a cache.
+        return CompletionScorer(model, prompt_ids, share_prompt=not self._config.gradient_checkpointing)
+
+    @contextmanager
+    def _reference(self) -> Iterator[nn.Module]:
+        if self._reference_model is not None:
+            yield self._reference_model
+        else:
+            model: Any = self._model
+            with model.disable_adapter():
+                yield model
+
+    def _within_memory(self, sequences: Sequence[TrainSequence], work: Callable[[Sequence[PromptBatches]], T]) -> T:
+        """Does the work on planned micro-batches; when the accelerator runs out of memory, again from the start with
+        half as many sequences in each. The smaller size is kept for later rounds."""
+        while True:
+            prompts = plan(sequences, self._limits)
+            try:
+                return work(prompts)
+            except torch.OutOfMemoryError:
+                largest = max(len(members) for prompt in prompts for members in prompt.micro_batches)
+            # Outside the handler, where the exception no longer holds the failed pass's tensors.
+            self._model.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+            if largest == 1:
+                raise TrainingError(
+                    "the accelerator's memory does not hold one sequence: set train.gradient_checkpointing=true, "
+                    "train.method=lora, or a smaller rollout.max_new_tokens or model.name"
+                )
+            self._limits = replace(self._limits, max_sequences=largest // 2)
+
+    @contextmanager
+    def _recomputing_layers(self) -> Iterator[None]:
+        """Layers recompute their activations only in training mode. Their children stay in eval mode, without dropout,
+        and sampling later finds layers that may use a cache."""
+        layers = [module for module in self._model.modules() if isinstance(module, GradientCheckpointingLayer)]
+        for layer in layers:
+            layer.training = self._config.gradient_checkpointing
+        try:
+            yield
+        finally:
+            for layer in layers:
+                layer.training = False

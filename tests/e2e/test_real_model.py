@@ -1,0 +1,61 @@
+"""One real round on the real Qwen2.5-Coder-0.5B, through the command a user types."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from codezero.llm import store
+from codezero.train.checkpoint import CheckpointStore
+from tests.e2e.test_node import REPORT_KEYS
+
+ROOT = Path(__file__).parent.parent.parent
+MODEL = "Qwen2.5-Coder-0.5B-Instruct"
+
+pytestmark = [pytest.mark.slow, pytest.mark.real_model]
+
+
+def run_one_round(folder):
+    settings = (f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "tasks.builtin.max_difficulty=2")
+    small = ("rollout.num_generations=3", "rollout.max_new_tokens=64", "swarm.num_local=1", "model.device=cpu")
+    done = subprocess.run(
+        [sys.executable, "-m", "codezero", "run", "preset=local", "train.method=full", "rounds=1", *settings, *small],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=540,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_one_real_round_changes_the_weights_reports_all_and_resumes(tmp_path):
+    output = run_one_round(tmp_path)
+    (report,) = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    assert set(report) >= REPORT_KEYS
+    assert report["skipped"] is None, output
+    assert report["policy_version"] == 1
+    assert report["grad_norm"] > 0
+    assert report["num_tokens"] > 3
+    assert report["seconds"]["solve"] > 0
+    assert report["seconds"]["learn"] > 0
+    assert -1.4 <= report["reward_mean"] <= 1.7
+
+    saved = CheckpointStore(tmp_path / "state" / "checkpoints").load_latest()
+    assert (saved.round, saved.learner["learner"]["policy_version"]) == (1, 1)
+    assert sum(weight.numel() for weight in saved.learner["weights"].values()) == 494_032_768
+    with safe_open(store.prepare(MODEL, "~/.cache/codezero") / "model.safetensors", "pt") as original:
+        for name in ("model.embed_tokens.weight", "model.layers.0.mlp.up_proj.weight", "model.norm.weight"):
+            before, after = original.get_tensor(name).float(), saved.learner["weights"][name]
+            # Adam's first step moves a weight by about the learning rate, 1e-6, in whichever direction
+            assert 0 < (after - before).abs().max() < 1e-5, name
+            assert torch.isfinite(after).all()
+    del saved
+
+    assert "going on" in run_one_round(tmp_path)
+    rounds = [json.loads(line)["round"] for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    assert rounds == [1, 2]
