@@ -31,6 +31,8 @@ class Cost:
     wall_s: float
     cpu_s: float
     """Of all threads: less disturbed than wall time by other programs on the machine."""
+    other_cpu_s: float
+    """What other programs took meanwhile; the measurement is sound while this is small."""
     peak_bytes: int
     """Largest resident set of the whole process meanwhile."""
 
@@ -38,10 +40,10 @@ class Cost:
 def measure(work: Callable[[], Result]) -> tuple[Result, Cost]:
     """Runs `work` and says what it took."""
     peak = _KernelPeak() if _can_reset_peak() else _SampledPeak()
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu, busy = time.perf_counter(), time.process_time(), _busy_s()
     result = work()
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return result, Cost(wall_s=wall, cpu_s=cpu, peak_bytes=peak.read())
+    wall, cpu, busy = time.perf_counter() - wall, time.process_time() - cpu, _busy_s() - busy
+    return result, Cost(wall_s=wall, cpu_s=cpu, other_cpu_s=max(busy - cpu, 0.0), peak_bytes=peak.read())
 
 
 def free_memory() -> None:
@@ -62,6 +64,12 @@ def machine() -> str:
         f"{name} ({torch.backends.cpu.get_cpu_capability()}), {psutil.cpu_count(logical=False)} cores, "
         f"{psutil.virtual_memory().total / 2**30:.0f} GiB, torch {torch.__version__}, {torch.get_num_threads()} threads"
     )
+
+
+def _busy_s() -> float:
+    """Processor time of the whole machine so far."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
 
 
 def _can_reset_peak() -> bool:

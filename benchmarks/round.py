@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,10 +200,16 @@ def measure_own(folder: Path, work: Work, warm_up: Work, repeat: int) -> list[Ro
     own.solve(warm_up)
     own.learn(warm_up)
     solve = _costs("codezero solve", lambda: own.solve(work), work, repeat)
-    rows = [Row(side="codezero, one step", solve=solve, learn=_costs("learn", lambda: own.learn(work), work, repeat))]
+    rows = [
+        Row(
+            side="codezero, one step",
+            solve=solve,
+            learn=_costs("codezero learn", lambda: own.learn(work), work, repeat),
+        )
+    ]
     own.start_learning(reference.MINIBATCH, work.num_tokens)
     own.learn(warm_up)
-    learn = _costs("learn, equal steps", lambda: own.learn(work), work, repeat)
+    learn = _costs("codezero learn, equal steps", lambda: own.learn(work), work, repeat)
     return [*rows, Row(side="codezero, equal steps", solve=solve, learn=learn)]
 
 
@@ -212,7 +219,7 @@ def measure_reference(trainer: reference.WrittenOut, work: Work, warm_up: Work, 
     side.solve(warm_up)
     side.learn(warm_up)
     solve = _costs("reference solve", lambda: side.solve(work), work, repeat)
-    return [Row(side="reference", solve=solve, learn=_costs("learn", lambda: side.learn(work), work, repeat))]
+    return [Row(side="reference", solve=solve, learn=_costs("reference learn", lambda: side.learn(work), work, repeat))]
 
 
 def _costs(what: str, phase: Callable[[], int], work: Work, repeat: int) -> Cost:
@@ -222,20 +229,21 @@ def _costs(what: str, phase: Callable[[], int], work: Work, repeat: int) -> Cost
         num_tokens, cost = measure(phase)
         if num_tokens != work.total_tokens:
             raise SystemExit(f"{what}: {num_tokens} tokens instead of {work.total_tokens}, nothing to compare")
-        done = f"{what}: {cost.wall_s:.1f} s, {cost.cpu_s:.1f} CPU s, {cost.peak_bytes / 2**30:.2f} GiB"
-        print(done, file=sys.stderr, flush=True)
+        took = f"{cost.wall_s:.1f} s, {cost.cpu_s:.1f} CPU s (others {cost.other_cpu_s:.1f})"
+        print(f"{what}: {took}, {cost.peak_bytes / 2**30:.2f} GiB", file=sys.stderr, flush=True)
         costs.append(cost)
     return Cost(
         wall_s=statistics.median(c.wall_s for c in costs),
         cpu_s=statistics.median(c.cpu_s for c in costs),
+        other_cpu_s=statistics.median(c.other_cpu_s for c in costs),
         peak_bytes=max(c.peak_bytes for c in costs),
     )
 
 
 def table(rows: Sequence[Row], work: Work) -> str:
     """Costs of all sides, then their ratios to the reference where it was measured."""
-    head = f"{'side':22} {'solve s':>8} {'CPU s':>7} {'GiB':>6}   {'learn s':>8} {'CPU s':>7} {'GiB':>6}   {'peak GiB':>8} {'tokens':>7}"
-    lines = [head]
+    phase = f"{'CPU s':>7} {'GiB':>6}"
+    lines = [f"{'side':22} {'solve s':>8} {phase}   {'learn s':>8} {phase}   {'peak GiB':>8} {'tokens':>7}"]
     for row in rows:
         phases = "   ".join(
             f"{c.wall_s:8.1f} {c.cpu_s:7.1f} {c.peak_bytes / 2**30:6.2f}" for c in (row.solve, row.learn)
@@ -245,6 +253,9 @@ def table(rows: Sequence[Row], work: Work) -> str:
     for row in rows if base else ():
         if row is not base:
             lines.append(_ratios(base, row))
+    costs = [cost for row in rows for cost in (row.solve, row.learn)]
+    others = sum(c.other_cpu_s for c in costs) / sum(c.other_cpu_s + c.cpu_s for c in costs)
+    lines.append(f"other programs took {others:.0%} of the processor time used: trust the wall times if that is small")
     return "\n".join(lines)
 
 
@@ -266,6 +277,7 @@ def _ratios(base: Row, row: Row) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints one table for every number of generations."""
     options = _parser().parse_args(arguments)
+    warnings.filterwarnings("ignore", message=".*gradient_checkpointing_enable")  # GenRL's name for it
     devices.set_threads(options.threads)
     folder = store.prepare(options.model, options.cache_dir)
     make_reference = reference.Genrl if options.genrl else reference.WrittenOut
