@@ -118,6 +118,7 @@ class Own:
     name = "codezero"
 
     def __init__(self, folder: Path) -> None:
+        devices.return_freed_memory()  # as a node does at its start
         self.policy: LoadedModel = load_model("policy", folder, torch.device("cpu"), torch.float32)
         self.generator = torch.Generator().manual_seed(0)
         self.learner: GrpoLearner | None = None

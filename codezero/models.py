@@ -36,6 +36,7 @@ class Models:
         self._config, self._console = config, console
         self._device = devices.choose_device(config.model.device)
         devices.set_threads(config.model.threads)
+        devices.return_freed_memory()
         dtype = devices.choose_dtype(config.model.dtype, self._device)
         state.bind_settings(folder, {"model.name": config.model.name})
         judge_name = self._judge_name()
