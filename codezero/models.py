@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import torch
 
 from codezero import state
@@ -16,11 +15,11 @@ from codezero.llm.load import LoadedModel, load_model
 from codezero.observe.console import Console
 from codezero.train import memory
 from codezero.train.memory import GIB, Workload
-from codezero.train.method import apply_lora, choose_method, free_room
+from codezero.train.method import Room, apply_lora, choose_method, free_room
 
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
-LARGE_JUDGE_MEMORY_BYTES = 28 << 30
-"""Memory of the machine or the GPU from which evaluator.model=auto takes the large judge."""
+LARGE_JUDGE_MEMORY_BYTES = 24 << 30
+"""Usable memory from which evaluator.model=auto takes the large judge: what a machine of 32 GB has."""
 PLANNED_PROMPT_TOKENS = 1024
 """Longer prompts than nearly every task has; a still longer one takes more memory than was planned for."""
 
@@ -38,11 +37,21 @@ class Models:
         devices.set_threads(config.model.threads)
         devices.return_freed_memory()
         dtype = devices.choose_dtype(config.model.dtype, self._device)
-        state.bind_settings(folder, {"model.name": config.model.name})
-        judge_name = self._judge_name()
+        state.check_settings(folder, {"model.name": config.model.name})
+        room = free_room(config.train, self._device, folder)
+        judge_name = self._judge_name(folder, room)
         policy_folder, judge_folder = self._prepare(config.model.name), self._prepare(judge_name)
-        method = self._choose_method(folder, policy_folder, judge_folder, dtype)
-        state.bind_settings(folder, {"train.method": method.value})
+        method = self._choose_method(folder, room, policy_folder, judge_folder, dtype)
+        fixed = {
+            "model.name": config.model.name,
+            "model.dtype": str(dtype).removeprefix("torch."),
+            "train.method": method.value,
+        }
+        if method is TrainMethod.lora:
+            fixed["train.lora_r"] = str(config.train.lora_r)
+        state.check_settings(folder, fixed)
+        self.settings = {**fixed, "evaluator.model": judge_name}
+        """What a resumed node must do alike, or, for the judge, does alike unless told otherwise."""
 
         self.policy = self._load(config.model.name, policy_folder, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
@@ -55,7 +64,9 @@ class Models:
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
         console.line(f"evaluator: {judge_name}, frozen, by {config.evaluator.mode.value}; it never runs code")
 
-    def _choose_method(self, folder: Path, policy_folder: Path, judge_folder: Path, dtype: torch.dtype) -> TrainMethod:
+    def _choose_method(
+        self, folder: Path, room: Room, policy_folder: Path, judge_folder: Path, dtype: torch.dtype
+    ) -> TrainMethod:
         """Plans memory and disk and says so; `auto` stays with what the state folder was begun with."""
         config = self._config
         train = config.train
@@ -71,7 +82,6 @@ class Models:
             device_type=self._device.type,
             evaluator_bytes=memory.read_shape(judge_folder).num_parameters * judge_dtype.itemsize,
         )
-        room = free_room(train, self._device, folder)
         saved = sum(path.stat().st_size for path in folder.rglob("*.pt"))
         room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
         plan = choose_method(memory.read_shape(policy_folder), train, load, room)
@@ -85,9 +95,9 @@ class Models:
     def _load(self, name: str, folder: Path, dtype: torch.dtype) -> LoadedModel:
         return load_model(name, folder, self._device, dtype)
 
-    def _judge_name(self) -> str:
+    def _judge_name(self, folder: Path, room: Room) -> str:
+        """The configured judge; for auto the one the state was begun with, else the largest that fits."""
         if self._config.evaluator.model != "auto":
             return self._config.evaluator.model
-        on_gpu = self._device.type == "cuda"
-        memory = torch.cuda.mem_get_info()[1] if on_gpu else psutil.virtual_memory().total
-        return LARGE_JUDGE if memory >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
+        begun_with = state.bound_settings(folder).get("evaluator.model")
+        return begun_with or (LARGE_JUDGE if room.memory >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE)

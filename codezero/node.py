@@ -69,7 +69,7 @@ class Node:
         self._tasks = make_task_source(config.tasks, config.seed)
 
         models = Models(config, self._folder, console)
-        self._policy = models.policy
+        self._policy, self._settings = models.policy, models.settings
         self._solver = PolicySolver(
             models.policy, config.rollout, seed=config.seed, peer_id=PEER_ID, progress=console.progress
         )
@@ -136,6 +136,7 @@ class Node:
 
     def _save(self, report: RoundReport) -> None:
         started = time.perf_counter()
+        state.bind_settings(self._folder, self._settings)
         self._checkpoints.save(
             report.round,
             self._learner.policy_version,

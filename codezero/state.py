@@ -55,11 +55,8 @@ def bound_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Ties the folder to settings that its state depends on, for good.
-
-    Raises StateError: it is tied to others, or cannot be written.
-    """
+def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Raises StateError: the folder's state was made with another value of one of the settings."""
     bound = bound_settings(folder)
     for key, value in settings.items():
         if key in bound and bound[key] != value:
@@ -67,6 +64,13 @@ def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
                 f"state folder {folder} was made with {key}={bound[key]}, not {value}: set {key}={bound[key]}, or give "
                 "another state_dir for a new start"
             )
+
+
+def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Notes settings that the folder's state depends on. Raises StateError: it cannot be written."""
+    bound = bound_settings(folder)
+    if {**bound, **settings} == bound:
+        return
     temporary = folder / (_SETTINGS + ".tmp")
     try:
         temporary.write_text(json.dumps({**bound, **settings}, indent=2) + "\n", encoding="utf-8")

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from codezero.errors import StateError
-from codezero.state import bind_settings, bound_settings, locked_state
+from codezero.state import bind_settings, bound_settings, check_settings, locked_state
 
 
 def hold(folder, held, release):
@@ -50,7 +50,8 @@ def test_settings_are_bound_for_good_and_new_ones_can_be_added(tmp_path):
     with pytest.raises(
         StateError, match=r"was made with model\.name=a, not b: set model\.name=a, or give another state_dir"
     ):
-        bind_settings(tmp_path, {"model.name": "b"})
+        check_settings(tmp_path, {"model.name": "b"})
+    check_settings(tmp_path, {"model.name": "a", "seed": 3})
 
 
 def test_damaged_settings_are_named(tmp_path):
