@@ -1,3 +1,6 @@
+import platform
+
+import psutil
 import pytest
 import torch
 
@@ -44,3 +47,12 @@ def test_threads_are_set_and_told():
         assert devices.describe(CPU, torch.float32) == "cpu, float32, 1 threads"
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_freed_blocks_leave_the_process():
+    devices.return_freed_memory()
+    blocks = [torch.ones(2**18) for _ in range(200)]  # 200 MiB in blocks that glibc would learn to keep
+    full = psutil.Process().memory_info().rss
+    del blocks
+    assert full - psutil.Process().memory_info().rss > 150 * 2**20
