@@ -20,8 +20,8 @@ from codezero.train.method import Room, apply_lora, choose_method, free_room
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
 LARGE_JUDGE_MEMORY_BYTES = 24 << 30
 """Usable memory from which evaluator.model=auto takes the large judge: what a machine of 32 GB has."""
-PLANNED_PROMPT_TOKENS = 1024
-"""Longer prompts than nearly every task has; a still longer one takes more memory than was planned for."""
+PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
+"""Longest prompts planned for: of problems with unit tests, and of contest statements."""
 
 
 class Models:
@@ -76,7 +76,7 @@ class Models:
         judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
         load = Workload(
             num_generations=config.rollout.num_generations * config.swarm.num_local,
-            prompt_tokens=PLANNED_PROMPT_TOKENS,
+            prompt_tokens=CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS,
             completion_tokens=config.rollout.max_new_tokens,
             dtype=dtype,
             device_type=self._device.type,

@@ -90,7 +90,7 @@ def round_line(report: RoundReport, num_generations: int) -> str:
     if report.skipped is not None:
         parts.append(f"no update: {report.skipped}")
     else:
-        parts.append(f"loss {report.loss:.4f} grad {report.grad_norm:.2f}")
+        parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
     parts.append(f"local {report.num_local_groups} external {report.num_external_groups}")
     if report.dropped:
         parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
@@ -116,6 +116,10 @@ def _round_of(line: str) -> int:
     except (ValueError, KeyError, TypeError):
         return 0
     return number if isinstance(number, int) else 0
+
+
+def _signless_zero(loss: float | None) -> float:
+    return round(loss or 0.0, 4) + 0.0
 
 
 def _duration(seconds: float) -> str:
