@@ -21,7 +21,13 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code: 0 done or stopped by the user, 1 an error told in one line."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
+    if any(argument.startswith("-") or "settings" not in options for argument in rest):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        options.settings += rest
     try:
         return int(options.command(options) or 0)
     except CodezeroError as error:

@@ -38,6 +38,20 @@ def test_show_config_prints_the_result_with_rounds_from_the_flag(capsys):
     assert "rounds: 3\n" in capsys.readouterr().out
 
 
+def test_settings_may_stand_before_and_after_options(capsys):
+    assert main(["run", "preset=local", "--rounds", "3", "seed=5", "--show-config", "train.method=lora"]) == 0
+    shown = capsys.readouterr().out
+    assert all(line in shown for line in ("seed: 5\n", "rounds: 3\n", "method: lora\n"))
+
+
+@pytest.mark.parametrize("arguments", [["run", "--fast"], ["models", "list", "x"]])
+def test_unknown_arguments_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
 def test_an_unknown_model_is_refused_with_what_to_do(capsys, tmp_path):
     assert main(["models", "verify", "Qwen2.5-Coder-0.5B-Instruct", "--cache-dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith("error: ")
