@@ -141,7 +141,7 @@ def assert_identical(found, wanted, path="state"):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model, tmp_path, method):
-    num_rounds = 6
+    num_rounds = 5
     settings = (f"train.method={method}", "train.num_iterations=2")
     unkilled = tmp_path / "unkilled"
     assert run(model, unkilled, *settings, f"rounds={num_rounds}").returncode == 0
@@ -152,14 +152,15 @@ def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model
         if done >= num_rounds:
             break
         process = start(model, killed, *settings, f"rounds={num_rounds - done}")
+        # Somewhere in the first or, so that there is progress on a machine of any speed, after the first round.
+        wanted = dice.choice(["state: ", "round "])
         for line in process.stdout:
-            if line.startswith("state: "):
+            if line.startswith(wanted):
                 break
-        time.sleep(dice.uniform(0.0, 0.5))
+        time.sleep(dice.uniform(0.0, 0.4))
         process.kill()
         process.communicate()
         kills += 1
-        assert kills < 60
-    assert kills >= 3
+    assert kills >= 2
     assert [report["round"] for report in reports(killed)] == list(range(1, num_rounds + 1))
     assert_identical(saved_state(killed), saved_state(unkilled))
