@@ -1,6 +1,6 @@
 """One round's solve and learn: this node against the reference procedure, GenRL 0.3.0's trainer, on the CPU.
 
-    python -m benchmarks.round --generations 4 8        about 15 minutes and 14 GiB for the 0.5B model on two cores
+    python -m benchmarks.round --generations 4 8        about 30 minutes and 14 GiB for the 0.5B model on two cores
     python -m benchmarks.round --quick --model FOLDER   does it work?
 
 Both sides start from the same weights in float32, one after the other in this process, and do the same work:
@@ -8,11 +8,13 @@ Both sides start from the same weights in float32, one after the other in this p
 - solve: two built-in problems, G generations each, every completion exactly `--tokens` tokens long, end tokens kept
   from ending it. The reference takes G passes over the batch of prompts.
 - learn: the same texts for both, windows of the built-in solutions that survive re-tokenising, with fixed rewards.
-  The reference makes an optimizer step every two sequences and recomputes activations; this node makes one step a
-  round by default, so a second row has it make as many steps as the reference.
+  The reference makes an optimizer step every two sequences, recomputes activations and keeps Adam's moments in
+  float32. This node by default makes one step a round and keeps them in bfloat16. Two more rows take that back: the
+  first makes as many steps as the reference, the second also has moments like it. They share the solve phase.
 
 A first short round, not counted, allocates the optimizer's state. Peaks are those of the whole process, and of the
-larger of the two phases for the round.
+larger of the two phases for the round. This node's setting of the C library's allocator cannot be undone, so a
+reference that is measured after it has that too.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import statistics
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ import torch
 
 from benchmarks import reference
 from benchmarks.measure import Cost, free_memory, machine, measure
-from codezero.config import TrainConfig
+from codezero.config import Moments, TrainConfig
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
@@ -123,8 +125,8 @@ class Own:
         self.generator = torch.Generator().manual_seed(0)
         self.learner: GrpoLearner | None = None
 
-    def start_learning(self, minibatch_size: int, num_tokens: int) -> None:
-        """A new learner with an empty optimizer; 0 makes one step a round."""
+    def start_learning(self, config: TrainConfig, num_tokens: int) -> None:
+        """A new learner with an empty optimizer."""
         self.learner = None
         free_memory()
         encoder = TextEncoder(
@@ -133,7 +135,6 @@ class Own:
             end_token_id=self.policy.end_ids[0],
             max_completion_length=num_tokens,
         )
-        config = TrainConfig(minibatch_size=minibatch_size)
         self.learner = GrpoLearner(self.policy.model, encoder, config, temperature=1.0)
 
     def solve(self, work: Work) -> int:
@@ -195,23 +196,25 @@ class Reference:
 
 
 def measure_own(folder: Path, work: Work, warm_up: Work, repeat: int) -> list[Row]:
-    """Two rows that share their solve phase: one optimizer step a round, and as many as the reference."""
+    """A row for the defaults, and those in which it does as the reference does."""
+    steps = reference.MINIBATCH
+    variants = {
+        "codezero": TrainConfig(),
+        "codezero, equal steps": TrainConfig(minibatch_size=steps),
+        "codezero, equal steps+moments": TrainConfig(minibatch_size=steps, moments=Moments.float32),
+    }
     own = Own(folder)
-    own.start_learning(0, work.num_tokens)
-    own.solve(warm_up)
-    own.learn(warm_up)
-    solve = _costs("codezero solve", lambda: own.solve(work), work, repeat)
-    rows = [
-        Row(
-            side="codezero, one step",
-            solve=solve,
-            learn=_costs("codezero learn", lambda: own.learn(work), work, repeat),
-        )
-    ]
-    own.start_learning(reference.MINIBATCH, work.num_tokens)
-    own.learn(warm_up)
-    learn = _costs("codezero learn, equal steps", lambda: own.learn(work), work, repeat)
-    return [*rows, Row(side="codezero, equal steps", solve=solve, learn=learn)]
+    rows: list[Row] = []
+    for side, config in variants.items():
+        own.start_learning(config, work.num_tokens)
+        own.learn(warm_up)
+        if rows:
+            solve = rows[0].solve
+        else:
+            own.solve(warm_up)
+            solve = _costs(f"{side}: solve", lambda: own.solve(work), work, repeat)
+        rows.append(Row(side=side, solve=solve, learn=_costs(f"{side}: learn", lambda: own.learn(work), work, repeat)))
+    return rows
 
 
 def measure_reference(trainer: reference.WrittenOut, work: Work, warm_up: Work, repeat: int) -> list[Row]:
@@ -219,8 +222,10 @@ def measure_reference(trainer: reference.WrittenOut, work: Work, warm_up: Work, 
     side = Reference(trainer)
     side.solve(warm_up)
     side.learn(warm_up)
-    solve = _costs("reference solve", lambda: side.solve(work), work, repeat)
-    return [Row(side="reference", solve=solve, learn=_costs("reference learn", lambda: side.learn(work), work, repeat))]
+    solve = _costs("reference: solve", lambda: side.solve(work), work, repeat)
+    return [
+        Row(side="reference", solve=solve, learn=_costs("reference: learn", lambda: side.learn(work), work, repeat))
+    ]
 
 
 def _costs(what: str, phase: Callable[[], int], work: Work, repeat: int) -> Cost:
@@ -244,12 +249,12 @@ def _costs(what: str, phase: Callable[[], int], work: Work, repeat: int) -> Cost
 def table(rows: Sequence[Row], work: Work) -> str:
     """Costs of all sides, then their ratios to the reference where it was measured."""
     phase = f"{'CPU s':>7} {'GiB':>6}"
-    lines = [f"{'side':22} {'solve s':>8} {phase}   {'learn s':>8} {phase}   {'peak GiB':>8} {'tokens':>7}"]
+    lines = [f"{'side':29} {'solve s':>8} {phase}   {'learn s':>8} {phase}   {'peak GiB':>8} {'tokens':>7}"]
     for row in rows:
         phases = "   ".join(
             f"{c.wall_s:8.1f} {c.cpu_s:7.1f} {c.peak_bytes / 2**30:6.2f}" for c in (row.solve, row.learn)
         )
-        lines.append(f"{row.side:22} {phases}   {row.peak_bytes / 2**30:8.2f} {work.total_tokens:7}")
+        lines.append(f"{row.side:29} {phases}   {row.peak_bytes / 2**30:8.2f} {work.total_tokens:7}")
     base = next((row for row in rows if row.side == "reference"), None)
     for row in rows if base else ():
         if row is not base:
@@ -286,19 +291,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"machine: {machine()}")
     print(f"reference: {make_reference.name}")
     tasks = tuple(problem.task for problem in load_problems(2, 2)[1:3])
-    for generations in options.generations:
-        work = Work(tasks=tasks, num_generations=generations, num_tokens=num_tokens)
-        warm_up = Work(tasks=tasks, num_generations=generations, num_tokens=min(num_tokens, WARM_UP_TOKENS))
-        rows: list[Row] = []
-        for side in options.sides:
+    works = [Work(tasks=tasks, num_generations=g, num_tokens=num_tokens) for g in options.generations]
+    tables: list[list[Row]] = [[] for _ in works]
+    for side in options.sides:
+        for work, rows in zip(works, tables, strict=True):
+            warm_up = replace(work, num_tokens=min(num_tokens, WARM_UP_TOKENS))
             torch.manual_seed(0)
             if side == "reference":
-                rows += measure_reference(make_reference(folder, generations), work, warm_up, options.repeat)
+                trainer = make_reference(folder, work.num_generations)
+                rows += measure_reference(trainer, work, warm_up, options.repeat)
+                del trainer
             else:
                 rows += measure_own(folder, work, warm_up, options.repeat)
             free_memory()
-        print(f"\n{options.model}: {len(tasks)} tasks x {generations} generations x {num_tokens} tokens, float32")
-        print(table(rows, work), flush=True)
+    for work, rows in zip(works, tables, strict=True):
+        print(
+            f"\n{options.model}: {len(tasks)} tasks x {work.num_generations} generations x {num_tokens} tokens, float32"
+        )
+        print(table(rows, work))
 
 
 def _parser() -> argparse.ArgumentParser:
