@@ -18,7 +18,7 @@ from codezero.config import Moments
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """The paper's, and torch's, defaults."""
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """Elements updated at a time: the float32 temporaries stay in the processor's cache."""
 
 
