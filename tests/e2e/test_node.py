@@ -146,18 +146,19 @@ def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model
     unkilled = tmp_path / "unkilled"
     assert run(model, unkilled, *settings, f"rounds={num_rounds}").returncode == 0
 
+    round_s = sum(sum(report["seconds"].values()) for report in reports(unkilled)) / num_rounds
     killed, dice, kills = tmp_path / "killed", random.Random(method), 0
     while True:
         done = len(reports(killed)) if (killed / "logs" / "rounds.jsonl").exists() else 0
         if done >= num_rounds:
             break
         process = start(model, killed, *settings, f"rounds={num_rounds - done}")
-        # Somewhere in the first or, so that there is progress on a machine of any speed, after the first round.
+        # Somewhere in the first round or in the one after it, on a machine of any speed.
         wanted = dice.choice(["state: ", "round "])
         for line in process.stdout:
             if line.startswith(wanted):
                 break
-        time.sleep(dice.uniform(0.0, 0.4))
+        time.sleep(dice.uniform(0.0, round_s))
         process.kill()
         process.communicate()
         kills += 1
