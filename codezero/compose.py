@@ -121,4 +121,4 @@ def _field_notes(section: type) -> dict[str, str]:
 
 def _scalar(value: object) -> str:
     plain = value.value if isinstance(value, Enum) else value
-    return yaml.safe_dump(plain, width=math.inf).removesuffix("...\n").strip()
+    return yaml.safe_dump(plain, width=math.inf, default_flow_style=True).removesuffix("...\n").strip()

@@ -38,5 +38,13 @@ class CheckpointError(StateError):
     """A checkpoint could not be written, or none of the saved ones can be read."""
 
 
+class IdentityError(CodezeroError):
+    """The node's key cannot be read, written, or is in use by another live node of this machine."""
+
+
+class NetworkError(CodezeroError):
+    """The swarm cannot be reached or served at all; an unreachable peer or bootnode is not an error."""
+
+
 class LedgerError(CodezeroError):
     """The ledger could not be read or written."""

@@ -53,14 +53,23 @@ class Solver(Resumable, Protocol):
 
 
 class Gossip(Protocol):
-    def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> SwarmRound:
-        """Publishes own groups and collects peers'. No peer is a normal outcome."""
+    def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
+        """Publishes own groups and collects peers'. No peer is a normal outcome.
+
+        `elapsed_s` is what the round has taken so far: how long to wait for others is a share of it.
+        """
         ...
 
 
 class Evaluator(Protocol):
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
         """Every group of the round with verdicts and rewards; unscored where the evaluator was unavailable."""
+        ...
+
+
+class Selection(Protocol):
+    def choose(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[ScoredGroup, ...]:
+        """The groups to train on: all own ones and at most J of the scored peers' groups whose rewards differ."""
         ...
 
 

@@ -88,6 +88,11 @@ class RolloutGroup:
     task: Task
     rollouts: tuple[Rollout, ...]
     """[G]"""
+    address: str = ""
+    """For a peer's group: the network address that is answerable for it, as seen and not as claimed; equal for all
+    identities of one address."""
+    age: int = 0
+    """For a peer's group: how many of our own rounds ago it was published; 0 is since the last exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +102,11 @@ class SwarmRound:
     round_id: RoundId
     local: tuple[RolloutGroup, ...]
     external: tuple[RolloutGroup, ...] = ()
+    """The pool: groups of peers, of which selection takes J after scoring."""
     rejected: tuple[tuple[str, str], ...] = ()
-    """(peer id, reason) of every dropped group."""
+    """(peer id, reason) of every dropped record or group."""
+    network: str = ""
+    """The state of the network in a few words, for the round's line; empty for a node that trains alone by choice."""
 
 
 class Outcome(str, Enum):
@@ -205,6 +213,7 @@ class RoundReport:
     policy_version: int
     num_local_groups: int
     num_external_groups: int
+    """J: peers' groups trained on."""
     dropped: Mapping[str, int]
     """Groups and tasks left out, by reason."""
     reward_mean: float | None
@@ -224,3 +233,9 @@ class RoundReport:
     peak_rss_bytes: int
     seconds: Mapping[str, float]
     """Wall seconds by stage: draw, solve, exchange, score, learn, settle."""
+    num_pooled_groups: int = 0
+    """Peers' groups that were judged; num_external_groups of them were trained on."""
+    external_groups: Mapping[str, int] = field(default_factory=dict)
+    """Groups trained on by the peer id they came from."""
+    network: str = ""
+    """The state of the network in a few words; empty for a node that trains alone by choice."""

@@ -1,14 +1,11 @@
-"""The settings of a node: one dataclass a section, values only, checked when they are made.
-
-`configs/` holds the shipped values and `compose.load()` reads them. Importing this module must not import torch.
-"""
+"""Settings of what a node learns, from what, and how: model, rollouts, tasks, judge, reward, update."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
 
-from codezero.errors import ConfigError
+from codezero.config.check import require
 
 
 class Device(Enum):
@@ -68,8 +65,8 @@ class ModelConfig:
     """CPU threads for arithmetic; 0 takes one per physical core."""
 
     def __post_init__(self) -> None:
-        _require(self.name.strip() != "", "model.name", self.name, "give a catalogue name, a hub id or a folder")
-        _require(self.threads >= 0, "model.threads", self.threads, "use 0 for one per core")
+        require(self.name.strip() != "", "model.name", self.name, "give a catalogue name, a hub id or a folder")
+        require(self.threads >= 0, "model.threads", self.threads, "use 0 for one per core")
 
 
 @dataclass
@@ -86,16 +83,16 @@ class RolloutConfig:
     """Keep only the k most likely tokens; 0 keeps all."""
 
     def __post_init__(self) -> None:
-        _require(
+        require(
             self.num_generations >= 2,
             "rollout.num_generations",
             self.num_generations,
             "GRPO compares attempts at one task, so use 2 or more",
         )
-        _require(self.max_new_tokens >= 1, "rollout.max_new_tokens", self.max_new_tokens, "use 1 or more")
-        _require(self.temperature > 0, "rollout.temperature", self.temperature, "use a value above 0, such as 1.0")
-        _require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
-        _require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
+        require(self.max_new_tokens >= 1, "rollout.max_new_tokens", self.max_new_tokens, "use 1 or more")
+        require(self.temperature > 0, "rollout.temperature", self.temperature, "use a value above 0, such as 1.0")
+        require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
+        require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
 
 
 @dataclass
@@ -118,7 +115,7 @@ class BuiltinConfig:
     """Hardest level drawn, 1 (beginner) to 5 (expert)."""
 
     def __post_init__(self) -> None:
-        _require(
+        require(
             1 <= self.min_difficulty <= self.max_difficulty <= 5,
             "tasks.builtin.min_difficulty",
             f"{self.min_difficulty}..{self.max_difficulty}",
@@ -140,9 +137,9 @@ class TasksConfig:
     def __post_init__(self) -> None:
         for name in ("mbpp", "code_contests", "builtin"):
             weight = getattr(self, name).weight
-            _require(weight >= 0, f"tasks.{name}.weight", weight, "use 0 to leave a source out")
+            require(weight >= 0, f"tasks.{name}.weight", weight, "use 0 to leave a source out")
         total = self.mbpp.weight + self.code_contests.weight + self.builtin.weight
-        _require(total > 0, "tasks", "every weight 0", "give at least one source a weight, as tasks.builtin.weight=1")
+        require(total > 0, "tasks", "every weight 0", "give at least one source a weight, as tasks.builtin.weight=1")
 
 
 @dataclass
@@ -159,8 +156,8 @@ class EvaluatorConfig:
     """Rollouts judged in one forward pass."""
 
     def __post_init__(self) -> None:
-        _require(self.max_new_tokens >= 1, "evaluator.max_new_tokens", self.max_new_tokens, "use 1 or more")
-        _require(self.batch_size >= 1, "evaluator.batch_size", self.batch_size, "use 1 or more")
+        require(self.max_new_tokens >= 1, "evaluator.max_new_tokens", self.max_new_tokens, "use 1 or more")
+        require(self.batch_size >= 1, "evaluator.batch_size", self.batch_size, "use 1 or more")
 
 
 @dataclass
@@ -221,76 +218,14 @@ class TrainConfig:
     """Memory the node may plan with, in GiB; 0 takes what is free now."""
 
     def __post_init__(self) -> None:
-        _require(self.epsilon >= 0, "train.epsilon", self.epsilon, "use 0.2 unless you know better")
-        _require(self.epsilon_high >= 0, "train.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")
-        _require(self.beta >= 0, "train.beta", self.beta, "use 0 for no KL penalty")
-        _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
-        _require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")
-        _require(self.max_grad_norm > 0, "train.max_grad_norm", self.max_grad_norm, "use a positive norm such as 1.0")
-        _require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")
-        _require(self.minibatch_size >= 0, "train.minibatch_size", self.minibatch_size, "use 0 for one step a round")
-        _require(self.micro_batch_size >= 0, "train.micro_batch_size", self.micro_batch_size, "use 0 to choose for you")
-        _require(self.lora_r >= 1, "train.lora_r", self.lora_r, "use a rank such as 16")
-        _require(self.memory_limit_gib >= 0, "train.memory_limit_gib", self.memory_limit_gib, "use 0 for what is free")
-
-
-@dataclass
-class SwarmConfig:
-    num_local: int = 2
-    """I, own tasks per round."""
-    num_external: int = 0
-    """J, at most this many groups of other peers per round."""
-
-    def __post_init__(self) -> None:
-        _require(self.num_local >= 1, "swarm.num_local", self.num_local, "use 1 or more tasks a round")
-        _require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
-
-
-class LedgerKind(Enum):
-    local = "local"
-
-
-@dataclass
-class LedgerConfig:
-    kind: LedgerKind = LedgerKind.local
-    """Where rounds, rewards and votes are kept; local is a database in the state folder."""
-
-
-@dataclass
-class TrackingConfig:
-    log_dir: str = "logs"
-    """Folder of rounds.jsonl and swarm.log."""
-    level: str = "INFO"
-    """Least severe level written to swarm.log."""
-
-    def __post_init__(self) -> None:
-        levels = ("DEBUG", "INFO", "WARNING", "ERROR")
-        _require(self.level in levels, "tracking.level", self.level, f"use one of {', '.join(levels)}")
-
-
-@dataclass
-class NodeConfig:
-    seed: int = 0
-    """Seeds task order, sampling and adapters; the same seed and state give the same rounds."""
-    rounds: int = 0
-    """Stop after this many rounds; 0 runs until stopped."""
-    state_dir: str = "state"
-    """Folder of checkpoints and the local ledger; one node at a time may use it."""
-    model: ModelConfig = field(default_factory=ModelConfig)
-    rollout: RolloutConfig = field(default_factory=RolloutConfig)
-    tasks: TasksConfig = field(default_factory=TasksConfig)
-    evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
-    reward: RewardConfig = field(default_factory=RewardConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
-    swarm: SwarmConfig = field(default_factory=SwarmConfig)
-    ledger: LedgerConfig = field(default_factory=LedgerConfig)
-    tracking: TrackingConfig = field(default_factory=TrackingConfig)
-
-    def __post_init__(self) -> None:
-        _require(self.seed >= 0, "seed", self.seed, "use 0 or more")
-        _require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")
-
-
-def _require(holds: bool, key: str, value: object, fix: str) -> None:
-    if not holds:
-        raise ConfigError(f"{key}={value} is not possible: {fix}")
+        require(self.epsilon >= 0, "train.epsilon", self.epsilon, "use 0.2 unless you know better")
+        require(self.epsilon_high >= 0, "train.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")
+        require(self.beta >= 0, "train.beta", self.beta, "use 0 for no KL penalty")
+        require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
+        require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")
+        require(self.max_grad_norm > 0, "train.max_grad_norm", self.max_grad_norm, "use a positive norm such as 1.0")
+        require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")
+        require(self.minibatch_size >= 0, "train.minibatch_size", self.minibatch_size, "use 0 for one step a round")
+        require(self.micro_batch_size >= 0, "train.micro_batch_size", self.micro_batch_size, "use 0 to choose for you")
+        require(self.lora_r >= 1, "train.lora_r", self.lora_r, "use a rank such as 16")
+        require(self.memory_limit_gib >= 0, "train.memory_limit_gib", self.memory_limit_gib, "use 0 for what is free")

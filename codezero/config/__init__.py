@@ -1,0 +1,85 @@
+"""The settings of a node: one dataclass a section, values only, checked when they are made.
+
+`configs/` holds the shipped values and `compose.load()` reads them. Importing this package must not import torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from codezero.config.check import require
+from codezero.config.learning import (
+    BuiltinConfig,
+    DatasetConfig,
+    Device,
+    Dtype,
+    EvaluatorConfig,
+    LossType,
+    ModelConfig,
+    Moments,
+    RewardConfig,
+    RewardScale,
+    RolloutConfig,
+    TasksConfig,
+    TrainConfig,
+    TrainMethod,
+    VerdictMode,
+)
+from codezero.config.swarm import (
+    LedgerConfig,
+    LedgerKind,
+    Network,
+    Reach,
+    Strategy,
+    SwarmConfig,
+    TrackingConfig,
+)
+
+__all__ = [
+    "BuiltinConfig",
+    "DatasetConfig",
+    "Device",
+    "Dtype",
+    "EvaluatorConfig",
+    "LedgerConfig",
+    "LedgerKind",
+    "LossType",
+    "ModelConfig",
+    "Moments",
+    "Network",
+    "NodeConfig",
+    "Reach",
+    "RewardConfig",
+    "RewardScale",
+    "RolloutConfig",
+    "Strategy",
+    "SwarmConfig",
+    "TasksConfig",
+    "TrackingConfig",
+    "TrainConfig",
+    "TrainMethod",
+    "VerdictMode",
+]
+
+
+@dataclass
+class NodeConfig:
+    seed: int = 0
+    """Seeds task order, sampling and adapters; the same seed and state give the same rounds."""
+    rounds: int = 0
+    """Stop after this many rounds; 0 runs until stopped."""
+    state_dir: str = "state"
+    """Folder of checkpoints and the local ledger; one node at a time may use it."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    tasks: TasksConfig = field(default_factory=TasksConfig)
+    evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    swarm: SwarmConfig = field(default_factory=SwarmConfig)
+    ledger: LedgerConfig = field(default_factory=LedgerConfig)
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, "seed", self.seed, "use 0 or more")
+        require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")

@@ -1,0 +1,102 @@
+"""Settings of how a node meets others and what it records: swarm, ledger, tracking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from codezero.config.check import require
+
+
+class Network(Enum):
+    none = "none"
+    native = "native"
+    genrl = "genrl"
+
+
+class Reach(Enum):
+    auto = "auto"
+    server = "server"
+    relay = "relay"
+    client = "client"
+
+
+class Strategy(Enum):
+    uniform = "uniform"
+    reward = "reward"
+    fresh = "fresh"
+
+
+@dataclass
+class SwarmConfig:
+    network: Network = Network.none
+    """How to talk to other nodes: native (signed, compressed), genrl (the format of GenRL 0.3.0), or none to train
+    alone."""
+    name: str = "codezero"
+    """The swarm's name; nodes of other names are other swarms, even on the same bootnodes."""
+    num_local: int = 2
+    """I, own tasks per round."""
+    num_external: int = 0
+    """J, at most this many groups of other peers per round."""
+    strategy: Strategy = Strategy.uniform
+    """Which J of the pool: uniform, by reward (higher mean reward more often), or fresh (newest first)."""
+    pool: int = 0
+    """Most groups of other peers judged in a round, J is chosen from these; 0 takes 2 x num_external."""
+    window: int = 2
+    """W, how many of its own rounds back a node takes peers' groups from; each is used at most once."""
+    patience: float = 1.0
+    """Longest wait for peers in a round, as a share of the time the round has taken so far; silent peers are not
+    waited for."""
+    bootnodes: list[str] = field(default_factory=list)
+    """Multiaddresses of nodes to join through, such as /ip4/203.0.113.7/tcp/4001/p2p/Qm...; empty hosts a new swarm."""
+    listen: list[str] = field(default_factory=lambda: ["/ip4/0.0.0.0/tcp/0"])
+    """Multiaddresses to listen on; port 0 takes a free one."""
+    announce: list[str] = field(default_factory=list)
+    """Multiaddresses under which others reach this node, where they differ from listen (port forwarding)."""
+    reach: Reach = Reach.auto
+    """server stores records for others, client only uses the swarm (behind NAT), relay is a server reached through
+    the bootnodes; auto takes client when the bootnodes are public and no own address is."""
+    identity_path: str | None = None
+    """The node's RSA key, made on first start; null takes IDENTITY_PATH, else swarm.pem in the current folder."""
+    banned_peers: list[str] = field(default_factory=list)
+    """Peer ids whose groups are never used."""
+    startup_timeout_s: float = 60.0
+    """Longest wait for the p2p daemon to start."""
+
+    def __post_init__(self) -> None:
+        require(self.num_local >= 1, "swarm.num_local", self.num_local, "use 1 or more tasks a round")
+        require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
+        named = self.name.isprintable() and 1 <= len(self.name) <= 64
+        require(named, "swarm.name", repr(self.name), "use 1 to 64 printable characters")
+        fits = self.pool == 0 or self.pool >= self.num_external
+        require(fits, "swarm.pool", self.pool, f"use 0, or at least swarm.num_external={self.num_external}")
+        require(self.window >= 1, "swarm.window", self.window, "use 1 or more rounds")
+        require(self.patience >= 0, "swarm.patience", self.patience, "use 0 to never wait")
+        require(self.startup_timeout_s > 0, "swarm.startup_timeout_s", self.startup_timeout_s, "use 60")
+        for key in ("bootnodes", "listen", "announce"):
+            for address in getattr(self, key):
+                require(address.startswith("/"), f"swarm.{key}", address, "write it as /ip4/203.0.113.7/tcp/4001")
+        for address in self.bootnodes:
+            require("/p2p/" in address, "swarm.bootnodes", address, "end it with /p2p/ and the peer id")
+
+
+class LedgerKind(Enum):
+    local = "local"
+
+
+@dataclass
+class LedgerConfig:
+    kind: LedgerKind = LedgerKind.local
+    """Where rounds, rewards and votes are kept; local is a database in the state folder."""
+
+
+@dataclass
+class TrackingConfig:
+    log_dir: str = "logs"
+    """Folder of rounds.jsonl and swarm.log."""
+    level: str = "INFO"
+    """Least severe level written to swarm.log."""
+
+    def __post_init__(self) -> None:
+        levels = ("DEBUG", "INFO", "WARNING", "ERROR")
+        require(self.level in levels, "tracking.level", self.level, f"use one of {', '.join(levels)}")
