@@ -1,0 +1,69 @@
+"""Peers met before, on disk: a way back into the swarm when no bootnode answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+MAX_PEERS = 64
+MAX_AGE_S = 30 * 24 * 3600.0
+SAVE_INTERVAL_S = 60.0
+MAX_FILE_BYTES = 64 << 10
+
+
+class PeerCache:
+    """Addresses of the nodes seen last. A file that cannot be read or written costs the memory, never the node."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen_s = _read(path)
+        self._saved_s = time.time() if self._seen_s else 0.0
+
+    def addresses(self) -> list[str]:
+        """Multiaddresses ending in /p2p/<peer id>, the ones seen last first."""
+        return sorted(self._seen_s, key=lambda address: -self._seen_s[address])
+
+    def note(self, addresses: Iterable[str]) -> None:
+        """Remembers that these nodes are there now; writes the file now and then."""
+        now = time.time()
+        fresh = dict.fromkeys(addresses, now)
+        news = not fresh.keys() <= self._seen_s.keys()
+        self._seen_s.update(fresh)
+        self._seen_s = {address: self._seen_s[address] for address in self.addresses()[:MAX_PEERS]}
+        if fresh and (news or now - self._saved_s >= SAVE_INTERVAL_S):
+            self._save(now)
+
+    def _save(self, now: float) -> None:
+        temporary = self._path.with_suffix(".tmp")
+        try:
+            temporary.write_text(json.dumps(self._seen_s, indent=1) + "\n", encoding="utf-8")
+            os.replace(temporary, self._path)
+        except OSError as error:
+            logger.warning("cannot remember peers in %s: %s", self._path, error.strerror)
+        self._saved_s = now
+
+
+def _read(path: Path) -> dict[str, float]:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ValueError("it is too large")
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("it is no mapping")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        logger.warning("cannot use the peers remembered in %s: %s", path, error)
+        return {}
+    oldest_s = time.time() - MAX_AGE_S
+    return {
+        address: float(seen_s)
+        for address, seen_s in found.items()
+        if isinstance(seen_s, int | float) and seen_s > oldest_s and address.startswith("/") and "/p2p/" in address
+    }

@@ -1,0 +1,190 @@
+"""A node's connection to the swarm: p2p daemon and DHT on an asyncio thread, kept alive and kept connected.
+
+Nothing that happens here ends a node. A daemon that dies is started again; bootnodes that do not answer are dialled
+again for as long as the node lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hivemind.utils.logging import use_hivemind_log_handler
+
+from codezero.config import Reach, SwarmConfig
+from codezero.errors import NetworkError
+from codezero.network import daemon
+from codezero.network.cache import PeerCache
+from codezero.network.dht import Dht
+from codezero.network.server import RecordRules
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+CHECK_S = 2.0
+"""Between two looks at daemon and connections."""
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
+"""Between two tries to dial the same address, or to start the daemon: doubled each time, with jitter."""
+READY_TIMEOUT_S = 30.0
+
+
+class SwarmLink:
+    """Made and used by one thread; `run` carries coroutines over to the network's thread."""
+
+    def __init__(self, config: SwarmConfig, key_file: Path, cache: PeerCache, rules: RecordRules) -> None:
+        self._config, self._key_file, self._cache, self._rules = config, key_file, cache, rules
+        self.reach = daemon.choose_reach(config)
+        self._listen = list(config.listen)
+        self._dht: Dht | None = None
+        self._ready = asyncio.Event()
+        self._backoff = Backoff()
+        self._connected: Mapping[str, str] = {}
+        self._bootnodes = frozenset(address.rpartition("/p2p/")[2] for address in config.bootnodes)
+        self.peer_id = ""
+        self.addresses: list[str] = []
+        """Where this node can be dialled."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="swarm", daemon=True)
+        self._keeper: concurrent.futures.Future[None] | None = None
+
+    def start(self) -> None:
+        """Starts the daemon and, in the background, dialling. Raises NetworkError: the daemon does not start."""
+        use_hivemind_log_handler("nowhere")
+        self._thread.start()
+        self.run(self._start_daemon())
+        self._keeper = asyncio.run_coroutine_threadsafe(self._keep_up(), self._loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the network's thread and waits for it."""
+        if self._keeper is not None and self._keeper.done():
+            work.close()
+            self._keeper.result()  # a fault of ours, not of the network: show it
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """Ends daemon and thread; the peers met are remembered."""
+        if not self._thread.is_alive():
+            return
+        if self._keeper is not None:
+            self._keeper.cancel()
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._stop_daemon(), self._loop).result(timeout=5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=5)
+
+    async def dht(self) -> Dht | None:
+        """The DHT once the daemon is up; None if it does not come up in time."""
+        try:
+            await asyncio.wait_for(self._ready.wait(), READY_TIMEOUT_S)
+        except asyncio.TimeoutError:
+            return None
+        return self._dht
+
+    def others(self) -> set[str]:
+        """Peer ids of the nodes in reach that are not bootnodes."""
+        known = set(self._connected) | set(self._dht.neighbours() if self._dht is not None else ())
+        return known - self._bootnodes
+
+    def status(self) -> str:
+        """The state of the network in a few words."""
+        if not self._ready.is_set():
+            return "alone: the p2p daemon is being started again"
+        reached = len(self._bootnodes & set(self._connected))
+        if self._bootnodes and not reached and not self.others():
+            return f"alone: none of {len(self._bootnodes)} bootnodes answers, dialling on"
+        return f"{len(self.others())} peers in reach" if self.others() else "nobody else here yet"
+
+    async def _start_daemon(self) -> None:
+        p2p = await daemon.start(self._config, self.reach, self._listen, self._key_file)
+        self.addresses = await daemon.addresses(p2p)
+        self._listen = daemon.with_ports(self._listen, self.addresses)
+        self.peer_id = p2p.peer_id.to_base58()
+        self._dht = await Dht.create(p2p, self._rules, serve=self.reach is not Reach.client)
+        self._ready.set()
+
+    async def _stop_daemon(self) -> None:
+        self._ready.clear()
+        self._connected = {}
+        if self._dht is not None:
+            await daemon.stop(self._dht.p2p)
+
+    async def _keep_up(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except daemon.DAEMON_ERRORS as error:
+                logger.warning("the p2p daemon does not answer (%s): starting it again", error or type(error).__name__)
+                await self._restart()
+            await asyncio.sleep(CHECK_S * random.uniform(0.5, 1.0))
+
+    async def _look(self) -> None:
+        assert self._dht is not None
+        self._connected = await asyncio.wait_for(self._dht.addresses.refresh(), timeout=5)
+        await asyncio.gather(*[self._dial(address) for address in self._to_dial()])
+        neighbours = set(self._dht.neighbours())
+        self._cache.note(f"{address}/p2p/{peer}" for peer, address in self._connected.items() if peer in neighbours)
+
+    def _to_dial(self) -> list[str]:
+        """Bootnodes we have no connection to, and old acquaintances while we know nobody."""
+        wanted = [*self._config.bootnodes]
+        if self._dht is not None and self._dht.num_neighbours() == 0:
+            wanted += self._cache.addresses()
+        return [
+            address
+            for address in dict.fromkeys(wanted)
+            if address.rpartition("/p2p/")[2] not in {*self._connected, self.peer_id} and self._backoff.is_due(address)
+        ]
+
+    async def _dial(self, address: str) -> None:
+        assert self._dht is not None
+        try:
+            met = await self._dht.meet(await daemon.connect(self._dht.p2p, address))
+            problem = "" if met else "it is connected but gives no answer"
+        except (*daemon.DAEMON_ERRORS, ValueError) as error:
+            problem = str(error) or "no answer"
+        if problem:
+            wait_s = self._backoff.failed(address)
+            logger.info("cannot reach %s: %s; next try in %.0f s", address, problem, wait_s)
+        else:
+            self._backoff.succeeded(address)
+            logger.info("connected to %s", address)
+
+    async def _restart(self) -> None:
+        await self._stop_daemon()
+        while not self._ready.is_set():
+            try:
+                await self._start_daemon()
+            except (NetworkError, *daemon.DAEMON_ERRORS) as error:
+                wait_s = min(self._backoff.failed("daemon"), READY_TIMEOUT_S / 4)
+                logger.warning("%s; next try in %.0f s", error, wait_s)
+                await asyncio.sleep(wait_s)
+        self._backoff.succeeded("daemon")
+
+
+class Backoff:
+    """When to try again what has failed: after twice the time, and not at the same moment as everybody else."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures: dict[str, tuple[int, float]] = {}
+
+    def is_due(self, what: str) -> bool:
+        return self._clock() >= self._failures.get(what, (0, 0.0))[1]
+
+    def failed(self, what: str) -> float:
+        """Notes a failure; returns the seconds until the next try."""
+        count = self._failures.get(what, (0, 0.0))[0]
+        wait_s = min(FIRST_RETRY_S * 2.0**count, LAST_RETRY_S) * random.uniform(0.7, 1.3)
+        self._failures[what] = (min(count + 1, 16), self._clock() + wait_s)
+        return wait_s
+
+    def succeeded(self, what: str) -> None:
+        self._failures.pop(what, None)
