@@ -10,14 +10,13 @@ from pathlib import Path
 
 import torch
 
-from codezero import __version__, state
+from codezero import __version__, peer, state
 from codezero.config import NodeConfig
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
 from codezero.models import Models
-from codezero.network.solo import SoloGossip
 from codezero.observe import logs
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
@@ -31,10 +30,6 @@ from codezero.train.learner import GrpoLearner
 from codezero.types import RoundId, RoundReport
 
 logger = logging.getLogger(__name__)
-
-PEER_ID = "local"
-"""What a node without a network calls itself."""
-
 
 def run_node(config: NodeConfig) -> int:
     """Runs a node until it is stopped or has played `config.rounds` rounds; returns the exit code.
@@ -62,7 +57,8 @@ class Node:
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         console.line(f"codezero {__version__}")
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        self._ledger = LocalLedger(self._folder / "ledger.sqlite", PEER_ID)
+        peer_id, gossip = peer.join(config, self._folder, console, stack)
+        self._ledger = LocalLedger(self._folder / "ledger.sqlite", peer_id)
         stack.callback(self._ledger.close)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = RoundMonitor(log_dir / "rounds.jsonl", console, config.rollout.num_generations)
@@ -71,7 +67,7 @@ class Node:
         models = Models(config, self._folder, console)
         self._policy, self._settings = models.policy, models.settings
         self._solver = PolicySolver(
-            models.policy, config.rollout, seed=config.seed, peer_id=PEER_ID, progress=console.progress
+            models.policy, config.rollout, seed=config.seed, peer_id=peer_id, progress=console.progress
         )
         self._learner = GrpoLearner(
             models.policy.model,
@@ -89,7 +85,7 @@ class Node:
         self._stages = Stages(
             tasks=self._tasks,
             solver=self._solver,
-            gossip=SoloGossip(),
+            gossip=gossip,
             evaluator=FrozenEvaluator(
                 TransformersJudge(models.judge, config.evaluator), config.reward, console.progress
             ),

@@ -1,0 +1,180 @@
+"""The exchange stage: publish own groups, collect those of others as they come, wait for nobody who is silent."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+from codezero.config import SwarmConfig
+from codezero.network.board import MAX_TTL_S, MIN_TTL_S, Board, Notice, Sight
+from codezero.network.dht import Dht
+from codezero.network.link import SwarmLink
+from codezero.network.shares import fair_order
+from codezero.network.wire import Reason, WireError
+from codezero.types import RolloutGroup, RoundId, SwarmRound
+
+logger = logging.getLogger(__name__)
+
+FIRST_POLL_S, LAST_POLL_S = 0.2, 2.0
+"""Between two looks at the board: half as long again each time."""
+MAX_FETCHES = 8
+"""Publications fetched at a time."""
+TWIN = "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
+MAX_REMEMBERED = 20_000
+"""Publications and groups known by hash, so that none is trained on twice."""
+
+
+class SwarmGossip:
+    """ports.Gossip over a board. A peer's group is handed out once at most, and never one that we wrote ourselves."""
+
+    def __init__(self, link: SwarmLink, board: Board, config: SwarmConfig, num_generations: int) -> None:
+        self._link, self._board, self._config = link, board, config
+        self._num_generations = num_generations
+        self._pool_size = config.pool or 2 * config.num_external
+        self._used: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._known_groups: OrderedDict[bytes, None] = OrderedDict()
+        self._awaited: set[str] | None = None
+        """Peers that published in the last round; None before the first, when it is anybody's guess who will."""
+
+    def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
+        return self._link.run(self._exchange(round_id, groups, elapsed_s))
+
+    async def _exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
+        for group in groups:
+            _remember(self._known_groups, _fingerprint(group))
+        publication = _Publication(round_id, groups, ttl_s=min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S))
+        rejected: set[tuple[str, Reason]] = set()
+        fresh, twin = await self._watch(publication, time.monotonic() + self._config.patience * elapsed_s, rejected)
+        pool = await self._gather(fresh, rejected)
+        self._awaited = {notice.peer_id for notice in fresh}
+        self._board.finished(round_id)
+        too_large = [(group.peer_id, "too_large_to_share") for group in groups[len(publication.groups) :]]
+        return SwarmRound(
+            round_id=round_id,
+            local=tuple(groups),
+            external=tuple(pool),
+            rejected=(*too_large, *sorted((peer_id, reason.value) for peer_id, reason in rejected)),
+            network=TWIN if twin else self._link.status(),
+        )
+
+    async def _watch(
+        self, publication: _Publication, deadline_s: float, rejected: set[tuple[str, Reason]]
+    ) -> tuple[list[Notice], bool]:
+        """Publishes, and looks until enough addresses or all who are awaited have published too, at most until the
+        deadline. Returns what is new, and whether another node has our key."""
+        twin = False
+        poll_s = FIRST_POLL_S
+        while True:
+            dht = await self._link.dht()
+            sight = Sight()
+            if dht is not None:
+                await self._publish(dht, publication)
+                if self._pool_size:
+                    sight = await self._board.look(dht, publication.round_id)
+            twin |= sight.twin
+            rejected |= sight.rejected
+            fresh = [notice for notice in sight.notices if self._is_fresh(notice, rejected)]
+            enough = len({notice.address for notice in fresh}) >= self._pool_size
+            awaited = self._link.others() if self._awaited is None else self._awaited
+            missing = awaited - {notice.peer_id for notice in fresh}
+            if enough or not missing or time.monotonic() + poll_s > deadline_s:
+                return fresh, twin
+            await asyncio.sleep(poll_s)
+            poll_s = min(poll_s * 1.5, LAST_POLL_S)
+
+    async def _publish(self, dht: Dht, publication: _Publication) -> None:
+        """Publishes unless it is done; again on a DHT that was started anew, which has lost what it held itself."""
+        while publication.groups and publication.kept_by is not dht:
+            try:
+                if await self._board.publish(dht, publication.round_id, publication.groups, publication.ttl_s):
+                    publication.kept_by = dht
+                else:
+                    logger.warning("round %d: no node keeps our groups yet", publication.round_id.number)
+                    return
+            except WireError as error:
+                logger.warning("round %d: %s; sharing one group less", publication.round_id.number, error)
+                publication.groups.pop()
+
+    def _is_fresh(self, notice: Notice, rejected: set[tuple[str, Reason]]) -> bool:
+        if (notice.peer_id, notice.digest) in self._used:
+            return False
+        if notice.peer_id in self._config.banned_peers:
+            rejected.add((notice.peer_id, Reason.BANNED))
+        elif notice.age is None:
+            rejected.add((notice.peer_id, Reason.STALE))
+            _remember(self._used, (notice.peer_id, notice.digest))  # counted in one round, not in all that follow
+        else:
+            return True
+        return False
+
+    async def _gather(self, fresh: Sequence[Notice], rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
+        """Fetches, address by address, what fills the pool; of each publication one group before any second."""
+        pool: list[RolloutGroup] = []
+        ahead = fair_order(fresh, random.Random())
+        while ahead and len(pool) < self._pool_size:
+            count = min(self._pool_size - len(pool), MAX_FETCHES)
+            taken = await asyncio.gather(*[self._take(notice, rejected) for notice in ahead[:count]])
+            ahead = ahead[count:]
+            for turn in zip_longest(*taken):
+                pool += [group for group in turn if group is not None]
+        return pool[: self._pool_size]
+
+    async def _take(self, notice: Notice, rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
+        dht = await self._link.dht()
+        if dht is None:
+            return []
+        try:
+            groups, dropped = await self._board.take(dht, notice)
+        except WireError as error:
+            logger.info("dropped what %s published: %s", notice.peer_id, error)
+            rejected.add((notice.peer_id, error.reason))
+            if error.reason is not Reason.UNAVAILABLE:
+                _remember(self._used, (notice.peer_id, notice.digest))
+            return []
+        _remember(self._used, (notice.peer_id, notice.digest))
+        rejected |= {(notice.peer_id, reason) for reason in dropped}
+        kept = []
+        for group in groups:
+            reason = self._why_not(group)
+            if reason is not None:
+                rejected.add((notice.peer_id, reason))
+            else:
+                _remember(self._known_groups, _fingerprint(group))
+                kept.append(replace(group, address=notice.address, age=notice.age or 0))
+        return kept
+
+    def _why_not(self, group: RolloutGroup) -> Reason | None:
+        if len(group.rollouts) != self._num_generations:
+            return Reason.GROUP_SIZE
+        return Reason.DUPLICATE if _fingerprint(group) in self._known_groups else None
+
+
+class _Publication:
+    """What we share of a round, and the DHT that has it."""
+
+    def __init__(self, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> None:
+        self.round_id, self.groups, self.ttl_s = round_id, list(groups), ttl_s
+        self.kept_by: Dht | None = None
+
+
+def _remember(memory: OrderedDict[Any, None], what: Any) -> None:
+    memory[what] = None
+    memory.move_to_end(what)
+    if len(memory) > MAX_REMEMBERED:
+        memory.popitem(last=False)
+
+
+def _fingerprint(group: RolloutGroup) -> bytes:
+    """Equal for groups of the same texts to the same task, whoever claims them."""
+    digest = hashlib.sha256()
+    for text in (group.task.question, *(rollout.text for rollout in group.rollouts)):
+        digest.update(hashlib.sha256(text.encode()).digest())
+    return digest.digest()

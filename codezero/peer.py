@@ -1,0 +1,58 @@
+"""A node's place among others, from the configuration: its key, its connection, and how it exchanges rollouts."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack
+from pathlib import Path
+
+from codezero.config import Network, NodeConfig, SwarmConfig
+from codezero.network import directory, genrl, keyfile
+from codezero.network.board import Board
+from codezero.network.cache import PeerCache
+from codezero.network.genrl import GenrlBoard
+from codezero.network.gossip import SwarmGossip
+from codezero.network.identity import Identity, load_or_create
+from codezero.network.link import SwarmLink
+from codezero.network.names import animal_name
+from codezero.network.native import NativeBoard
+from codezero.network.solo import SoloGossip
+from codezero.observe.console import Console
+from codezero.ports import Gossip
+
+SOLO_PEER_ID = "local"
+"""What a node without a network calls itself."""
+
+
+def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -> tuple[str, Gossip]:
+    """The node's peer id and its gossip, connected; `stack` ends the connection.
+
+    Raises IdentityError or NetworkError: the key cannot be used, or the p2p daemon does not start.
+    """
+    swarm = config.swarm
+    if swarm.network is Network.none:
+        return SOLO_PEER_ID, SoloGossip()
+    identity, key_file = take_identity(swarm, console, stack)
+    instance = secrets.token_hex(8)
+    native = swarm.network is Network.native
+    link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), directory.RULES if native else genrl.RULES)
+    stack.callback(link.close)
+    link.start()
+    board: Board = (NativeBoard if native else GenrlBoard)(swarm.name, identity, instance, swarm.window)
+    at = f", reached at {', '.join(link.addresses[:3])}" if link.addresses else ""
+    console.line(f"swarm: {swarm.name} ({swarm.network.value}), as {link.reach.value}{at}")
+    return identity.peer_id, SwarmGossip(link, board, swarm, config.rollout.num_generations)
+
+
+def take_identity(swarm: SwarmConfig, console: Console, stack: ExitStack) -> tuple[Identity, Path]:
+    """The node's key, made if there is none, and held against a second live node while `stack` is open."""
+    path = keyfile.identity_path(swarm.identity_path)
+    identity, is_new = load_or_create(path)
+    stack.enter_context(keyfile.live_identity(identity))
+    console.line(f"peer: {identity.peer_id}, {animal_name(identity.peer_id)}")
+    if is_new:
+        console.line(keyfile.backup_reminder(identity, path))
+    exposed = keyfile.exposure_warning(path)
+    if exposed is not None:
+        console.line(exposed)
+    return identity, path
