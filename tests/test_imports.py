@@ -79,6 +79,10 @@ def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 
 
+def test_reading_what_peers_send_needs_neither_torch_nor_hivemind():
+    assert heavy_modules_after("import codezero.network.wire", "torch", "hivemind", "numpy") == ""
+
+
 def heavy_modules_after(statement: str, *heavy: str) -> str:
     code = f"import sys; {statement}; print(*sorted(set({heavy!r}) & set(sys.modules)), end='')"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

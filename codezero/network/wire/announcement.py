@@ -1,0 +1,88 @@
+"""The small signed record by which a peer vouches for what it publishes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.msgpack import Decoder
+
+from codezero.network.identity import Identity, is_signed_by, peer_id_of
+from codezero.network.wire.codec import Count, Name, Reason, WireError, decode_exactly, encode, sized
+
+VERSION = 1
+"""First byte of an announcement; it speaks for what is announced too."""
+MAX_ANNOUNCEMENT_BYTES = 2048
+
+_PREFIX = b"codezero announcement\0" + bytes([VERSION])
+"""Signed along, so that no signature of this key made for another purpose fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """Who published what, for which round of which swarm, and when."""
+
+    swarm: Name
+    peer_id: Name
+    round: Count
+    published_at_s: Annotated[float, Meta(ge=0, le=1e11)]
+    """Unix time by the peer's clock."""
+    instance: Annotated[str, Meta(pattern="^[0-9a-f]{16}$", max_length=16)]
+    """8 random bytes in hex, drawn when the process starts: tells two live nodes with one key apart."""
+    digest: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    """SHA-256 of what is announced."""
+    size: Count
+    """Bytes of what is announced."""
+
+
+class _Envelope(Struct):
+    content: bytes
+    public_key: bytes
+    signature: bytes
+
+
+_ENVELOPE = Decoder(_Envelope)
+_CONTENT = Decoder(Announcement)
+
+
+def sign_announcement(announcement: Announcement, identity: Identity) -> bytes:
+    """Raises WireError: other nodes would refuse it."""
+    content = encode(announcement)
+    signature = identity.sign(_PREFIX + content)
+    envelope = _Envelope(content=content, public_key=identity.public_key, signature=signature)
+    raw = bytes([VERSION]) + encode(envelope)
+    read_announcement(raw)
+    return raw
+
+
+def read_announcement(
+    raw: object, *, swarm: str | None = None, peer_id: str | None = None, round_number: int | None = None
+) -> Announcement:
+    """What a peer has signed; where a swarm, peer or round is given, it must be for that one. Raises WireError."""
+    raw = sized(raw, MAX_ANNOUNCEMENT_BYTES)
+    if raw[:1] != bytes([VERSION]):
+        raise WireError(
+            Reason.WRONG_VERSION, f"version {raw[0] if raw else 'missing'}, this node reads version {VERSION}"
+        )
+    envelope = decode_exactly(_ENVELOPE, raw[1:])
+    announcement = decode_exactly(_CONTENT, envelope.content)
+    if peer_id_of(envelope.public_key) != announcement.peer_id:
+        raise WireError(Reason.WRONG_PEER, f"its key is not that of {announcement.peer_id}")
+    if not is_signed_by(envelope.public_key, _PREFIX + envelope.content, envelope.signature):
+        raise WireError(Reason.BAD_SIGNATURE, f"{announcement.peer_id} has not signed it")
+    for reason, found, wanted in (
+        (Reason.WRONG_SWARM, announcement.swarm, swarm),
+        (Reason.WRONG_PEER, announcement.peer_id, peer_id),
+        (Reason.WRONG_ROUND, announcement.round, round_number),
+    ):
+        if wanted not in (None, found):
+            raise WireError(reason, f"it was signed for {found}, not for {wanted}")
+    return announcement
+
+
+def require_announced(content: bytes, announcement: Announcement) -> None:
+    """Raises WireError: the announcement is of other content, so its signature does not cover this."""
+    if len(content) != announcement.size or hashlib.sha256(content).digest() != announcement.digest:
+        raise WireError(Reason.BAD_SIGNATURE, f"{announcement.peer_id} has announced other bytes")

@@ -1,0 +1,86 @@
+"""msgpack with bounds: what both formats are made of, and how a record is refused."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta, Raw
+from msgspec.msgpack import Decoder
+
+MAX_RECORD_BYTES = 256 * 1024
+"""A record as it lies in the DHT: a native body, or all that a peer publishes in GenRL's format."""
+MAX_GROUPS = 64
+"""Groups in a record, and rollouts in a group."""
+MAX_TEXT_CHARS = 2**16
+"""A question, its tests, or one rollout's text."""
+
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+ModelId = Annotated[str, Meta(max_length=256)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""All that a decoder raises on hostile bytes."""
+
+_T = TypeVar("_T")
+
+
+class Reason(str, Enum):
+    """Why something of a peer is dropped, in the word that reports count it under."""
+
+    OVERSIZED = "oversized"
+    MALFORMED = "malformed"
+    WRONG_VERSION = "wrong_version"
+    UNSIGNED = "unsigned"
+    BAD_SIGNATURE = "bad_signature"
+    WRONG_PEER = "wrong_peer"
+    WRONG_SWARM = "wrong_swarm"
+    WRONG_ROUND = "wrong_round"
+    STALE = "stale"
+    DUPLICATE = "duplicate"
+    GROUP_SIZE = "group_size"
+    BANNED = "banned"
+
+
+class WireError(Exception):
+    """A record that cannot be used or, when packing, sent. It is counted by its reason and never reaches a user."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        self.reason = reason
+        self.detail = ascii(detail[:200])[1:-1]  # it may quote a peer and ends up in logs
+        super().__init__(f"{reason.value}: {self.detail}")
+
+
+def sized(raw: object, limit: int) -> bytes:
+    """Raises WireError: it is not bytes (the DHT hands out whatever type a peer has stored), or too many of them."""
+    if not isinstance(raw, bytes):
+        raise WireError(Reason.MALFORMED, f"{type(raw).__name__} instead of bytes")
+    if len(raw) > limit:
+        raise WireError(Reason.OVERSIZED, f"{len(raw)} bytes, {limit} are allowed")
+    return raw
+
+
+def encode(value: object) -> bytes:
+    """Raises WireError: a text is not valid Unicode, or a number has no encoding."""
+    try:
+        return msgspec.msgpack.encode(value)
+    except (UnicodeError, OverflowError) as error:
+        raise WireError(Reason.MALFORMED, str(error)) from error
+
+
+def decode(decoder: Decoder[_T], raw: bytes | Raw) -> _T:
+    """Raises WireError: it is not what the decoder's type says."""
+    try:
+        return decoder.decode(raw)
+    except UNREADABLE as error:
+        raise WireError(Reason.MALFORMED, str(error)) from error
+
+
+def decode_exactly(decoder: Decoder[_T], raw: bytes) -> _T:
+    """As `decode`, and refuses unknown and repeated fields and any other encoding of the same value."""
+    value = decode(decoder, raw)
+    if encode(value) != raw:
+        raise WireError(Reason.MALFORMED, "it does not encode back to the same bytes: unknown or repeated fields?")
+    return value

@@ -1,0 +1,228 @@
+"""The format of GenRL 0.3.0's nodes: one msgpack record `{batch_id: [Payload, ...]}` a peer and round (SPEC §2).
+
+In the `metadata` of each payload, where GenRL's nodes look for nothing, our nodes put an announcement of this one
+group: its digest covers the task, the texts and how they ended. What GenRL's nodes publish is unsigned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+from msgspec.msgpack import Decoder
+
+from codezero.network.identity import Identity
+from codezero.network.wire.announcement import Announcement, read_announcement, require_announced, sign_announcement
+from codezero.network.wire.codec import (
+    MAX_GROUPS,
+    MAX_RECORD_BYTES,
+    UNREADABLE,
+    Count,
+    ModelId,
+    Reason,
+    Text,
+    WireError,
+    decode,
+    encode,
+    sized,
+)
+from codezero.network.wire.native import encode_groups
+from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
+
+_PREFIX = b"codezero genrl\0"
+"""No zstd frame starts like this: what is announced in one format is never taken for the other."""
+
+_DATASETS = {encode(o.value): o for o in (TaskOrigin.MBPP, TaskOrigin.CODE_CONTESTS, TaskOrigin.PROPOSER)}
+
+
+# What is read of a record, beside our own metadata; all else that GenRL's nodes may put there is passed over.
+
+
+class _Environment(Struct):
+    question: Text
+    test: Text | None = None
+    metadata: Raw = Raw()
+
+
+class _WorldState(Struct):
+    environment_states: _Environment
+    type: Literal["WorldState"] = msgspec.field(name="__type__")
+
+
+class _Payload(Struct):
+    world_state: _WorldState
+    actions: Annotated[list[Text], Meta(min_length=1, max_length=MAX_GROUPS)]
+    type: Literal["Payload"] = msgspec.field(name="__type__")
+    metadata: Raw = Raw()
+
+
+class _Signed(Struct):
+    """The metadata of our own nodes' payloads."""
+
+    codezero: bytes
+    """The announcement."""
+    model_id: ModelId
+    policy_version: Count
+    finish: list[FinishReason]
+
+
+_RECORD = Decoder(Annotated[dict[str, list[Raw]], Meta(max_length=MAX_GROUPS)])
+_PAYLOAD = Decoder(_Payload)
+_SIGNED = Decoder(_Signed)
+_FIELDS = Decoder(dict[str, Raw])
+_BYTES = Decoder(bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenrlRecord:
+    """What a peer published in GenRL's format."""
+
+    groups: tuple[RolloutGroup, ...]
+    dropped: tuple[Reason, ...]
+    """One for each payload that gave no group."""
+    announcement: Announcement | None
+    """Of the first signed group; None for a peer that does not sign."""
+
+
+def pack_genrl(
+    groups: Sequence[RolloutGroup],
+    *,
+    identity: Identity,
+    swarm: str,
+    round_number: int,
+    published_at_s: float,
+    instance: str,
+) -> bytes:
+    """A record in the bytes that GenRL's packer gives. Raises WireError: too large, or other nodes would refuse it.
+
+    GenRL's nodes know no built-in tasks, so these go as "mbpp", which is functions tested by assertions as they are.
+    The difficulty is not sent.
+    """
+    if len(groups) > MAX_GROUPS:
+        raise WireError(Reason.OVERSIZED, f"{len(groups)} groups, {MAX_GROUPS} are allowed")
+    record: dict[str, list[object]] = {}
+    for group in groups:
+        origin = TaskOrigin.MBPP if group.task.origin is TaskOrigin.BUILTIN else group.task.origin
+        sent = replace(group, task=Task(origin=origin, question=group.task.question, tests=group.task.tests))
+        content = _signed_content(sent)
+        announcement = Announcement(
+            swarm=swarm,
+            peer_id=identity.peer_id,
+            round=round_number,
+            published_at_s=published_at_s,
+            instance=instance,
+            digest=hashlib.sha256(content).digest(),
+            size=len(content),
+        )
+        payload = _to_payload(sent, sign_announcement(announcement, identity))
+        record.setdefault(sent.task.task_id, []).append(payload)
+    return sized(encode(record), MAX_RECORD_BYTES)
+
+
+def read_genrl(
+    raw: object, peer_id: str, *, swarm: str, round_number: int, require_signature: bool = False
+) -> GenrlRecord:
+    """The groups that a peer has published for a round; a payload that cannot be used costs itself only.
+
+    A signed payload must be this peer's, for this swarm and round. Of an unsigned one, GenRL's normal case, only the
+    DHT says whose it is: where these are taken, who can write under a peer's name can also strip its signatures.
+
+    Raises WireError: the record as a whole cannot be read.
+    """
+    record = decode(_RECORD, sized(raw, MAX_RECORD_BYTES))
+    if sum(map(len, record.values())) > MAX_GROUPS:
+        raise WireError(Reason.OVERSIZED, f"more than {MAX_GROUPS} payloads")
+    groups, dropped, announcements = [], [], []
+    for batch_id, payloads in record.items():
+        for encoded in payloads:
+            try:
+                payload = decode(_PAYLOAD, encoded)
+                announcement = _announcement(payload, swarm=swarm, peer_id=peer_id, round_number=round_number)
+                if announcement is None and require_signature:
+                    raise WireError(Reason.UNSIGNED, "signatures are required")
+                group = _to_group(payload, peer_id, announcement)
+                if batch_id != group.task.task_id:
+                    raise WireError(Reason.MALFORMED, "the batch id is not the MD5 of the question")
+            except WireError as error:
+                dropped.append(error.reason)
+                continue
+            groups.append(group)
+            announcements += [] if announcement is None else [announcement]
+    return GenrlRecord(
+        groups=tuple(groups), dropped=tuple(dropped), announcement=announcements[0] if announcements else None
+    )
+
+
+def _announcement(payload: _Payload, *, swarm: str, peer_id: str, round_number: int) -> Announcement | None:
+    """Raises WireError: there is one, and it is not good."""
+    raw = _field(payload.metadata, "codezero")
+    if raw is None:
+        return None
+    return read_announcement(decode(_BYTES, raw), swarm=swarm, peer_id=peer_id, round_number=round_number)
+
+
+def _to_group(payload: _Payload, peer_id: str, announcement: Announcement | None) -> RolloutGroup:
+    environment, texts = payload.world_state.environment_states, payload.actions
+    dataset = _field(environment.metadata, "dataset") or b""
+    task = Task(
+        origin=_DATASETS.get(bytes(dataset), TaskOrigin.MBPP),  # of no consequence: both formats of tests can be read
+        question=environment.question,
+        tests=environment.test or "",
+    )
+    if announcement is None:
+        # Nobody said that these texts are finished, and an end token that nobody gave must not be taught.
+        signed = _Signed(codezero=b"", model_id="", policy_version=0, finish=[FinishReason.LENGTH] * len(texts))
+    else:
+        signed = decode(_SIGNED, payload.metadata)
+    if len(signed.finish) != len(texts):
+        raise WireError(Reason.MALFORMED, f"{len(signed.finish)} finish reasons for {len(texts)} texts")
+    group = RolloutGroup(
+        peer_id=peer_id,
+        model_id=signed.model_id,
+        policy_version=signed.policy_version,
+        task=task,
+        rollouts=tuple(Rollout(text=text, finish=finish) for text, finish in zip(texts, signed.finish, strict=True)),
+    )
+    if announcement is not None:
+        require_announced(_signed_content(group), announcement)
+    return group
+
+
+def _to_payload(group: RolloutGroup, announcement: bytes) -> object:
+    """In GenRL's order of keys."""
+    return {
+        "__type__": "Payload",
+        "world_state": {
+            "__type__": "WorldState",
+            "environment_states": {
+                "question": group.task.question,
+                "test": group.task.tests,
+                "metadata": {"dataset": group.task.origin},
+            },
+            "opponent_states": None,
+            "personal_states": None,
+        },
+        "actions": [rollout.text for rollout in group.rollouts],
+        "metadata": {
+            "codezero": announcement,
+            "model_id": group.model_id,
+            "policy_version": group.policy_version,
+            "finish": [rollout.finish for rollout in group.rollouts],
+        },
+    }
+
+
+def _signed_content(group: RolloutGroup) -> bytes:
+    return _PREFIX + encode_groups([group])
+
+
+def _field(raw: Raw, name: str) -> Raw | None:
+    """A field of what should be a map, and may be anything at a GenRL node; None where there is none."""
+    try:
+        return _FIELDS.decode(raw).get(name)
+    except UNREADABLE:
+        return None

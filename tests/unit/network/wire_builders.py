@@ -1,0 +1,73 @@
+"""Small groups and records of the wire for tests."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from hypothesis import strategies as st
+
+from codezero.network.identity import Identity
+from codezero.network.wire import Announcement, pack_genrl
+from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
+
+SWARM = "swarm-a"
+INSTANCE = "00112233aabbccdd"
+
+
+@cache
+def identity(name: str = "alice") -> Identity:
+    """One key a name; making one takes a tenth of a second."""
+    return Identity.generate()
+
+
+def group(peer_id: str = "", question: str = "Write f(x).", texts=("a", "b"), **kwargs) -> RolloutGroup:
+    fields = {"origin": TaskOrigin.MBPP, "tests": "assert f(1) == 2", "difficulty": None, **kwargs}
+    return RolloutGroup(
+        peer_id=peer_id or identity().peer_id,
+        model_id="tiny",
+        policy_version=3,
+        task=Task(question=question, **fields),
+        rollouts=tuple(Rollout(text=text, finish=FinishReason.STOP) for text in texts),
+    )
+
+
+def announce(content: bytes = b"body", **changes) -> Announcement:
+    fields = {
+        "swarm": SWARM,
+        "peer_id": identity().peer_id,
+        "round": 7,
+        "published_at_s": 1.5e9,
+        "instance": INSTANCE,
+        "digest": hashlib.sha256(content).digest(),
+        "size": len(content),
+    }
+    return Announcement(**{**fields, **changes})
+
+
+def genrl(groups, signer: Identity | None = None, **changes) -> bytes:
+    fields = {"swarm": SWARM, "round_number": 7, "published_at_s": 1.5e9, "instance": INSTANCE}
+    return pack_genrl(groups, identity=signer or identity(), **{**fields, **changes})
+
+
+def groups():
+    """Strategy for lists of groups of alice."""
+    rollouts = st.builds(Rollout, text=st.text(max_size=30), finish=st.sampled_from(FinishReason))
+    tasks = st.builds(
+        Task,
+        origin=st.sampled_from(TaskOrigin),
+        question=st.text(max_size=30),
+        tests=st.text(max_size=30),
+        difficulty=st.none() | st.integers(1, 5),
+    )
+    return st.lists(
+        st.builds(
+            RolloutGroup,
+            peer_id=st.just(identity().peer_id),
+            model_id=st.text(max_size=20),
+            policy_version=st.integers(0, 2**53),
+            task=tasks,
+            rollouts=st.lists(rollouts, min_size=1, max_size=4).map(tuple),
+        ),
+        max_size=4,
+    )
