@@ -29,6 +29,8 @@ class Announcement:
     round: Count
     published_at_s: Annotated[float, Meta(ge=0, le=1e11)]
     """Unix time by the peer's clock."""
+    expires_at_s: Annotated[float, Meta(ge=0, le=1e11)]
+    """When the record leaves the DHT: signed, so that nobody can bring back an old one in place of a new one."""
     instance: Annotated[str, Meta(pattern="^[0-9a-f]{16}$", max_length=16)]
     """8 random bytes in hex, drawn when the process starts: tells two live nodes with one key apart."""
     digest: Annotated[bytes, Meta(min_length=32, max_length=32)]

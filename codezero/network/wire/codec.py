@@ -42,6 +42,7 @@ class Reason(str, Enum):
     DUPLICATE = "duplicate"
     GROUP_SIZE = "group_size"
     BANNED = "banned"
+    UNAVAILABLE = "unavailable"
 
 
 class WireError(Exception):

@@ -95,6 +95,7 @@ def pack_genrl(
     swarm: str,
     round_number: int,
     published_at_s: float,
+    expires_at_s: float,
     instance: str,
 ) -> bytes:
     """A record in the bytes that GenRL's packer gives. Raises WireError: too large, or other nodes would refuse it.
@@ -114,6 +115,7 @@ def pack_genrl(
             peer_id=identity.peer_id,
             round=round_number,
             published_at_s=published_at_s,
+            expires_at_s=expires_at_s,
             instance=instance,
             digest=hashlib.sha256(content).digest(),
             size=len(content),

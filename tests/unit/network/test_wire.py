@@ -98,6 +98,7 @@ def test_the_bytes_of_version_1():
             "peer_id": identity().peer_id,
             "round": 7,
             "published_at_s": 1.5e9,
+            "expires_at_s": 1.5e9 + 600,
             "instance": "00112233aabbccdd",
             "digest": hashlib.sha256(b"body").digest(),
             "size": 4,

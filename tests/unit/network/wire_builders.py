@@ -38,6 +38,7 @@ def announce(content: bytes = b"body", **changes) -> Announcement:
         "peer_id": identity().peer_id,
         "round": 7,
         "published_at_s": 1.5e9,
+        "expires_at_s": 1.5e9 + 600,
         "instance": INSTANCE,
         "digest": hashlib.sha256(content).digest(),
         "size": len(content),
@@ -46,7 +47,7 @@ def announce(content: bytes = b"body", **changes) -> Announcement:
 
 
 def genrl(groups, signer: Identity | None = None, **changes) -> bytes:
-    fields = {"swarm": SWARM, "round_number": 7, "published_at_s": 1.5e9, "instance": INSTANCE}
+    fields = {"swarm": SWARM, "round_number": 7, "published_at_s": 1.5e9, "expires_at_s": 1.6e9, "instance": INSTANCE}
     return pack_genrl(groups, identity=signer or identity(), **{**fields, **changes})
 
 
