@@ -79,6 +79,11 @@ def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 
 
+@pytest.mark.parametrize("module", ["identity", "keyfile", "backup", "names"])
+def test_who_a_node_is_needs_no_model_and_no_network(module):
+    assert heavy_modules_after(f"import codezero.network.{module}", "torch", "hivemind", "omegaconf", "numpy") == ""
+
+
 def heavy_modules_after(statement: str, *heavy: str) -> str:
     code = f"import sys; {statement}; print(*sorted(set({heavy!r}) & set(sys.modules)), end='')"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
