@@ -29,11 +29,13 @@ LEVELS = {
     "stop": 5,
     "models": 5,
     "node": 5,
+    "peer": 5,
     "cli": 6,
     "__main__": 6,
 }
 SAME_LEVEL = {
     ("compose", "config"),
+    ("node", "peer"),
     ("node", "state"),
     ("node", "stop"),
     ("node", "models"),
@@ -79,8 +81,9 @@ def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 
 
-def test_reading_what_peers_send_needs_neither_torch_nor_hivemind():
-    assert heavy_modules_after("import codezero.network.wire", "torch", "hivemind", "numpy") == ""
+@pytest.mark.parametrize("module", ["identity", "keyfile", "backup", "names", "wire"])
+def test_who_a_node_is_and_what_peers_send_need_no_model_and_no_network(module):
+    assert heavy_modules_after(f"import codezero.network.{module}", "torch", "hivemind", "omegaconf", "numpy") == ""
 
 
 def heavy_modules_after(statement: str, *heavy: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import tempfile
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,12 +19,13 @@ import base58
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from codezero.errors import IdentityError
 
 KEY_BITS = 2048
 MAX_KEY_BITS = 4096
-"""A larger key of a peer is refused: verifying it would be work for us."""
+"""A larger key of a peer is refused: verifying it would be work for us. So no node may have one."""
 _SHA256_MULTIHASH = b"\x12\x20"
 _PADDING = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.DIGEST_LENGTH)
 
@@ -35,26 +37,31 @@ class Identity:
     peer_id: str
     public_key: bytes
     """DER, SubjectPublicKeyInfo."""
-    _key: rsa.RSAPrivateKey = field(repr=False)
+    private_key: rsa.RSAPrivateKey = field(repr=False)
 
     @classmethod
     def generate(cls) -> Identity:
         return cls.of(rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS))
 
     @classmethod
-    def of(cls, key: rsa.RSAPrivateKey) -> Identity:
+    def of(cls, key: PrivateKeyTypes | None) -> Identity:
+        """Raises ValueError: no key, or one that peers would refuse."""
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise ValueError("it holds no RSA key")
+        if not KEY_BITS <= key.key_size <= MAX_KEY_BITS:
+            raise ValueError(f"its key has {key.key_size} bits, and peers take {KEY_BITS} to {MAX_KEY_BITS}")
         public_key = key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
-        return cls(peer_id=peer_id_of(public_key), public_key=public_key, _key=key)
+        return cls(peer_id=peer_id_of(public_key), public_key=public_key, private_key=key)
 
     def sign(self, data: bytes) -> bytes:
         """RSASSA-PSS with SHA-256; as many bytes as the key has."""
-        return self._key.sign(data, _PADDING, hashes.SHA256())
+        return self.private_key.sign(data, _PADDING, hashes.SHA256())
 
     def to_file_bytes(self) -> bytes:
         """The content of swarm.pem."""
-        der = self._key.private_bytes(
+        der = self.private_key.private_bytes(
             serialization.Encoding.DER, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )
         return _key_message(der)
@@ -63,7 +70,7 @@ class Identity:
 def peer_id_of(public_key: bytes) -> str:
     """The peer id that belongs to a public key in DER."""
     digest = hashlib.sha256(_key_message(public_key)).digest()
-    return base58.b58encode(_SHA256_MULTIHASH + digest).decode()
+    return str(base58.b58encode(_SHA256_MULTIHASH + digest), "ascii")
 
 
 def is_signed_by(public_key: bytes, data: bytes, signature: bytes) -> bool:
@@ -92,7 +99,10 @@ def load(path: Path) -> Identity:
     try:
         return from_file_bytes(path.read_bytes())
     except OSError as error:
-        raise IdentityError(f"cannot read the node's key {path}: {error.strerror}") from error
+        raise IdentityError(
+            f"cannot read the node's key {path}: {error.strerror}; make it a readable file, or name another with "
+            "swarm.identity_path=..."
+        ) from error
     except ValueError as error:
         raise IdentityError(
             f"{path} is not a node's key ({error}): restore it from a backup, or move it away to start as a new peer"
@@ -100,31 +110,62 @@ def load(path: Path) -> Identity:
 
 
 def load_or_create(path: Path) -> tuple[Identity, bool]:
-    """The identity in the file, made if there is none, and whether it was made. Raises IdentityError."""
-    if path.exists():
+    """The identity in the file, made if there is none, and whether it was made. Of several processes that find none at
+    the same time one makes it, and the others take that one. Raises IdentityError."""
+    if os.path.lexists(path):
         return load(path), False
     identity = Identity.generate()
-    save(identity, path)
+    try:
+        write_new(path, identity.to_file_bytes())
+    except FileExistsError:
+        return load(path), False
     return identity, True
 
 
 def save(identity: Identity, path: Path) -> None:
-    """Writes a new key file that only its owner may read. Raises IdentityError: it is there already, or unwritable."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Writes a new key file. Raises IdentityError: it is there already, or unwritable."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(identity.to_file_bytes())
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(temporary, path)  # unlike a rename, never replaces a key
+        write_new(path, identity.to_file_bytes())
     except FileExistsError as error:
         raise IdentityError(f"{path} is there already: move it away first, it may be the only copy of a key") from error
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Writes a file that only its owner may read: whole or not at all, and never over another.
+
+    Raises FileExistsError: the path is taken; IdentityError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise IdentityError(f"cannot write the node's key {path}: {error.strerror}; give another path") from error
+        raise _unwritable(path, error) from error
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)  # unlike a rename, never replaces a file
+        _sync_folder(path.parent)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from error
     finally:
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            os.unlink(temporary)
+
+
+def _unwritable(path: Path, error: OSError) -> IdentityError:
+    return IdentityError(f"cannot write {path}: {error.strerror}; give another path")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def from_file_bytes(raw: bytes) -> Identity:
@@ -134,9 +175,10 @@ def from_file_bytes(raw: bytes) -> Identity:
     length, start = _read_varint(raw, 3)
     if start + length != len(raw):
         raise ValueError(f"it has {len(raw)} bytes and should have {start + length}")
-    key = serialization.load_der_private_key(raw[start:], password=None)
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise ValueError("its key is not RSA")
+    try:
+        key = serialization.load_der_private_key(raw[start:], password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError("its key is damaged, encrypted or of an unknown kind") from error
     return Identity.of(key)
 
 
