@@ -1,0 +1,145 @@
+"""Against the real GenRL 0.3.0, which runs in processes of its own and cannot be imported here."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codezero.network import identity
+from codezero.network.identity import Identity
+from codezero.network.wire import pack_genrl, read_genrl
+from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
+
+ME = Identity.generate()
+
+
+def pack(groups, round_number: int = 7) -> bytes:
+    return pack_genrl(
+        groups, identity=ME, swarm="s", round_number=round_number, published_at_s=1.75e9, instance="0011223344556677"
+    )
+
+
+def read(raw, peer_id: str = ME.peer_id, round_number: int = 7, **kwargs):
+    return read_genrl(raw, peer_id, swarm="s", round_number=round_number, **kwargs)
+
+
+def group(question: str, texts=("a", "b"), origin=TaskOrigin.MBPP, tests: str = "assert True", policy_version: int = 1):
+    return RolloutGroup(
+        peer_id=ME.peer_id,
+        model_id="tiny",
+        policy_version=policy_version,
+        task=Task(origin=origin, question=question, tests=tests),
+        rollouts=tuple(Rollout(text=text, finish=FinishReason.STOP) for text in texts),
+    )
+
+
+def genrl_task(question: str, actions, dataset: str = "mbpp", test: str = "assert True") -> dict:
+    return {"question": question, "test": test, "dataset": dataset, "actions": actions}
+
+
+def genrl_codec(env, records=(), tasks=()) -> dict:
+    asked = json.dumps({"records": [record.hex() for record in records], "tasks": list(tasks)})
+    script = str(Path(__file__).with_name("genrl_codec.py"))
+    done = subprocess.run([sys.executable, script], input=asked, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_genrl_is_not_importable_here():
+    assert importlib.util.find_spec("genrl") is None
+
+
+def test_what_we_pack_is_what_genrl_packs_from_the_same_objects(genrl_env):
+    """Lengths and numbers at each width that msgpack has for them."""
+    published = [
+        [group("q")],
+        [],
+        [group("q"), group("another", origin=TaskOrigin.CODE_CONTESTS), group("q", origin=TaskOrigin.PROPOSER)],
+        [group("built-in", origin=TaskOrigin.BUILTIN)],
+        [group("", texts=[""], tests="")],
+        [group("naïve 日本語 🦑 \0\x7f", texts=["\r\n\t```python\n```", "\u2028"])],
+        [group("q", texts=["x" * length for length in (31, 32, 255, 256, 65_535, 65_536)])],
+        [group("q", texts=["x"] * count) for count in (1, 15, 16, 64)],
+        [group(str(k)) for k in range(20)],
+        [group("q", policy_version=number) for number in (0, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32)],
+        [group("q", policy_version=2**53)],
+    ]
+    records = [pack(groups) for groups in published]
+    genrl = genrl_codec(genrl_env, records)
+    assert [bytes.fromhex(record) for record in genrl["repacked"]] == records
+    for groups, seen in zip(published, genrl["seen"], strict=True):
+        expected = [
+            [
+                one.task.task_id,
+                one.task.question,
+                one.task.tests,
+                "mbpp" if one.task.origin is TaskOrigin.BUILTIN else one.task.origin.value,
+                [rollout.text for rollout in one.rollouts],
+            ]
+            for one in groups
+        ]
+        assert sorted(seen) == sorted(expected)
+
+
+def test_what_genrl_packs_we_read(genrl_env):
+    tasks = [
+        genrl_task("q", ["a", "b"]),
+        genrl_task("日本語 🦑", ["x" * 70_000, ""], dataset="code_contests", test=""),
+        genrl_task("r", ["x" * 60_000, "y" * 300], dataset="code_contests", test=""),
+        genrl_task("p", ["c"], dataset="proposer"),
+        genrl_task("not text", ["a", None]),
+    ]
+    found = read(bytes.fromhex(genrl_codec(genrl_env, tasks=tasks)["packed"]), peer_id="QmGenrl")
+    good = [tasks[0], tasks[2], tasks[3]]
+    assert [one.task.question for one in found.groups] == [task["question"] for task in good]
+    assert [one.task.origin.value for one in found.groups] == [task["dataset"] for task in good]
+    assert [[rollout.text for rollout in one.rollouts] for one in found.groups] == [task["actions"] for task in good]
+    assert [reason.value for reason in found.dropped] == ["malformed", "malformed"]  # too long, and no text
+
+
+@pytest.mark.slow
+def test_rollouts_cross_a_dht_in_both_directions(start_genrl_peer, tmp_path):
+    """Our record under our peer id reaches GenRL's backend, and what that stores reaches us, two rounds running."""
+    from hivemind.dht import DHTNode
+    from hivemind.utils import get_dht_time
+
+    identity.save(ME, tmp_path / "swarm.pem")
+
+    async def scenario() -> None:
+        node = await DHTNode.create(
+            host_maddrs=["/ip4/127.0.0.1/tcp/0"], identity_path=str(tmp_path / "swarm.pem"), startup_timeout=60
+        )
+        try:
+            assert str(node.peer_id) == ME.peer_id
+            genrl = await asyncio.to_thread(start_genrl_peer, await node.get_visible_maddrs(), 2)
+            for round_number in (7, 8):
+                await exchange(node, genrl, round_number)
+        finally:
+            await node.shutdown()
+
+    async def exchange(node, genrl, round_number: int) -> None:
+        # small, for larger values kill GenRL's DHT process now and then (SPEC §2, known traps)
+        ours = group(f"ours in {round_number}", texts=["x" * 1000, "y" * 1000])
+        theirs = genrl_task(f"theirs in {round_number}", ["c", "d"], dataset="code_contests")
+        raw = pack([ours], round_number)
+        key, expiration = str(round_number), get_dht_time() + 600
+        assert await node.store(key=key, subkey=ME.peer_id, value=raw, expiration_time=expiration)
+        received = await asyncio.to_thread(genrl.gather, round_number, [theirs])
+        assert set(received) == {ME.peer_id, genrl.peer_id}
+        metadata = ["codezero", "finish", "model_id", "policy_version"]
+        texts = [rollout.text for rollout in ours.rollouts]
+        assert received[ME.peer_id] == [{**genrl_task(ours.task.question, texts), "metadata": metadata}]
+
+        records = (await node.get(key, latest=True)).value
+        assert read(records[ME.peer_id].value, round_number=round_number, require_signature=True).groups == (ours,)
+        (found,) = read(records[genrl.peer_id].value, peer_id=genrl.peer_id, round_number=round_number).groups
+        assert found.task == Task(origin=TaskOrigin.CODE_CONTESTS, question=theirs["question"], tests=theirs["test"])
+        assert [rollout.text for rollout in found.rollouts] == ["c", "d"]
+
+    asyncio.run(scenario())
