@@ -69,7 +69,7 @@ def _accepts(item: Item) -> bool:
     try:
         content = msgspec.msgpack.decode(item.value, type=bytes)
         if item.subkey is None:
-            return item.key == key_id(body_key(hashlib.sha256(content).digest()))
+            return bool(item.key == key_id(body_key(hashlib.sha256(content).digest())))
         announcement = wire.read_announcement(content, peer_id=item.subkey)
     except (msgspec.DecodeError, WireError):
         return False
