@@ -17,6 +17,7 @@ from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
 from codezero.models import Models
+from codezero.network.selection import SapoSelection
 from codezero.network.solo import SoloGossip
 from codezero.observe import logs
 from codezero.observe.console import Console
@@ -93,6 +94,7 @@ class Node:
             evaluator=FrozenEvaluator(
                 TransformersJudge(models.judge, config.evaluator), config.reward, console.progress
             ),
+            selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
             ledger=self._ledger,
         )
