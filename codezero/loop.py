@@ -1,13 +1,14 @@
 """One round, in the order in which it happens. A node repeats it for ever.
 
-          ledger: which round is it?                                      ledger: reward + vote
-               │                                                                        ▲
-  tasks ──► draw ──Task──► solve ──RolloutGroup──► exchange ──SwarmRound──► score ──ScoredGroup──► learn ──► settle
-                           policy                  other nodes              rules + frozen         GRPO      │
-                           (local, batched)                                 evaluator              step      ▼
+     ledger: which round is it?                                                      ledger: reward + vote
+          │                                                                                           ▲
+ tasks ► draw ─Task─► solve ─RolloutGroup─► exchange ─SwarmRound─► score ─ScoredGroup─► select ─► learn ─► settle
+                      policy                publish own,           rules + frozen       own, and  GRPO       │
+                      (local, batched)      pool peers'            evaluator            J of pool step       ▼
                                                                                                         RoundReport
 
-Data moves one way, one named record a stage. The only thing that flows back is the policy version in UpdateReport.
+Data moves one way, one named record a stage. Only learning is selective: the ledger settles with all that was scored.
+The only thing that flows back is the policy version in UpdateReport.
 """
 
 from __future__ import annotations
@@ -19,19 +20,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from codezero.evaluate.metrics import averages
+from codezero.network.selection import has_advantage
 from codezero.observe.memory import peak_rss_bytes
-from codezero.ports import Evaluator, Gossip, Learner, Ledger, Solver, TaskSource
+from codezero.ports import Evaluator, Gossip, Learner, Ledger, Selection, Solver, TaskSource
 from codezero.types import RolloutGroup, RoundId, RoundReport, ScoredGroup, SwarmRound, UpdateReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """The six parts of a round."""
+    """The parts of a round."""
 
     tasks: TaskSource
     solver: Solver
     gossip: Gossip
     evaluator: Evaluator
+    selection: Selection
     learner: Learner
     ledger: Ledger
 
@@ -44,22 +47,28 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
     with clock.stage("solve"):
         local = stages.solver.solve(tasks, stages.learner.policy_version)
     with clock.stage("exchange"):
-        swarm = stages.gossip.exchange(round_id, local)
+        swarm = stages.gossip.exchange(round_id, local, clock.elapsed_s)
     with clock.stage("score"):
         scored = stages.evaluator.score(swarm)
+        chosen = stages.selection.choose(round_id, scored)
     with clock.stage("learn"):
-        update = stages.learner.step(scored)
+        update = stages.learner.step(chosen)
     with clock.stage("settle"):
         stages.ledger.settle(round_id, scored)
     skipped = Counter(stages.tasks.take_skipped()) + Counter(stages.solver.take_skipped())
-    return _report(round_id, swarm, scored, update, skipped, clock.seconds)
+    return _report(round_id, swarm, scored, chosen, update, skipped, clock.seconds)
 
 
 class StageClock:
-    """Wall seconds by stage."""
+    """Wall seconds by stage, and since the round began."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self._started = time.perf_counter()
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self._started
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -72,19 +81,21 @@ def _report(
     round_id: RoundId,
     swarm: SwarmRound,
     scored: Sequence[ScoredGroup],
+    chosen: Sequence[ScoredGroup],
     update: UpdateReport,
     skipped: Mapping[str, int],
     seconds: Mapping[str, float],
 ) -> RoundReport:
     own = [group for group in scored if not group.external]
     rewards = [reward for group in own for reward in group.rewards]
+    external = Counter(group.group.peer_id for group in chosen if group.external)
     average_at_k, pass_at_k = averages(own)
     num_tokens = _num_tokens(swarm.local)
     return RoundReport(
         round=round_id.number,
         policy_version=update.policy_version,
         num_local_groups=len(swarm.local),
-        num_external_groups=len(swarm.external),
+        num_external_groups=external.total(),
         dropped=_dropped(swarm, scored, update, skipped),
         reward_mean=sum(r.total for r in rewards) / len(rewards) if rewards else None,
         # a part that a rollout does not have counts 0, so that the parts add up to reward_mean
@@ -103,6 +114,9 @@ def _report(
         tokens_per_s=num_tokens / max(seconds["solve"], 1e-9),
         peak_rss_bytes=peak_rss_bytes(),
         seconds=dict(seconds),
+        num_pooled_groups=len(swarm.external),
+        external_groups=dict(sorted(external.items())),
+        network=swarm.network,
     )
 
 
@@ -122,5 +136,7 @@ def _dropped(
     counts = Counter(skipped)
     counts.update(reason for _, reason in swarm.rejected)
     counts["unscored"] += sum(not group.scored for group in scored)
-    counts["zero_advantage"] += update.num_zero_advantage
+    # The learner counts own groups; of the pool it has seen only what was chosen, which has an advantage.
+    lost = sum(group.external and group.scored and not has_advantage(group) for group in scored)
+    counts["zero_advantage"] += update.num_zero_advantage + lost
     return dict(sorted((+counts).items()))

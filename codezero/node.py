@@ -17,6 +17,7 @@ from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
 from codezero.models import Models
+from codezero.network.selection import SapoSelection
 from codezero.observe import logs
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
@@ -30,6 +31,7 @@ from codezero.train.learner import GrpoLearner
 from codezero.types import RoundId, RoundReport
 
 logger = logging.getLogger(__name__)
+
 
 def run_node(config: NodeConfig) -> int:
     """Runs a node until it is stopped or has played `config.rounds` rounds; returns the exit code.
@@ -89,6 +91,7 @@ class Node:
             evaluator=FrozenEvaluator(
                 TransformersJudge(models.judge, config.evaluator), config.reward, console.progress
             ),
+            selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
             ledger=self._ledger,
         )

@@ -88,9 +88,17 @@ def rollout(
     return Rollout(text=text, finish=finish, tokens=tokens)
 
 
-def group(rollouts, of: Task | None = None, peer_id: str = "local", policy_version: int = 0) -> RolloutGroup:
+def group(
+    rollouts, of: Task | None = None, peer_id: str = "local", policy_version: int = 0, address: str = "", age: int = 0
+) -> RolloutGroup:
     return RolloutGroup(
-        peer_id=peer_id, model_id="tiny", policy_version=policy_version, task=of or task(), rollouts=tuple(rollouts)
+        peer_id=peer_id,
+        model_id="tiny",
+        policy_version=policy_version,
+        task=of or task(),
+        rollouts=tuple(rollouts),
+        address=address,
+        age=age,
     )
 
 

@@ -7,9 +7,10 @@ from tests.builders import group, rollout, scored, task
 
 
 class Calls:
-    """Six ports in one object: each returns what it was given and notes that it was called."""
+    """All stages in one object: each returns what it was given and notes that it was called."""
 
     def __init__(self, rewards=((1.0, 0.0),), external=(), rejected=(), skipped=None, score_error=None):
+        """rewards: of the own groups; external: (peer id, rewards) of each pooled one, of which the last is chosen."""
         self.rewards, self.external, self.rejected = rewards, external, rejected
         self.skipped, self.score_error = skipped or {}, score_error
         self.calls = []
@@ -27,24 +28,44 @@ class Calls:
         self.calls.append(("solve", len(tasks), policy_version))
         return tuple(group([rollout()] * 2, policy_version=policy_version) for _ in tasks)
 
-    def exchange(self, round_id, groups):
+    def exchange(self, round_id, groups, elapsed_s):
         self.calls.append(("exchange", round_id.number, len(groups)))
-        return SwarmRound(round_id=round_id, local=tuple(groups), external=self.external, rejected=self.rejected)
+        self.elapsed_s = elapsed_s
+        return SwarmRound(
+            round_id=round_id,
+            local=tuple(groups),
+            external=tuple(group([rollout()] * 2, peer_id=peer_id) for peer_id, _ in self.external),
+            rejected=self.rejected,
+            network="2 peers online" if self.external else "",
+        )
 
     def score(self, swarm_round):
         self.calls.append(("score", len(swarm_round.local), len(swarm_round.external)))
         if self.score_error:
             raise self.score_error
         own = [scored([rollout()] * 2, rewards) for rewards in self.rewards]
-        return tuple(own + [scored([rollout()] * 2, (9.0, 9.0), external=True) for _ in swarm_round.external])
+        peers = [scored([rollout()] * 2, rewards, external=True, peer_id=name) for name, rewards in self.external]
+        return (*own, *peers)
+
+    def choose(self, round_id, groups):
+        self.calls.append(("select", round_id.number, len(groups)))
+        own = tuple(g for g in groups if not g.external)
+        return own + tuple(g for g in groups if g.external)[-1:]
 
     def step(self, groups):
         self.calls.append(("learn", len(groups)))
-        usable = any(len({reward.total for reward in g.rewards}) > 1 for g in groups)
-        if not usable:
-            return UpdateReport(policy_version=self.policy_version, skipped=SkipReason.ZERO_ADVANTAGE)
+        num_zero = sum(len({reward.total for reward in g.rewards}) == 1 for g in groups)
+        if not any(len({reward.total for reward in g.rewards}) > 1 for g in groups):
+            skipped = SkipReason.ZERO_ADVANTAGE
+            return UpdateReport(policy_version=self.policy_version, skipped=skipped, num_zero_advantage=num_zero)
         self.policy_version += 1
-        return UpdateReport(policy_version=self.policy_version, loss=-0.1, grad_norm=0.5, clip_fraction=0.0)
+        return UpdateReport(
+            policy_version=self.policy_version,
+            loss=-0.1,
+            grad_norm=0.5,
+            clip_fraction=0.0,
+            num_zero_advantage=num_zero,
+        )
 
     def next_round(self, after):
         return RoundId(number=1 if after is None else after.number + 1)

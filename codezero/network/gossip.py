@@ -17,7 +17,7 @@ from codezero.config import SwarmConfig
 from codezero.network.board import MAX_TTL_S, MIN_TTL_S, Board, Notice, Sight
 from codezero.network.dht import Dht
 from codezero.network.link import SwarmLink
-from codezero.network.shares import fair_order
+from codezero.network.shares import in_turns
 from codezero.network.wire import Reason, WireError
 from codezero.types import RolloutGroup, RoundId, SwarmRound
 
@@ -118,7 +118,7 @@ class SwarmGossip:
     async def _gather(self, fresh: Sequence[Notice], rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
         """Fetches, address by address, what fills the pool; of each publication one group before any second."""
         pool: list[RolloutGroup] = []
-        ahead = fair_order(fresh, random.Random())
+        ahead = in_turns(fresh, [lambda notice: notice.address], lambda notices: random.random())
         while ahead and len(pool) < self._pool_size:
             count = min(self._pool_size - len(pool), MAX_FETCHES)
             taken = await asyncio.gather(*[self._take(notice, rejected) for notice in ahead[:count]])

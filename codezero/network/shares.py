@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
-class FromPeer(Protocol):
-    @property
-    def peer_id(self) -> str: ...
+def in_turns(items: Sequence[T], shares: Sequence[Callable[[T], str]], rank: Callable[[Sequence[T]], float]) -> list[T]:
+    """The items one turn after the other: one item of each share a turn, in the same way within each share.
 
-    @property
-    def address(self) -> str: ...
-
-
-T = TypeVar("T", bound=FromPeer)
-
-
-def fair_order(items: Iterable[T], dice: random.Random) -> list[T]:
-    """Turns go round the addresses, within an address round its peers, and are random otherwise: a thousand identities
-    of one address come no earlier than one."""
-    addresses: dict[str, dict[str, list[T]]] = {}
-    for item in _shuffled(list(items), dice):
-        addresses.setdefault(item.address, {}).setdefault(item.peer_id, []).append(item)
-    return _in_turns([_in_turns(list(peers.values())) for peers in addresses.values()])
-
-
-def _in_turns(queues: Sequence[Sequence[T]]) -> list[T]:
+    `shares` says who takes turns, from the coarsest to the finest; `rank` when one with these items has its turn, the
+    lowest first. It must not fall by mere numbers, or more identities would buy an earlier turn.
+    """
+    if not shares:
+        return sorted(items, key=lambda item: rank([item]))
+    members: dict[str, list[T]] = {}
+    for item in items:
+        members.setdefault(shares[0](item), []).append(item)
+    queues = [in_turns(held, shares[1:], rank) for held in sorted(members.values(), key=rank)]
     return [item for turn in zip_longest(*queues) for item in turn if item is not None]
-
-
-def _shuffled(items: list[T], dice: random.Random) -> list[T]:
-    return dice.sample(items, len(items))

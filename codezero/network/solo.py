@@ -10,5 +10,5 @@ from codezero.types import RolloutGroup, RoundId, SwarmRound
 class SoloGossip:
     """ports.Gossip of a node that trains alone."""
 
-    def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> SwarmRound:
+    def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         return SwarmRound(round_id=round_id, local=tuple(groups))

@@ -55,6 +55,7 @@ def set_up(log_dir: Path, level: str, console: Console) -> None:
     for handler in list(root.handlers):
         root.removeHandler(handler)
     root.addHandler(file)
+    logging.addLevelName(logging.WARNING, "WARNING")  # hivemind calls it WARN from its import on
     root.setLevel(logging.WARNING)
     own = logging.getLogger("codezero")
     own.setLevel(level)
@@ -74,6 +75,7 @@ def quiet_libraries() -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
         "TOKENIZERS_PARALLELISM": "false",
+        "HIVEMIND_LOGLEVEL": "ERROR",
         # Spinning OpenMP workers slow every process down where several share few cores (measured up to 8 times).
         "OMP_WAIT_POLICY": "passive",
     }.items():

@@ -58,6 +58,9 @@ class RoundMonitor:
             parts.append(f"mean reward {mean(rewards):+.2f} (higher is better)")
         if passed:
             parts.append(f"pass@{self._num_generations} {mean(passed):.2f} as predicted by the evaluator")
+        if any(report.num_external_groups for report in seen):
+            external = mean(report.num_external_groups for report in seen)
+            parts.append(f"{external:.1f} external groups a round")
         return "done: " + ", ".join(parts)
 
     def _set_aside(self) -> None:
@@ -91,13 +94,24 @@ def round_line(report: RoundReport, num_generations: int) -> str:
         parts.append(f"no update: {report.skipped}")
     else:
         parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
-    parts.append(f"local {report.num_local_groups} external {report.num_external_groups}")
+    parts.append(f"local {report.num_local_groups} external {_external(report)}")
+    if report.network:
+        parts.append(report.network)
     if report.dropped:
         parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
     parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")
     stages = "".join(f" {name} {seconds:.0f}" for name, seconds in report.seconds.items() if seconds >= 0.5)
     parts.append(_duration(sum(report.seconds.values())) + (f":{stages}" if stages else ""))
     return " | ".join(parts)
+
+
+def _external(report: RoundReport) -> str:
+    """How many of the judged groups of peers were trained on, and how many peers they came from."""
+    if not report.num_pooled_groups:
+        return "0"
+    taken = f"{report.num_external_groups} of {report.num_pooled_groups}"
+    num_peers = len(report.external_groups)
+    return f"{taken} from {num_peers} peer{'s' * (num_peers > 1)}" if num_peers else taken
 
 
 def report_from_dict(values: dict[str, Any]) -> RoundReport:

@@ -21,7 +21,13 @@ ME = Identity.generate()
 
 def pack(groups, round_number: int = 7) -> bytes:
     return pack_genrl(
-        groups, identity=ME, swarm="s", round_number=round_number, published_at_s=1.75e9, expires_at_s=1.76e9, instance="0011223344556677"
+        groups,
+        identity=ME,
+        swarm="s",
+        round_number=round_number,
+        published_at_s=1.75e9,
+        expires_at_s=1.76e9,
+        instance="0011223344556677",
     )
 
 

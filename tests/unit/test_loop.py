@@ -1,41 +1,60 @@
 import pytest
 
+from codezero.config import SwarmConfig
 from codezero.errors import EvaluatorError
 from codezero.loop import Stages, run_round
+from codezero.network.selection import SapoSelection
 from codezero.types import RoundId
-from tests.builders import group, rollout
 from tests.fakes import Calls
 
 
-def play(calls, num_tasks=1):
-    stages = Stages(tasks=calls, solver=calls, gossip=calls, evaluator=calls, learner=calls, ledger=calls)
+def play(calls, num_tasks=1, selection=None):
+    stages = Stages(
+        tasks=calls,
+        solver=calls,
+        gossip=calls,
+        evaluator=calls,
+        selection=selection or calls,
+        learner=calls,
+        ledger=calls,
+    )
     return run_round(RoundId(number=5), stages, num_tasks)
 
 
-def test_six_stages_in_order_each_with_what_the_one_before_gave():
-    calls = Calls(rewards=((1.0, 0.0), (0.5, 0.5)), external=(group([rollout()] * 2, peer_id="p"),))
+def test_stages_in_order_each_with_what_the_one_before_gave():
+    calls = Calls(rewards=((1.0, 0.0), (0.5, 0.5)), external=(("p", (1.0, 0.0)), ("q", (1.0, 0.0))))
     play(calls, num_tasks=2)
     assert calls.calls == [
         ("draw", 2),
         ("solve", 2, 3),
         ("exchange", 5, 2),
-        ("score", 2, 1),
+        ("score", 2, 2),
+        ("select", 5, 4),
         ("learn", 3),
-        ("settle", 5, 3),
+        ("settle", 5, 4),  # votes look at everyone, chosen or not
     ]
+
+
+def test_exchange_is_told_how_long_the_round_has_taken(monkeypatch):
+    now = iter(float(n) for n in range(100))
+    monkeypatch.setattr("codezero.loop.time.perf_counter", lambda: next(now))
+    calls = Calls()
+    play(calls)
+    assert calls.elapsed_s == 6.0  # the clock's start, begin and end of draw and solve, begin of exchange, and now
 
 
 def test_report_speaks_of_own_rollouts_and_counts_what_was_dropped():
     calls = Calls(
         rewards=((1.0, 0.0), ()),
-        external=(group([rollout()] * 2, peer_id="p"),),
+        external=(("p", (9.0, 9.5)),),
         rejected=(("q", "too_large"), ("r", "too_large")),
         skipped={"prompt_too_long": 1},
     )
     report = play(calls, num_tasks=2)
     assert (report.round, report.policy_version) == (5, 4)
-    assert (report.num_local_groups, report.num_external_groups) == (2, 1)
-    assert report.reward_mean == 0.5  # the peer's 9.0 are not ours
+    assert (report.num_local_groups, report.num_external_groups, report.num_pooled_groups) == (2, 1, 1)
+    assert report.network == "2 peers online"
+    assert report.reward_mean == 0.5  # the peer's 9.0 and 9.5 are not ours
     assert report.reward_parts == {"correct": 0.5}
     assert (report.average_at_k, report.pass_at_k) == (0.5, 1.0)
     assert set(report.dropped) == {"prompt_too_long", "too_large", "unscored"}
@@ -45,6 +64,22 @@ def test_report_speaks_of_own_rollouts_and_counts_what_was_dropped():
     assert set(report.seconds) == {"draw", "solve", "exchange", "score", "learn", "settle"}
     assert report.peak_rss_bytes > 1_000_000
     assert report.skipped is None
+
+
+def test_each_group_left_out_is_counted_once_and_one_that_was_not_chosen_not_at_all():
+    good, equal, unscored = (1.0, 0.0), (0.5, 0.5), ()
+    external = (("p", good), ("p", good), ("q", good), ("q", equal), ("r", equal), ("r", unscored))
+    selection = SapoSelection(SwarmConfig(num_external=2), seed=0)
+    report = play(Calls(rewards=(good, equal, unscored), external=external), num_tasks=3, selection=selection)
+    assert report.dropped == {"unscored": 2, "zero_advantage": 3}
+    assert (report.num_local_groups, report.num_external_groups, report.num_pooled_groups) == (3, 2, 6)
+    assert report.external_groups == {"p": 1, "q": 1}
+
+
+def test_a_node_that_trains_alone_reports_no_network():
+    report = play(Calls())
+    assert (report.num_external_groups, report.num_pooled_groups, report.external_groups) == (0, 0, {})
+    assert report.network == ""
 
 
 def test_nothing_to_learn_from_is_a_normal_round():

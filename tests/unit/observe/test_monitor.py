@@ -57,6 +57,37 @@ def test_console_line():
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"num_external_groups": 2, "num_pooled_groups": 4, "external_groups": {"a": 1, "b": 1}},
+            "| local 2 external 2 of 4 from 2 peers | dropped",
+        ),
+        (
+            {"num_external_groups": 1, "num_pooled_groups": 1, "external_groups": {"a": 1}},
+            "| local 2 external 1 of 1 from 1 peer | dropped",
+        ),
+        ({"num_pooled_groups": 3}, "| local 2 external 0 of 3 | dropped"),
+        ({"network": "alone, dialling"}, "| local 2 external 0 | alone, dialling | dropped"),
+    ],
+)
+def test_console_line_of_a_node_in_a_swarm(changes, expected):
+    assert expected in round_line(report(12, **changes), 4)
+
+
+def test_hostile_peer_ids_reach_the_file_as_data_and_the_terminal_not_at_all(tmp_path):
+    made, out = monitor(tmp_path)
+    hostile = report(
+        1, num_external_groups=1, num_pooled_groups=1, external_groups={"\x1b[2J\n\u202e": 1}, network="\x1b[31m1 peer"
+    )
+    made.report(hostile)
+    (line,) = (tmp_path / "rounds.jsonl").read_text().splitlines()
+    assert report_from_dict(json.loads(line)) == hostile
+    assert out.getvalue().count("\n") == 1
+    assert "\x1b" not in out.getvalue()
+
+
 def test_a_round_without_an_update_says_why():
     line = round_line(report(3, skipped="every group has equal rewards", loss=None, grad_norm=None), 4)
     assert "no update: every group has equal rewards" in line
@@ -99,6 +130,8 @@ def test_summary(tmp_path):
         "done: 2 rounds in 2m00s, 1 with an update, mean reward +0.50 (higher is better), pass@4 0.50 as "
         "predicted by the evaluator"
     )
+    made.report(report(3, num_external_groups=1, num_pooled_groups=2, external_groups={"a": 1}))
+    assert made.summary().endswith("as predicted by the evaluator, 0.3 external groups a round")
 
 
 def test_a_log_folder_that_is_gone_is_named(tmp_path):

@@ -1,0 +1,72 @@
+"""Which peers' groups a node trains on beside its own: SAPO (arXiv 2509.08721), with a fair share for every address.
+
+    pool ─► scored, rewards differ ─► addresses take turns ─► within one its peers ─► within one its groups ─► first J
+
+An address gets a second group only after every other address that still has one, and so does a peer within its address.
+However many identities sit behind an address, and however much one peer sends, the others lose nothing by it. The
+strategy only says in which order addresses, peers and groups come.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from random import Random
+from statistics import fmean
+
+from codezero.config import Strategy, SwarmConfig
+from codezero.network.shares import in_turns
+from codezero.types import RoundId, ScoredGroup
+
+Rank = Callable[[Sequence[ScoredGroup], Random], float]
+"""When an address, a peer or a group has its turn, from all groups it has (`shares.in_turns`)."""
+
+_SHARES: tuple[Callable[[ScoredGroup], str], ...] = (
+    lambda group: group.group.address,
+    lambda group: group.group.peer_id,
+)
+
+
+class SapoSelection:
+    """ports.Selection. The choice depends on the seed, the round and the groups, not on the order they came in."""
+
+    def __init__(self, config: SwarmConfig, seed: int) -> None:
+        self._num_external, self._rank, self._seed = config.num_external, _RANKS[config.strategy], seed
+
+    def choose(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[ScoredGroup, ...]:
+        """All own groups in their order, then at most J of the scored peers' groups whose rewards differ."""
+        own = [group for group in groups if not group.external]
+        pool = [group for group in groups if group.external and has_advantage(group)]
+        pool.sort(key=lambda g: (g.group.address, g.group.peer_id, g.group.task.task_id, g.group.age))
+        rng = Random(f"{self._seed}/{round_id.number}/{round_id.stage}")
+        drawn = in_turns(pool, _SHARES, lambda groups: self._rank(groups, rng))
+        return (*own, *drawn[: self._num_external])
+
+
+def has_advantage(group: ScoredGroup) -> bool:
+    """Whether a group can teach anything: it is scored and its rewards differ, as `train.advantage` decides it."""
+    return len({reward.total for reward in group.rewards}) > 1
+
+
+def _uniform(groups: Sequence[ScoredGroup], rng: Random) -> float:
+    return rng.random()
+
+
+def _by_reward(groups: Sequence[ScoredGroup], rng: Random) -> float:
+    """First with probability softmax(mean reward), then so among the rest: exponential keys with rate exp(mean)
+    (Efraimidis and Spirakis 2006, doi 10.1016/j.ipl.2005.11.003), as logarithms so that no reward overflows."""
+    mean = fmean(reward.total for group in groups for reward in group.rewards)
+    return math.log(max(rng.expovariate(1.0), sys.float_info.min)) - mean
+
+
+def _by_freshness(groups: Sequence[ScoredGroup], rng: Random) -> float:
+    """The lowest age first, equal ages in random order."""
+    return min(group.group.age for group in groups) + rng.random()
+
+
+_RANKS: dict[Strategy, Rank] = {
+    Strategy.uniform: _uniform,
+    Strategy.reward: _by_reward,
+    Strategy.fresh: _by_freshness,
+}
