@@ -52,7 +52,7 @@ class SwarmGossip:
             _remember(self._known_groups, _fingerprint(group))
         publication = _Publication(round_id, groups, ttl_s=min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S))
         rejected: set[tuple[str, Reason]] = set()
-        fresh, twin = await self._watch(publication, time.monotonic() + self._config.patience * elapsed_s, rejected)
+        fresh, phrase = await self._watch(publication, time.monotonic() + self._config.patience * elapsed_s, rejected)
         pool = await self._gather(fresh, rejected)
         self._awaited = {notice.peer_id for notice in fresh}
         self._board.finished(round_id)
@@ -62,14 +62,14 @@ class SwarmGossip:
             local=tuple(groups),
             external=tuple(pool),
             rejected=(*too_large, *sorted((peer_id, reason.value) for peer_id, reason in rejected)),
-            network=TWIN if twin else self._link.status(),
+            network=phrase,
         )
 
     async def _watch(
         self, publication: _Publication, deadline_s: float, rejected: set[tuple[str, Reason]]
-    ) -> tuple[list[Notice], bool]:
+    ) -> tuple[list[Notice], str]:
         """Publishes, and looks until enough addresses or all who are awaited have published too, at most until the
-        deadline. Returns what is new, and whether another node has our key."""
+        deadline. Returns what is new, and how things stand in a few words."""
         twin = False
         poll_s = FIRST_POLL_S
         while True:
@@ -86,7 +86,9 @@ class SwarmGossip:
             awaited = self._link.others() if self._awaited is None else self._awaited
             missing = awaited - {notice.peer_id for notice in fresh}
             if enough or not missing or time.monotonic() + poll_s > deadline_s:
-                return fresh, twin
+                active = sum(notice.age is not None for notice in sight.notices)
+                seen = f"{active} peer{'s' * (active != 1)} in sight" if active else self._link.status()
+                return fresh, TWIN if twin else seen
             await asyncio.sleep(poll_s)
             poll_s = min(poll_s * 1.5, LAST_POLL_S)
 

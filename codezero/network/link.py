@@ -100,7 +100,8 @@ class SwarmLink:
         reached = len(self._bootnodes & set(self._connected))
         if self._bootnodes and not reached and not self.others():
             return f"alone: none of {len(self._bootnodes)} bootnodes answers, dialling on"
-        return f"{len(self.others())} peers in reach" if self.others() else "nobody else here yet"
+        count = len(self.others())
+        return f"nobody publishes yet, {count} node{'s' * (count != 1)} in reach" if count else "nobody else here yet"
 
     async def _start_daemon(self) -> None:
         p2p = await daemon.start(self._config, self.reach, self._listen, self._key_file)
