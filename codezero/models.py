@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from codezero import state
-from codezero.config import NodeConfig, TrainMethod
+from codezero.config import Network, NodeConfig, TrainMethod
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
@@ -33,6 +33,8 @@ class Models:
         Raises ModelError, TrainingError or StateError: weights cannot be had, do not fit, or are not those of `folder`.
         """
         self._config, self._console = config, console
+        self.prompt_tokens = CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS
+        """Longest prompt that memory is planned for."""
         self._device = devices.choose_device(config.model.device)
         devices.set_threads(config.model.threads)
         devices.return_freed_memory()
@@ -75,8 +77,10 @@ class Models:
             train = replace(train, method=TrainMethod(begun_with))
         judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
         load = Workload(
-            num_generations=config.rollout.num_generations * config.swarm.num_local,
-            prompt_tokens=CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS,
+            num_local=config.swarm.num_local,
+            num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
+            num_generations=config.rollout.num_generations,
+            prompt_tokens=self.prompt_tokens,
             completion_tokens=config.rollout.max_new_tokens,
             dtype=dtype,
             device_type=self._device.type,

@@ -71,14 +71,16 @@ class Node:
         self._solver = PolicySolver(
             models.policy, config.rollout, seed=config.seed, peer_id=peer_id, progress=console.progress
         )
+        encoder = TextEncoder(
+            tokenizer=models.policy.tokenizer,
+            encode_prompt=self._solver.encode_prompt,
+            end_token_id=models.policy.end_ids[0],
+            max_prompt_length=models.prompt_tokens,
+            max_completion_length=config.rollout.max_new_tokens,
+        )
         self._learner = GrpoLearner(
             models.policy.model,
-            TextEncoder(
-                tokenizer=models.policy.tokenizer,
-                encode_prompt=self._solver.encode_prompt,
-                end_token_id=models.policy.end_ids[0],
-                max_completion_length=config.rollout.max_new_tokens,
-            ),
+            encoder,
             config.train,
             temperature=config.rollout.temperature,
             reference_model=models.reference,
@@ -89,7 +91,7 @@ class Node:
             solver=self._solver,
             gossip=gossip,
             evaluator=FrozenEvaluator(
-                TransformersJudge(models.judge, config.evaluator), config.reward, console.progress
+                TransformersJudge(models.judge, config.evaluator), config.reward, console.progress, encoder.fits
             ),
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
