@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,11 +59,16 @@ class Models:
         self.policy = self._load(config.model.name, policy_folder, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = self._load(config.model.name, policy_folder, dtype).model if needs_copy else None
+        self.judge, self.frozen = self.policy, contextlib.nullcontext
+        """The judge, and the context in which its weights are the frozen ones."""
         if method is TrainMethod.lora:
             adapted = apply_lora(self.policy.model, config.train, config.seed)
             self.policy = replace(self.policy, model=adapted)
-        judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
-        self.judge = self._load(judge_name, judge_folder, judge_dtype)
+            self.frozen = adapted.disable_adapter
+        if method is TrainMethod.full or not self._judge_is_base(judge_folder, policy_folder, dtype):
+            judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
+            self.judge, self.frozen = self._load(judge_name, judge_folder, judge_dtype), contextlib.nullcontext
+            self.judge.model.requires_grad_(False)
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
         console.line(f"evaluator: {judge_name}, frozen, by {config.evaluator.mode.value}; it never runs code")
 
@@ -85,6 +91,7 @@ class Models:
             dtype=dtype,
             device_type=self._device.type,
             evaluator_bytes=memory.read_shape(judge_folder).num_parameters * judge_dtype.itemsize,
+            evaluator_is_base=self._judge_is_base(judge_folder, policy_folder, dtype),
         )
         saved = sum(path.stat().st_size for path in folder.rglob("*.pt"))
         room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
@@ -92,6 +99,11 @@ class Models:
         free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
         self._console.line(f"plan: {plan.line()}; {free}")
         return plan.method
+
+    def _judge_is_base(self, judge_folder: Path, policy_folder: Path, dtype: torch.dtype) -> bool:
+        """Whether the judge is the policy as it started: adapters then need no second copy of the weights."""
+        judge_dtype = devices.choose_dtype(self._config.evaluator.dtype, self._device)
+        return judge_folder == policy_folder and judge_dtype == dtype
 
     def _prepare(self, name: str) -> Path:
         return store.prepare(name, self._config.model.cache_dir, report=self._console.line)

@@ -91,7 +91,10 @@ class Node:
             solver=self._solver,
             gossip=gossip,
             evaluator=FrozenEvaluator(
-                TransformersJudge(models.judge, config.evaluator), config.reward, console.progress, encoder.fits
+                TransformersJudge(models.judge, config.evaluator, models.frozen),
+                config.reward,
+                console.progress,
+                encoder.fits,
             ),
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,

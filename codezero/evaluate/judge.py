@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,12 +39,15 @@ class Judge(Protocol):
         ...
 
 
+Frozen = Callable[[], AbstractContextManager[object]]
+
+
 class TransformersJudge:
     """A frozen causal language model as judge: by the logits of Yes and No, or by a written JSON verdict."""
 
-    def __init__(self, model: LoadedModel, config: EvaluatorConfig) -> None:
-        self._model, self._config = model, config
-        model.model.requires_grad_(False)
+    def __init__(self, model: LoadedModel, config: EvaluatorConfig, frozen: Frozen = nullcontext) -> None:
+        """Judges inside `frozen()`: where the judge shares its weights with a policy, that puts adapters aside."""
+        self._model, self._config, self._frozen = model, config, frozen
         self._choices = [model.encode_text(word)[0] for word in (prompt.YES, prompt.NO)]
         if self._choices[0] == self._choices[1]:
             raise EvaluatorError(f"{model.name} cannot tell Yes from No by one token: set evaluator.mode=json")
@@ -60,12 +64,13 @@ class TransformersJudge:
         longest = max((len(prompts[i]) for i in order), default=1)
         size = max(1, min(self._config.batch_size, MAX_BATCH_TOKENS // longest))
         try:
-            for start in range(0, len(order), size):
-                rows = order[start : start + size]
-                batch = [prompts[i] for i in rows]
-                found = self._by_logit(batch) if by_logit else self._by_json(batch)
-                for i, opinion in zip(rows, found, strict=True):
-                    opinions[i] = opinion
+            with self._frozen():
+                for start in range(0, len(order), size):
+                    rows = order[start : start + size]
+                    batch = [prompts[i] for i in rows]
+                    found = self._by_logit(batch) if by_logit else self._by_json(batch)
+                    for i, opinion in zip(rows, found, strict=True):
+                        opinions[i] = opinion
         except torch.OutOfMemoryError as error:
             raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
         return opinions

@@ -65,6 +65,8 @@ class Workload:
     """ "cpu", "cuda" or "mps"."""
     evaluator_bytes: int
     """What the frozen evaluator takes on the same device; 0 if it runs elsewhere."""
+    evaluator_is_base: bool = False
+    """Whether the evaluator's weights are the policy's starting weights, which adapters leave as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         weights=weights,
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,
         optimizer=moments + master_bytes,
-        evaluator=load.evaluator_bytes,
+        evaluator=0 if load.evaluator_is_base and not full else load.evaluator_bytes,
         gradients=(width if masters else 4) * trained + master_bytes,
         activations=_activations(shape, method, config, load),
         head=_head(shape, full, width),
