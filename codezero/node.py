@@ -17,6 +17,7 @@ from codezero.evaluate.judge import TransformersJudge
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
 from codezero.models import Models
+from codezero.network import names
 from codezero.network.selection import SapoSelection
 from codezero.observe import logs
 from codezero.observe.console import Console
@@ -63,7 +64,9 @@ class Node:
         self._ledger = LocalLedger(self._folder / "ledger.sqlite", peer_id)
         stack.callback(self._ledger.close)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = RoundMonitor(log_dir / "rounds.jsonl", console, config.rollout.num_generations)
+        self._monitor = RoundMonitor(
+            log_dir / "rounds.jsonl", console, config.rollout.num_generations, names.animal_name
+        )
         self._tasks = make_task_source(config.tasks, config.seed)
 
         models = Models(config, self._folder, console)
