@@ -36,7 +36,7 @@ def report(number, **changes) -> RoundReport:
 
 def monitor(tmp_path):
     out = io.StringIO()
-    return RoundMonitor(tmp_path / "rounds.jsonl", Console(out), num_generations=4, name_of=str), out
+    return RoundMonitor(tmp_path / "rounds.jsonl", Console(out), num_generations=4, name_of=ascii), out
 
 
 def rounds_in(tmp_path):
