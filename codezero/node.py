@@ -60,8 +60,8 @@ class Node:
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         console.line(f"codezero {__version__}")
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        peer_id, gossip = peer.join(config, self._folder, console, stack)
-        self._ledger = LocalLedger(self._folder / "ledger.sqlite", peer_id)
+        place = peer.join(config, self._folder, console, stack)
+        self._ledger = LocalLedger(self._folder / "ledger.sqlite", place.peer_id)
         stack.callback(self._ledger.close)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = RoundMonitor(
@@ -72,7 +72,7 @@ class Node:
         models = Models(config, self._folder, console)
         self._policy, self._settings = models.policy, models.settings
         self._solver = PolicySolver(
-            models.policy, config.rollout, seed=config.seed, peer_id=peer_id, progress=console.progress
+            models.policy, config.rollout, seed=config.seed, peer_id=place.peer_id, progress=console.progress
         )
         encoder = TextEncoder(
             tokenizer=models.policy.tokenizer,
@@ -92,12 +92,11 @@ class Node:
         self._stages = Stages(
             tasks=self._tasks,
             solver=self._solver,
-            gossip=gossip,
+            gossip=place.gossip(encoder.fits),
             evaluator=FrozenEvaluator(
                 TransformersJudge(models.judge, config.evaluator, models.frozen),
                 config.reward,
                 console.progress,
-                encoder.fits,
             ),
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,

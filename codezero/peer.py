@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.config import Network, NodeConfig, SwarmConfig
@@ -19,19 +21,29 @@ from codezero.network.native import NativeBoard
 from codezero.network.solo import SoloGossip
 from codezero.observe.console import Console
 from codezero.ports import Gossip
+from codezero.types import Task
 
 SOLO_PEER_ID = "local"
 """What a node without a network calls itself."""
 
 
-def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -> tuple[str, Gossip]:
-    """The node's peer id and its gossip, connected; `stack` ends the connection.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Who the node is, and how it exchanges."""
+
+    peer_id: str
+    gossip: Callable[[Callable[[Task], bool]], Gossip]
+    """Makes the gossip, given what says whether a peer's task is short enough to be trained on."""
+
+
+def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -> Place:
+    """Takes the node's key and begins to connect; `stack` ends the connection.
 
     Raises IdentityError or NetworkError: the key cannot be used, or the p2p daemon does not start.
     """
     swarm = config.swarm
     if swarm.network is Network.none:
-        return SOLO_PEER_ID, SoloGossip()
+        return Place(peer_id=SOLO_PEER_ID, gossip=lambda fits: SoloGossip())
     identity, key_file = take_identity(swarm, console, stack)
     instance = secrets.token_hex(8)
     native = swarm.network is Network.native
@@ -41,7 +53,10 @@ def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -
     board: Board = (NativeBoard if native else GenrlBoard)(swarm.name, identity, instance, swarm.window)
     at = f", reached at {', '.join(link.addresses[:3])}" if link.addresses else ""
     console.line(f"swarm: {swarm.name} ({swarm.network.value}), as {link.reach.value}{at}")
-    return identity.peer_id, SwarmGossip(link, board, swarm, config.rollout.num_generations)
+    return Place(
+        peer_id=identity.peer_id,
+        gossip=lambda fits: SwarmGossip(link, board, swarm, config.rollout.num_generations, fits),
+    )
 
 
 def take_identity(swarm: SwarmConfig, console: Console, stack: ExitStack) -> tuple[Identity, Path]:

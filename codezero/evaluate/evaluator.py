@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from codezero.config import RewardConfig
 from codezero.errors import EvaluatorError
@@ -20,15 +20,8 @@ logger = logging.getLogger(__name__)
 class FrozenEvaluator:
     """ports.Evaluator. Equal solutions of a task are judged once; a group with any rollout unjudged stays unscored."""
 
-    def __init__(
-        self,
-        judge: Judge,
-        config: RewardConfig,
-        progress: Progress,
-        fits: Callable[[Task], bool] = lambda task: True,
-    ) -> None:
-        """fits: whether the learner can take a peer's task; a group with one that does not fit stays unscored."""
-        self._judge, self._config, self._progress, self._fits = judge, config, progress, fits
+    def __init__(self, judge: Judge, config: RewardConfig, progress: Progress) -> None:
+        self._judge, self._config, self._progress = judge, config, progress
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
         """All groups of the round, own ones first, each with G verdicts, and G rewards unless it stays unscored."""
@@ -40,10 +33,6 @@ class FrozenEvaluator:
         return tuple(scored)
 
     def _score_group(self, group: RolloutGroup, external: bool) -> ScoredGroup:
-        if external and not self._fits(group.task):
-            logger.info("group of %s stays unscored: task %s is too long", group.peer_id, group.task.task_id)
-            verdict = Verdict(outcome=Outcome.UNAVAILABLE, reply="the task is too long to be trained on")
-            return ScoredGroup(group=group, verdicts=(verdict,) * len(group.rollouts), rewards=(), external=True)
         codes = [prompt.parse(r.text) if isinstance(r.text, str) else None for r in group.rollouts]
         opinions = self._ask(group.task, [code for code in codes if code is not None])
         verdicts = tuple(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 from hivemind.dht.node import DHTNode
-from hivemind.dht.protocol import DHTProtocol
+from hivemind.dht.protocol import DHTProtocol, ValidationError
 from hivemind.dht.routing import DHTID
 from hivemind.dht.storage import DictionaryDHTValue
 from hivemind.p2p import P2P, PeerID
@@ -74,6 +74,14 @@ class Dht:
         await node.protocol.remove_p2p_handlers(p2p)
         await node.protocol.add_p2p_handlers(p2p, wrapper=server)
         return cls(p2p, node, addresses, server)
+
+    async def objection(self, peer_id: PeerID) -> str:
+        """What a connected node finds wrong with us, a clock more than 3 s off or no way back to us; else nothing."""
+        try:
+            await self._protocol.call_ping(peer_id, validate=True)
+        except ValidationError as error:
+            return str(error)
+        return ""
 
     async def meet(self, peer_id: PeerID) -> bool:
         """Makes a connected node a neighbour and, through it, those near to us; False if it gives no answer."""

@@ -20,6 +20,9 @@ from codezero.types import RolloutGroup, RoundId
 TTL_S = 600.0
 """What GenRL gives its records."""
 
+MAX_OWN_BYTES = 48 << 10
+"""Most that we publish here: values above about 60 KB kill the DHT process of a GenRL node that reads them (SPEC §2)."""
+
 RULES = RecordRules(accept=lambda item: True, attest=False)
 """GenRL signs nothing and keeps other things in the same DHT, so a server can only limit size and share."""
 
@@ -42,6 +45,8 @@ class GenrlBoard:
             expires_at_s=now + TTL_S,
             instance=self._instance,
         )
+        if len(record) > MAX_OWN_BYTES:
+            raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes stand {MAX_OWN_BYTES}")
         return any(await dht.store(str(round_id.number), self._identity.peer_id, record, now + TTL_S))
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:

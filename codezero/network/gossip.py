@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -19,7 +19,7 @@ from codezero.network.dht import Dht
 from codezero.network.link import SwarmLink
 from codezero.network.shares import in_turns
 from codezero.network.wire import Reason, WireError
-from codezero.types import RolloutGroup, RoundId, SwarmRound
+from codezero.types import RolloutGroup, RoundId, SwarmRound, Task
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,12 @@ MAX_REMEMBERED = 20_000
 class SwarmGossip:
     """ports.Gossip over a board. A peer's group is handed out once at most, and never one that we wrote ourselves."""
 
-    def __init__(self, link: SwarmLink, board: Board, config: SwarmConfig, num_generations: int) -> None:
+    def __init__(
+        self, link: SwarmLink, board: Board, config: SwarmConfig, num_generations: int, fits: Callable[[Task], bool]
+    ) -> None:
+        """`fits` says whether a task is short enough to be trained on; it is called on the network's thread."""
         self._link, self._board, self._config = link, board, config
-        self._num_generations = num_generations
+        self._num_generations, self._fits = num_generations, fits
         self._pool_size = config.pool or 2 * config.num_external
         self._used: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         self._known_groups: OrderedDict[bytes, None] = OrderedDict()
@@ -156,6 +159,8 @@ class SwarmGossip:
     def _why_not(self, group: RolloutGroup) -> Reason | None:
         if len(group.rollouts) != self._num_generations:
             return Reason.GROUP_SIZE
+        if not self._fits(group.task):
+            return Reason.TOO_LONG
         return Reason.DUPLICATE if _fingerprint(group) in self._known_groups else None
 
 

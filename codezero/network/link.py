@@ -147,8 +147,11 @@ class SwarmLink:
     async def _dial(self, address: str) -> None:
         assert self._dht is not None
         try:
-            met = await self._dht.meet(await daemon.connect(self._dht.p2p, address))
-            problem = "" if met else "it is connected but gives no answer"
+            peer_id = await daemon.connect(self._dht.p2p, address)
+            problem = "" if await self._dht.meet(peer_id) else "it is connected but gives no answer"
+            objection = "" if problem else await self._dht.objection(peer_id)
+            if objection:
+                logger.warning("%s finds: %s; others may not see what we publish", address, objection)
         except (*daemon.DAEMON_ERRORS, ValueError) as error:
             problem = str(error) or "no answer"
         if problem:

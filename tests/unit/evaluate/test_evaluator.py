@@ -30,8 +30,8 @@ class ScriptedJudge:
         return [Opinion(p_correct=self.answers[code]) for _, code in solutions]
 
 
-def score(judge, *texts, external=(), fits=lambda task: True):
-    evaluator = FrozenEvaluator(judge, RewardConfig(), lambda *_: None, fits)
+def score(judge, *texts, external=()):
+    evaluator = FrozenEvaluator(judge, RewardConfig(), lambda *_: None)
     groups = [group([rollout(text=text) for text in texts])]
     return evaluator.score(SwarmRound(round_id=RoundId(number=1), local=tuple(groups), external=tuple(external)))
 
@@ -64,18 +64,6 @@ def test_external_groups_are_marked():
     peer = group([rollout(text=GOOD)], peer_id="peer")
     own, other = score(ScriptedJudge({"def f(x):\n    return x + 1": 1.0}), GOOD, external=[peer])
     assert (own.external, other.external) == (False, True)
-
-
-def test_a_peers_task_that_is_too_long_to_train_on_is_not_judged_and_our_own_is():
-    long = task(question="x" * 1_000_000)
-    peers = [group([rollout(text=GOOD)] * 2, of=long, peer_id="long"), group([rollout(text=BAD)], peer_id="short")]
-    judge = ScriptedJudge({"def f(x):\n    return x + 1": 1.0, "def f(x):\n    return x": 0.0})
-    own, unscored, other = score(judge, GOOD, external=peers, fits=lambda task: len(task.question) < 100)
-    assert (own.scored, unscored.scored, other.scored) == (True, False, True)
-    assert [v.outcome for v in unscored.verdicts] == [Outcome.UNAVAILABLE] * 2
-    assert len(judge.asked) == 2
-    (kept,) = score(judge, GOOD, fits=lambda task: False)  # own tasks have been solved already
-    assert kept.scored
 
 
 def test_a_peers_group_of_no_rollouts_stays_unscored():
