@@ -21,7 +21,7 @@ TTL_S = 600.0
 """What GenRL gives its records."""
 
 MAX_OWN_BYTES = 48 << 10
-"""Most that we publish here: values above about 60 KB kill the DHT process of a GenRL node that reads them (SPEC §2)."""
+"""Most that we publish here: values above about 60 KB can kill a GenRL node that reads them (SPEC §2)."""
 
 RULES = RecordRules(accept=lambda item: True, attest=False)
 """GenRL signs nothing and keeps other things in the same DHT, so a server can only limit size and share."""
