@@ -32,6 +32,9 @@ LEVELS = {
     "models": 5,
     "node": 5,
     "bootnode": 5,
+    "prepare": 5,
+    "child": 5,
+    "hosting": 5,
     "supervisor": 5,
     "swarm": 5,
     "cli": 6,
@@ -46,8 +49,13 @@ SAME_LEVEL = {
     ("node", "stop"),
     ("node", "models"),
     ("models", "state"),
-    ("bootnode", "stop"),
-    ("swarm", "models"),
+    ("bootnode", "hosting"),
+    ("supervisor", "child"),
+    ("prepare", "models"),
+    ("prepare", "stop"),
+    ("swarm", "child"),
+    ("swarm", "hosting"),
+    ("swarm", "prepare"),
     ("swarm", "state"),
     ("swarm", "supervisor"),
     ("__main__", "cli"),
@@ -86,7 +94,7 @@ def test_records_and_ports_need_the_standard_library_only(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "numpy", "omegaconf") == ""
 
 
-@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store"])
+@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store", "codezero.swarm"])
 def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 
