@@ -47,7 +47,9 @@ class Supervisor:
         self._width = len("swarm")
 
     def __enter__(self) -> Supervisor:
-        self._previous = {number: signal.signal(number, self._count_signal) for number in _SIGNALS}
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup, to outlive the terminal
+        taken = [number for number in _SIGNALS if not (number == signal.SIGHUP and ignored)]
+        self._previous = {number: signal.signal(number, self._count_signal) for number in taken}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

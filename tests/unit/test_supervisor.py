@@ -221,6 +221,25 @@ def test_signal_handlers_are_given_back(tmp_path):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_under_nohup_a_hangup_is_still_ignored(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        (child,), _ = supervised(
+            program(tmp_path, "os.kill(os.getppid(), signal.SIGHUP); print('round 1 |')", rounds=1)
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert child.state is State.DONE
+
+
+def test_text_that_the_terminal_cannot_show_does_not_end_the_swarm(tmp_path):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    with Supervisor(Console(terminal)) as supervisor:
+        supervisor.add(program(tmp_path, "print('\\u732b')", rounds=1))
+        supervisor.run()
+    assert terminal.buffer.getvalue().startswith(b"node-1 | \\u732b\n")
+
+
 def test_programs_get_the_environment_and_the_open_files(tmp_path):
     with (tmp_path / "kept").open("w") as kept:
         source = f"print(os.environ['WHO'], file=open({kept.fileno()}, 'w'))"
