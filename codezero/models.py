@@ -116,4 +116,21 @@ class Models:
         if self._config.evaluator.model != "auto":
             return self._config.evaluator.model
         begun_with = state.bound_settings(folder).get("evaluator.model")
-        return begun_with or (LARGE_JUDGE if room.memory >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE)
+        return begun_with or _judge_that_fits(room.memory)
+
+
+def prepare_for(config: NodeConfig, num_nodes: int) -> int:
+    """Prepares, once, the models that so many nodes on this machine are going to load.
+
+    Returns the bytes of memory that each of them may plan with. Raises ModelError: weights cannot be had.
+    """
+    room = free_room(config.train, devices.choose_device(config.model.device), config.state_dir)
+    share = room.memory if config.train.memory_limit_gib else room.memory // num_nodes
+    auto = config.evaluator.model == "auto"
+    for name in {config.model.name: 0, _judge_that_fits(share) if auto else config.evaluator.model: 0}:
+        store.prepare(name, config.model.cache_dir)
+    return share
+
+
+def _judge_that_fits(memory: int) -> str:
+    return LARGE_JUDGE if memory >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE

@@ -18,6 +18,7 @@ from codezero.network.identity import Identity, load_or_create
 from codezero.network.link import SwarmLink
 from codezero.network.names import animal_name
 from codezero.network.native import NativeBoard
+from codezero.network.server import RecordRules
 from codezero.network.solo import SoloGossip
 from codezero.observe.console import Console
 from codezero.ports import Gossip
@@ -46,17 +47,23 @@ def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -
         return Place(peer_id=SOLO_PEER_ID, gossip=lambda fits: SoloGossip())
     identity, key_file = take_identity(swarm, console, stack)
     instance = secrets.token_hex(8)
-    native = swarm.network is Network.native
-    link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), directory.RULES if native else genrl.RULES)
+    link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), rules_of(swarm.network))
     stack.callback(link.close)
     link.start()
-    board: Board = (NativeBoard if native else GenrlBoard)(swarm.name, identity, instance, swarm.window)
+    board: Board = (NativeBoard if swarm.network is Network.native else GenrlBoard)(
+        swarm.name, identity, instance, swarm.window
+    )
     at = f", reached at {', '.join(link.addresses[:3])}" if link.addresses else ""
     console.line(f"swarm: {swarm.name} ({swarm.network.value}), as {link.reach.value}{at}")
     return Place(
         peer_id=identity.peer_id,
         gossip=lambda fits: SwarmGossip(link, board, swarm, config.rollout.num_generations, fits),
     )
+
+
+def rules_of(network: Network) -> RecordRules:
+    """What a server of the network keeps."""
+    return directory.RULES if network is Network.native else genrl.RULES
 
 
 def take_identity(swarm: SwarmConfig, console: Console, stack: ExitStack) -> tuple[Identity, Path]:

@@ -14,6 +14,8 @@ LEVELS = {
     "errors": 0,
     "config": 1,
     "compose": 1,
+    "multiaddr": 1,
+    "swarmfile": 1,
     "ports": 1,
     "prompts": 1,
     "llm": 2,
@@ -30,16 +32,35 @@ LEVELS = {
     "models": 5,
     "node": 5,
     "peer": 5,
+    "bootnode": 5,
+    "prepare": 5,
+    "child": 5,
+    "hosting": 5,
+    "supervisor": 5,
+    "swarm": 5,
     "cli": 6,
     "__main__": 6,
 }
 SAME_LEVEL = {
     ("compose", "config"),
     ("node", "peer"),
+    ("compose", "swarmfile"),
+    ("swarmfile", "config"),
+    ("swarmfile", "multiaddr"),
     ("node", "state"),
     ("node", "stop"),
     ("node", "models"),
     ("models", "state"),
+    ("bootnode", "hosting"),
+    ("bootnode", "peer"),
+    ("supervisor", "child"),
+    ("prepare", "models"),
+    ("prepare", "stop"),
+    ("swarm", "child"),
+    ("swarm", "hosting"),
+    ("swarm", "prepare"),
+    ("swarm", "state"),
+    ("swarm", "supervisor"),
     ("__main__", "cli"),
 }
 
@@ -76,7 +97,7 @@ def test_records_and_ports_need_the_standard_library_only(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "numpy", "omegaconf") == ""
 
 
-@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store"])
+@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store", "codezero.swarm"])
 def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 
