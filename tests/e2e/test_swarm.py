@@ -26,11 +26,30 @@ def model(tmp_path_factory):
     return save_tiny(tmp_path_factory.mktemp("model"))
 
 
-def up(model, folder, *arguments):
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """Short ones: to the tiny tokenizer every byte is a token."""
+    file = tmp_path_factory.mktemp("tasks") / "mbpp.jsonl"
+    rows = [
+        {"task_id": number, "text": f"Add {number}.", "test_list": [f"assert f(1) == {number + 1}"]}
+        for number in range(601, 641)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def up(model, tasks, folder, *arguments):
     """Long random answers in groups of 8: some end by themselves and some do not, so that their rewards differ."""
     return [
         *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "3", "--folder", str(folder), *arguments),
-        *(f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.method=full"),
+        *(
+            "tasks=mbpp",
+            f"tasks.mbpp.path={tasks}",
+            f"model.name={model}",
+            f"evaluator.model={model}",
+            "model.device=cpu",
+            "train.method=full",
+        ),
         *("train.learning_rate=1e-3", "rollout.num_generations=8", "rollout.max_new_tokens=150", "swarm.patience=20"),
     ]
 
@@ -54,9 +73,9 @@ def left_over(folder):
     return found
 
 
-def test_three_nodes_learn_from_each_other_in_every_round(model, tmp_path):
+def test_three_nodes_learn_from_each_other_in_every_round(model, tasks, tmp_path):
     ended = subprocess.run(
-        up(model, tmp_path, "--rounds", "3"), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+        up(model, tasks, tmp_path, "--rounds", "3"), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     peers = peer_ids(ended.stdout)
@@ -74,9 +93,9 @@ def test_three_nodes_learn_from_each_other_in_every_round(model, tmp_path):
     assert left_over(tmp_path) == []
 
 
-def test_a_killed_node_leaves_the_others_running_and_comes_back_with_its_state(model, tmp_path):
+def test_a_killed_node_leaves_the_others_running_and_comes_back_with_its_state(model, tasks, tmp_path):
     process = subprocess.Popen(
-        up(model, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        up(model, tasks, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
         wait_until(lambda: all(len(reports(tmp_path, node)) >= 1 for node in NODES))

@@ -194,6 +194,7 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
         "--listen=/ip4/127.0.0.1/tcp/23456",
         "--announce=/dns4/example.org/tcp/4001",
         f"--identity={tmp_path}/bootnode/swarm.pem",
+        "--network=native",
     ]
     assert home.bootnodes == (
         f"/ip4/127.0.0.1/tcp/23456/p2p/Qm{'a' * 44}",
