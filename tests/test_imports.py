@@ -32,14 +32,9 @@ LEVELS = {
     "models": 5,
     "node": 5,
     "peer": 5,
-    "bootnode": 5,
-    "prepare": 5,
-    "child": 5,
-    "hosting": 5,
-    "supervisor": 5,
-    "swarm": 5,
-    "cli": 6,
-    "__main__": 6,
+    "launch": 6,
+    "cli": 7,
+    "__main__": 7,
 }
 SAME_LEVEL = {
     ("compose", "config"),
@@ -51,16 +46,6 @@ SAME_LEVEL = {
     ("node", "stop"),
     ("node", "models"),
     ("models", "state"),
-    ("bootnode", "hosting"),
-    ("bootnode", "peer"),
-    ("supervisor", "child"),
-    ("prepare", "models"),
-    ("prepare", "stop"),
-    ("swarm", "child"),
-    ("swarm", "hosting"),
-    ("swarm", "prepare"),
-    ("swarm", "state"),
-    ("swarm", "supervisor"),
     ("__main__", "cli"),
 }
 
@@ -97,7 +82,7 @@ def test_records_and_ports_need_the_standard_library_only(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "numpy", "omegaconf") == ""
 
 
-@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store", "codezero.swarm"])
+@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store", "codezero.launch.up"])
 def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 

@@ -70,7 +70,7 @@ def _folder_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from codezero.swarm import UpOptions, up
+    from codezero.launch.up import UpOptions, up
 
     return up(
         UpOptions(
@@ -85,7 +85,7 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _invite(options: argparse.Namespace) -> None:
-    from codezero.hosting import invite
+    from codezero.launch.hosting import invite
     from codezero.observe.console import Console
 
     out = Path(options.out).expanduser() if options.out else None
@@ -93,7 +93,7 @@ def _invite(options: argparse.Namespace) -> None:
 
 
 def _bootnode(options: argparse.Namespace) -> int:
-    from codezero.hosting import parse
+    from codezero.launch.hosting import parse
     from codezero.observe.logs import quiet_libraries
     from codezero.stop import stop_with_parent
 
@@ -104,7 +104,7 @@ def _bootnode(options: argparse.Namespace) -> int:
     for option, address in addresses:
         parse(option, address)
     quiet_libraries()
-    from codezero.bootnode import run_bootnode
     from codezero.config import Network
+    from codezero.launch.bootnode import run_bootnode
 
     return run_bootnode(listen, options.announce, Path(options.identity).expanduser(), Network(options.network))

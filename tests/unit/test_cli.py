@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from codezero.cli import main
+from codezero.launch.up import UpOptions
 from codezero.network.identity import load, load_or_create
 from codezero.network.names import animal_name
-from codezero.swarm import UpOptions
 
 
 def test_help_answers_at_once_and_names_the_commands():
@@ -80,7 +80,7 @@ def test_help_on_swarms_is_instant_too(arguments):
 
 def test_settings_of_a_swarm_may_stand_before_and_after_options(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr("codezero.swarm.up", lambda options: seen.append(options) or 3)
+    monkeypatch.setattr("codezero.launch.up.up", lambda options: seen.append(options) or 3)
     folder = ["--folder", str(tmp_path), "--announce", "/ip4/1.2.3.4/tcp/1", "--announce", "/ip4/1.2.3.4/tcp/2"]
     assert main(["swarm", "up", "a=1", "--nodes", "3", "b=2", *folder, "--rounds", "5", "c=3"]) == 3
     assert seen == [

@@ -8,10 +8,10 @@ import textwrap
 
 import pytest
 
-from codezero.child import Program, State
 from codezero.errors import NetworkError
+from codezero.launch.child import Program, State
+from codezero.launch.supervisor import Supervisor
 from codezero.observe.console import Console
-from codezero.supervisor import Supervisor
 from tests.processes import is_alive, wait_until_gone
 
 

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from codezero import compose, hosting, swarm, swarmfile
+from codezero import compose, swarmfile
 from codezero.cli import main
 from codezero.config import LedgerKind, Network
 from codezero.errors import ConfigError, ModelError, NetworkError, StateError
+from codezero.launch import hosting
+from codezero.launch import up as swarm
+from codezero.launch.prepare import prepare
+from codezero.launch.up import UpOptions
 from codezero.models import prepare_for
 from codezero.multiaddr import Multiaddr
-from codezero.prepare import prepare
-from codezero.swarm import UpOptions
 from tests.builders import save_tiny
 from tests.processes import is_alive, wait_until_gone
 
@@ -24,7 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 LAUNCHER = """\
 import sys
 from pathlib import Path
-from codezero.swarm import UpOptions, up
+from codezero.launch.up import UpOptions, up
 folder, nodes, rounds, script, *settings = sys.argv[1:]
 sys.exit(up(
     UpOptions(folder=Path(folder), nodes=int(nodes), rounds=int(rounds), settings=settings),

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
 
-from codezero.child import Child, Program, State
 from codezero.errors import NetworkError
+from codezero.launch.child import Child, Program, State
 from codezero.observe.console import Console
 
 MAX_CRASHES = 5

@@ -1,7 +1,7 @@
 """Makes the models ready that the nodes of one machine share.
 
-In a process of its own, `python -m codezero.prepare NODES key=value ...`, which takes torch out of memory when it ends;
-the launcher that asks for it runs for days. Its last line of output is the answer in JSON.
+In a process of its own, `python -m codezero.launch.prepare NODES key=value ...`, which takes torch out of memory when
+it ends; the launcher that asks for it runs for days. Its last line of output is the answer in JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def prepare(settings: Sequence[str], num_nodes: int) -> int:
 
     Raises ModelError: weights cannot be had, or the process was killed.
     """
-    command = [sys.executable, "-m", "codezero.prepare", str(num_nodes), *settings]
+    command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), *settings]
     # A session of its own: Ctrl-C is for the launcher, and the pipe's end tells this process to stop.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True

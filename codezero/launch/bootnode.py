@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from codezero import hosting, peer
+from codezero import peer
 from codezero.config import Network, Reach, SwarmConfig
+from codezero.launch import hosting
 from codezero.multiaddr import Multiaddr
 from codezero.network.cache import PeerCache
 from codezero.network.link import SwarmLink

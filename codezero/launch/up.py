@@ -16,14 +16,15 @@ from pathlib import Path
 
 import psutil
 
-from codezero import __version__, compose, hosting, state, swarmfile
-from codezero.child import Program, State
+from codezero import __version__, compose, state, swarmfile
 from codezero.config import Network, NodeConfig
 from codezero.errors import ConfigError
+from codezero.launch import hosting
+from codezero.launch.child import Program, State
+from codezero.launch.prepare import prepare
+from codezero.launch.supervisor import Supervisor
 from codezero.network import identity
 from codezero.observe.console import Console
-from codezero.prepare import prepare
-from codezero.supervisor import Supervisor
 from codezero.swarmfile import SwarmFile, quoted
 
 BOOTNODE_TIMEOUT_S = 120.0
