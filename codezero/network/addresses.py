@@ -2,52 +2,85 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 
 from hivemind.p2p import P2P, PeerID
+from hivemind.utils.multiaddr import Multiaddr
+from hivemind.utils.multiaddr.exceptions import Error as MultiaddrError
 
-REFRESH_S = 1.0
+from codezero.network.daemon import DAEMON_ERRORS, DAEMON_TIMEOUT_S, part
+
+REFRESH_S = 0.25
 """Between two looks at the daemon's connections, however many unknown peers ask meanwhile."""
+MAX_REMEMBERED = 4096
+"""Peers whose address is known after their connection has ended."""
 UNKNOWN = "unknown"
-"""The one address that all peers share to which there is no connection."""
+"""The one address that all peers share that we have seen no connection of."""
 
 
 class AddressBook:
-    """Addresses of connected peers, as the p2p daemon sees them."""
+    """Addresses of connected peers, as the p2p daemon sees them, and of those that were connected lately."""
 
     def __init__(self, p2p: P2P) -> None:
         self._p2p = p2p
-        self._seen: dict[str, str] = {}
+        self._seen: OrderedDict[str, str] = OrderedDict()
         self._looked_at_s = -REFRESH_S
+        self._next_look: asyncio.Task[None] | None = None
 
-    async def address_of(self, peer_id: PeerID) -> str:
-        """The address group of a peer; `UNKNOWN` without a connection to it."""
-        if peer_id.to_base58() not in self._seen and time.monotonic() - self._looked_at_s >= REFRESH_S:
-            await self.refresh()
-        return self._seen.get(peer_id.to_base58(), UNKNOWN)
+    async def address_of(self, peer_id: PeerID, *, calling: bool = False) -> str:
+        """The address group of a peer, or `UNKNOWN`. One that is calling us has a connection, which is worth waiting
+        for the next look."""
+        name = peer_id.to_base58()
+        wait_s = self._looked_at_s + REFRESH_S - time.monotonic()
+        if name not in self._seen and (calling or wait_s <= 0):
+            if self._next_look is None or self._next_look.done():
+                self._next_look = asyncio.create_task(self._look_in(wait_s))
+            await asyncio.shield(self._next_look)
+        return self._seen.get(name, UNKNOWN)
 
     async def refresh(self) -> Mapping[str, str]:
-        """Looks at all connections now; returns multiaddresses by peer id."""
+        """Looks at all connections now; returns multiaddresses by peer id. Raises one of DAEMON_ERRORS."""
         self._looked_at_s = time.monotonic()
-        peers = await self._p2p.list_peers()
-        self._seen = {peer.peer_id.to_base58(): address_group(str(peer.addrs[0])) for peer in peers if peer.addrs}
-        return {peer.peer_id.to_base58(): str(peer.addrs[0]) for peer in peers if peer.addrs}
+        peers = await asyncio.wait_for(self._p2p.list_peers(), DAEMON_TIMEOUT_S)
+        found = {peer.peer_id.to_base58(): _text(peer.addrs[0]) for peer in peers if peer.addrs}
+        for name, multiaddress in found.items():
+            self._seen[name] = address_group(multiaddress)
+            self._seen.move_to_end(name)
+        while len(self._seen) > max(MAX_REMEMBERED, len(found)):
+            self._seen.popitem(last=False)
+        return found
+
+    async def _look_in(self, wait_s: float) -> None:
+        await asyncio.sleep(max(wait_s, 0.0))
+        with contextlib.suppress(*DAEMON_ERRORS):  # whoever keeps the daemon alive looks at it too
+            await self.refresh()
 
 
 def address_group(multiaddress: str) -> str:
     """What one party is likely to hold as a whole: an IPv4 address, an IPv6 /64 network, a relay for all behind it."""
     parts = multiaddress.strip("/").split("/")
-    named = dict(zip(parts[::2], parts[1::2], strict=False))
     if "p2p-circuit" in parts:
-        return f"relay {named.get('p2p', '')}"
-    if "ip6" in named:
-        try:
-            address = ipaddress.IPv6Address(named["ip6"])
-        except ValueError:
-            return UNKNOWN
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.IPv6Network((address, 64), strict=False))
-    return named.get("ip4", UNKNOWN)
+        return f"relay {parts[parts.index('p2p-circuit') - 1]}"
+    host = part(multiaddress, "ip6")
+    if host is None:
+        return part(multiaddress, "ip4") or UNKNOWN
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return UNKNOWN
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address, 64), strict=False))
+
+
+def _text(address: Multiaddr) -> str:
+    """Empty for a kind of address that the daemon knows and hivemind does not."""
+    try:
+        return str(address)
+    except (MultiaddrError, ValueError, TypeError):
+        return ""

@@ -61,9 +61,12 @@ def _read(path: Path) -> dict[str, float]:
     except (OSError, ValueError, RecursionError) as error:
         logger.warning("cannot use the peers remembered in %s: %s", path, error)
         return {}
-    oldest_s = time.time() - MAX_AGE_S
+    now = time.time()
     return {
         address: float(seen_s)
         for address, seen_s in found.items()
-        if isinstance(seen_s, int | float) and seen_s > oldest_s and address.startswith("/") and "/p2p/" in address
+        if isinstance(seen_s, int | float)
+        and now - MAX_AGE_S < seen_s < now + MAX_AGE_S
+        and address.startswith("/")
+        and "/p2p/" in address
     }

@@ -16,6 +16,8 @@ from codezero.config import Reach, SwarmConfig
 from codezero.errors import NetworkError
 
 CONNECT_TIMEOUT_S = 10.0
+DAEMON_TIMEOUT_S = 5.0
+"""A daemon on this machine that takes longer to answer, or to end, is as good as dead."""
 DAEMON_ERRORS = (P2PDaemonError, OSError, asyncio.IncompleteReadError, asyncio.TimeoutError)
 """What a dead or dying daemon, or an unreachable peer behind it, makes of a call."""
 
@@ -26,29 +28,45 @@ async def start(config: SwarmConfig, reach: Reach, listen: Sequence[str], key_fi
     Raises NetworkError: it does not start.
     """
     relayed = reach is Reach.relay
+    starting = P2P.create(
+        host_maddrs=list(listen),
+        announce_maddrs=list(config.announce) or None,
+        identity_path=str(key_file),
+        startup_timeout=config.startup_timeout_s,
+        dht_mode="client" if reach is Reach.client else "server",
+        nat_port_map=reach is Reach.server and not all(_is_local(address) for address in listen),
+        use_auto_relay=relayed,
+        trusted_relays=list(config.bootnodes) if relayed else None,
+        force_reachability="private" if relayed else None,
+    )
     try:
-        return await P2P.create(
-            host_maddrs=list(listen),
-            announce_maddrs=list(config.announce) or None,
-            identity_path=str(key_file),
-            startup_timeout=config.startup_timeout_s,
-            dht_mode="client" if reach is Reach.client else "server",
-            nat_port_map=reach is Reach.server and not all(_is_local(address) for address in listen),
-            use_auto_relay=relayed,
-            trusted_relays=list(config.bootnodes) if relayed else None,
-            force_reachability="private" if relayed else None,
-        )
-    except (P2PDaemonError, OSError, ValueError) as error:
+        # hivemind's own timeout ends with the daemon's first words, and the talk that follows has none
+        return await asyncio.wait_for(starting, config.startup_timeout_s + DAEMON_TIMEOUT_S)
+    except (*DAEMON_ERRORS, ValueError) as error:
         raise NetworkError(
-            f"the p2p daemon does not start on {', '.join(listen)}: {error}; is the port taken? give another one with "
-            "swarm.listen=[/ip4/0.0.0.0/tcp/0], or more time with swarm.startup_timeout_s"
+            f"the p2p daemon does not start on {', '.join(listen)}: {error or 'no answer'}; is the port taken? give "
+            "another one with swarm.listen=[/ip4/0.0.0.0/tcp/0], or more time with swarm.startup_timeout_s"
         ) from error
 
 
 async def stop(p2p: P2P) -> None:
-    """Ends a daemon, also one that is dead already."""
-    with contextlib.suppress(*DAEMON_ERRORS):
-        await p2p.shutdown()
+    """Ends a daemon, also one that is dead already or hangs."""
+    try:
+        await asyncio.wait_for(p2p.shutdown(), DAEMON_TIMEOUT_S)
+    except DAEMON_ERRORS:
+        with contextlib.suppress(ProcessLookupError):
+            p2p._child.kill()
+
+
+def is_running(p2p: P2P) -> bool:
+    """Whether the daemon lives and hivemind still talks with it.
+
+    A late answer that meets a call just timed out ends the task in which hivemind reads them (InvalidStateError). From
+    then on no call gets an answer, and nobody else notices.
+    """
+    control = p2p._client.control
+    tasks = (control._read_task, control._write_task)
+    return p2p._child.returncode is None and not any(task.done() for task in tasks)
 
 
 async def connect(p2p: P2P, address: str) -> PeerID:
@@ -61,8 +79,12 @@ async def connect(p2p: P2P, address: str) -> PeerID:
 
 
 async def addresses(p2p: P2P) -> list[str]:
-    """The full multiaddresses under which this node can be dialled."""
-    return [str(address) for address in await p2p.get_visible_maddrs(latest=True)]
+    """The full multiaddresses under which this node can be dialled. Raises one of DAEMON_ERRORS."""
+    try:
+        found = await asyncio.wait_for(p2p.get_visible_maddrs(latest=True), DAEMON_TIMEOUT_S)
+    except ValueError:  # it has none
+        return []
+    return [str(address) for address in found]
 
 
 def with_ports(listen: Sequence[str], visible: Sequence[str]) -> list[str]:
@@ -71,7 +93,8 @@ def with_ports(listen: Sequence[str], visible: Sequence[str]) -> list[str]:
     fixed = []
     for address in listen:
         kind = "udp" if "/udp/" in address else "tcp"
-        ports = [port for found in visible for port in [_part(found, kind)] if port is not None]
+        alike = [found for found in visible if found.startswith(address[:5])]  # /ip4/ or /ip6/, with a port each
+        ports = [port for found in alike for port in [part(found, kind)] if port is not None]
         fixed.append(address.replace(f"/{kind}/0", f"/{kind}/{ports[0]}", 1) if ports else address)
     return fixed
 
@@ -94,7 +117,7 @@ def _interface_addresses() -> list[str]:
 
 def _is_local(multiaddress: str) -> bool:
     """Whether an address is of this machine or its own network; a DNS name is taken to be of the internet."""
-    host = _part(multiaddress, "ip4") or _part(multiaddress, "ip6")
+    host = part(multiaddress, "ip4") or part(multiaddress, "ip6")
     return host is not None and not _is_global(host)
 
 
@@ -106,6 +129,7 @@ def _is_global(host: str) -> bool:
     return address.is_global
 
 
-def _part(multiaddress: str, name: str) -> str | None:
+def part(multiaddress: str, name: str) -> str | None:
+    """The value after a protocol's name in a multiaddress."""
     parts = multiaddress.split("/")
     return parts[parts.index(name) + 1] if name in parts[:-1] else None

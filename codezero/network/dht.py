@@ -1,27 +1,32 @@
-"""Records in a Kademlia DHT: hivemind's DHTNode with a server of our own, written and read one replica at a time.
+"""Records in a Kademlia DHT: hivemind's protocol with a server of our own, written and read one replica at a time.
 
 hivemind's own `get` decodes strangers' values inside its search, where one that cannot be decoded leaves the caller
-waiting for ever, and merges what replicas say, so that one lying replica drowns the others. Here each replica's answer
-stays apart, as bytes, and every question has a timeout.
+waiting for ever, and merges what replicas say, so that one lying replica drowns the others; its search goes on for as
+long as somebody names ever nearer nodes. Here each replica's answer stays apart, as bytes, every question has a timeout
+and every search an end.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import random
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from hivemind.dht.node import DHTNode
 from hivemind.dht.protocol import DHTProtocol, ValidationError
 from hivemind.dht.routing import DHTID
-from hivemind.dht.storage import DictionaryDHTValue
 from hivemind.p2p import P2P, PeerID
-from hivemind.utils.timed_storage import ValueWithExpiration
+from hivemind.proto import dht_pb2
 
 from codezero.network.addresses import AddressBook
-from codezero.network.server import OWN, OWNERS, Item, RecordRules, RecordServer, read_owners
+from codezero.network.dictionary import Packed, read_dictionary
+from codezero.network.neighbours import Answer, Neighbours, find, ping, place_of
+from codezero.network.records import MAX_ENTRIES, Item
+from codezero.network.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
 
 REPLICAS = 3
 """Nodes that are asked to keep a record: the nearest to its key."""
@@ -29,8 +34,13 @@ READ_REPLICAS = 4
 """Nodes that are asked for a directory; one more, for when a nearer node has just come."""
 MAX_FETCH_STEPS = 12
 """Nodes that are asked for a plain record before giving up; each step about halves the distance."""
+MAX_SEARCH_S = 8.0
+"""A search for the nearest nodes ends with what it has; four steps lead through a million nodes."""
 BUCKET_SIZE = 20
 RPC_TIMEOUT_S = 3.0
+SILENT_S = 10.0
+"""So long a node that gave no answer is not asked again because others name it."""
+MAX_SILENT = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,8 @@ class Entry:
 
     value: bytes
     expires_at_s: float
+    witness: str
+    """Peer id of that replica."""
     address: str | None
     """The address that brought it, as that replica says."""
 
@@ -51,29 +63,34 @@ def key_id(key: str) -> DHTID:
 class Dht:
     """One node's view of the DHT. All methods run on the event loop that made it."""
 
-    def __init__(self, p2p: P2P, node: DHTNode, addresses: AddressBook, server: RecordServer | None) -> None:
-        self.p2p, self._node, self._server = p2p, node, server
-        self._protocol: DHTProtocol = node.protocol
+    def __init__(self, protocol: DHTProtocol, addresses: AddressBook, server: RecordServer | None) -> None:
+        self._protocol, self._server = protocol, server
+        self._id: DHTID = protocol.node_id
+        self.p2p: P2P = protocol.p2p
         self.addresses = addresses
+        self._silent: OrderedDict[PeerID, float] = OrderedDict()
+        """When a node gave no answer."""
 
     @classmethod
     async def create(cls, p2p: P2P, rules: RecordRules, serve: bool) -> Dht:
         """A node that knows nobody yet. A server keeps what the rules let through; others only use the DHT."""
-        node = await DHTNode.create(
-            p2p=p2p,
-            node_id=DHTID.generate(source=p2p.peer_id.to_bytes()),
-            bucket_size=BUCKET_SIZE,
-            num_replicas=REPLICAS,
-            wait_timeout=RPC_TIMEOUT_S,
-            client_mode=not serve,
+        own_id = place_of(p2p.peer_id)
+        # A client first, for a server of hivemind's would take anything until ours stands before it.
+        protocol = await DHTProtocol.create(
+            p2p, own_id, BUCKET_SIZE, 5, REPLICAS, wait_timeout=RPC_TIMEOUT_S, client_mode=True
         )
+
+        def takes(node_id: DHTID, peer_id: PeerID) -> bool:
+            return not rules.own_places or node_id == place_of(peer_id)
+
+        protocol.routing_table = Neighbours(own_id, BUCKET_SIZE, takes)
         addresses = AddressBook(p2p)
         if not serve:
-            return cls(p2p, node, addresses, None)
-        server = RecordServer(node.protocol, addresses, rules)
-        await node.protocol.remove_p2p_handlers(p2p)
-        await node.protocol.add_p2p_handlers(p2p, wrapper=server)
-        return cls(p2p, node, addresses, server)
+            return cls(protocol, addresses, None)
+        server = RecordServer(protocol, addresses, rules)
+        protocol.client_mode, protocol.node_info = False, dht_pb2.NodeInfo(node_id=own_id.to_bytes())
+        await protocol.add_p2p_handlers(p2p, wrapper=server)
+        return cls(protocol, addresses, server)
 
     async def objection(self, peer_id: PeerID) -> str:
         """What a connected node finds wrong with us, a clock more than 3 s off or no way back to us; else nothing."""
@@ -85,16 +102,15 @@ class Dht:
 
     async def meet(self, peer_id: PeerID) -> bool:
         """Makes a connected node a neighbour and, through it, those near to us; False if it gives no answer."""
-        uid = await self._protocol.call_ping(peer_id)
-        if uid is None:
+        if not await ping(self._protocol, peer_id):
             return False
-        # named here because hivemind enters the answer in its table only a moment later
-        await self._node.find_nearest_nodes([self._node.node_id], node_to_peer_id={uid: peer_id})
+        answer = await find(self._protocol, peer_id, self._id)
+        await self._search(self._id, BUCKET_SIZE, answer.nearer if answer is not None else {})
         return True
 
     async def look_around(self) -> None:
         """Asks the neighbours for the nodes near to us: finds new ones, forgets dead ones."""
-        await self._node.find_nearest_nodes([self._node.node_id])
+        await self._search(self._id, BUCKET_SIZE)
 
     def num_neighbours(self) -> int:
         return len(self._protocol.routing_table.uid_to_peer_id)
@@ -111,19 +127,25 @@ class Dht:
         known = self._protocol.routing_table.uid_to_peer_id
         if len(known) < BUCKET_SIZE:
             return len(known) + (self._server is not None)
-        distances = heapq.nsmallest(BUCKET_SIZE, (self._node.node_id.xor_distance(uid) for uid in known))
+        distances = heapq.nsmallest(BUCKET_SIZE, (self._id.xor_distance(uid) for uid in known))
         return max(len(known), int(BUCKET_SIZE * DHTID.MAX // (distances[-1] + 1)))
 
     async def store(self, key: str, subkey: str | None, value: bytes, expires_at_s: float) -> tuple[bool, ...]:
-        """Asks the nearest nodes to keep a record; returns what those that answered said."""
-        where, packed = key_id(key), msgspec.msgpack.encode(value)
-        stored = await asyncio.gather(
-            *[
-                self._store_at(peer, Item(key=where, subkey=subkey, value=packed, expires_at_s=expires_at_s))
-                for peer in await self._nearest(where, REPLICAS)
-            ]
+        """Asks the nearest nodes to keep a record; returns what those that answered said.
+
+        Our own word counts only where nobody else was asked: it is of no use if our daemon has just died.
+        """
+        item = Item(
+            key=key_id(key),
+            subkey=subkey,
+            value=msgspec.msgpack.encode(value),
+            expires_at_s=expires_at_s,
+            sender=self.p2p.peer_id.to_base58(),
         )
-        return tuple(answer for answer in stored if answer is not None)
+        nearest = await self._nearest(item.key, REPLICAS)
+        answers = await asyncio.gather(*[self._store_at(peer, item) for peer in nearest])
+        said = zip(nearest, answers, strict=True)
+        return tuple(answer for peer, answer in said if answer is not None and (peer is not None or len(nearest) == 1))
 
     async def read(self, key: str) -> tuple[Mapping[str, Entry], ...]:
         """What each of the nearest nodes that answered has in a directory: entry by subkey."""
@@ -131,7 +153,7 @@ class Dht:
         answers = await asyncio.gather(
             *[self._read_at(peer, where) for peer in await self._nearest(where, READ_REPLICAS)]
         )
-        return tuple(_entries(answer) for answer in answers if answer is not None)
+        return tuple(answer for answer in answers if answer is not None)
 
     async def fetch(self, key: str, is_right: Callable[[bytes], bool]) -> bytes | None:
         """A plain record that passes the test, from the first node that has it; None if none of those near has.
@@ -139,47 +161,74 @@ class Dht:
         Walks towards the key one node at a time; a wrong answer costs one step.
         """
         where = key_id(key)
-        own = self._server.held(where) if self._server is not None else None
-        value = _unwrap(own.value) if own is not None else None
+        value = _unwrap(self._server.held(where)) if self._server is not None else None
         if value is not None and is_right(value):
             return value
-        known = dict(self._protocol.routing_table.get_nearest_neighbors(where, BUCKET_SIZE, exclude=self._node.node_id))
-        seen = {self._node.node_id, *known}
-        ahead = [(where.xor_distance(uid), uid) for uid in known]
-        heapq.heapify(ahead)
+        known = self._known_near(where, BUCKET_SIZE)
+        asked: set[DHTID] = set()
         for _ in range(MAX_FETCH_STEPS):
-            if not ahead:
+            ahead = min(known.keys() - asked, key=where.xor_distance, default=None)
+            if ahead is None:
                 break
-            found = await self._protocol.call_find(known[heapq.heappop(ahead)[1]], [where])
-            if not found:
+            asked.add(ahead)
+            answer = await self._find(known[ahead], where)
+            if answer is None:
                 continue
-            answer, nearer = found[where]
-            value = _unwrap(answer.value) if answer is not None else None
+            value = None if answer.is_directory else _unwrap(answer.value)
             if value is not None and is_right(value):
                 return value
-            for uid, peer in nearer.items():
-                if uid not in seen:
-                    seen.add(uid)
-                    known[uid] = peer
-                    heapq.heappush(ahead, (where.xor_distance(uid), uid))
+            known.update({uid: peer for uid, peer in answer.nearer.items() if uid not in asked})
         return None
 
     async def _nearest(self, where: DHTID, count: int) -> Sequence[PeerID | None]:
         """The nodes nearest to a key, nearest first; None stands for ourselves."""
-        table = self._protocol.routing_table
-        if len(table.uid_to_peer_id) < BUCKET_SIZE:  # so few that everybody knows everybody
-            found = dict(table.get_nearest_neighbors(where, count, exclude=self._node.node_id))
+        if self.num_neighbours() < BUCKET_SIZE:  # so few that everybody knows everybody
+            found = self._known_near(where, count)
         else:
             # Asking for the neighbouring id finds the same nodes without their sending what they hold under the key.
-            beside = DHTID(where ^ 1)
-            nearest = await self._node.find_nearest_nodes(
-                [beside], k_nearest=count, beam_size=count + 2, exclude_self=True
-            )
-            found = nearest[beside]
+            found = await self._search(DHTID(where ^ 1), count + 2)
         candidates: list[tuple[int, PeerID | None]] = [(where.xor_distance(uid), peer) for uid, peer in found.items()]
         if self._server is not None:
-            candidates.append((where.xor_distance(self._node.node_id), None))
+            candidates.append((where.xor_distance(self._id), None))
         return [peer for _, peer in heapq.nsmallest(count, candidates, key=lambda pair: pair[0])]
+
+    async def _search(
+        self, where: DHTID, count: int, others: Mapping[DHTID, PeerID] | None = None
+    ) -> dict[DHTID, PeerID]:
+        """So many servers near to a place, all of which have answered: asks the nearest known for nearer ones until
+        there are none, or time is up."""
+        deadline_s = time.monotonic() + MAX_SEARCH_S
+        known = {**self._known_near(where, BUCKET_SIZE), **(others or {})}
+        answered: dict[DHTID, PeerID] = {}
+        asked: set[DHTID] = set()
+        while time.monotonic() < deadline_s:
+            ahead = [uid for uid in heapq.nsmallest(count, known, key=where.xor_distance) if uid not in asked]
+            if not ahead:
+                break
+            asked.update(ahead)
+            answers = await asyncio.gather(*[self._find(known[uid], where) for uid in ahead])
+            for uid, answer in zip(ahead, answers, strict=True):
+                if answer is None:
+                    del known[uid]
+                else:
+                    answered[uid] = known[uid]
+                    known.update({new: peer for new, peer in answer.nearer.items() if new not in asked})
+        return {uid: answered[uid] for uid in heapq.nsmallest(count, answered, key=where.xor_distance)}
+
+    def _known_near(self, where: DHTID, count: int) -> dict[DHTID, PeerID]:
+        return dict(self._protocol.routing_table.get_nearest_neighbors(where, count))
+
+    async def _find(self, peer: PeerID, where: DHTID) -> Answer | None:
+        silent = time.monotonic() - self._silent.get(peer, -SILENT_S) < SILENT_S
+        if silent and peer not in self._protocol.routing_table:  # where it would be had it spoken since
+            return None
+        answer = await find(self._protocol, peer, where)
+        self._silent.pop(peer, None)
+        if answer is None:
+            self._silent[peer] = time.monotonic()
+            if len(self._silent) > MAX_SILENT:
+                self._silent.popitem(last=False)
+        return answer
 
     async def _store_at(self, peer: PeerID | None, item: Item) -> bool | None:
         if peer is None:
@@ -188,33 +237,35 @@ class Dht:
         answer = await self._protocol.call_store(peer, [item.key], [item.value], [item.expires_at_s], [item.subkey])
         return bool(answer[0]) if answer else None
 
-    async def _read_at(self, peer: PeerID | None, where: DHTID) -> ValueWithExpiration[object] | None:
+    async def _read_at(self, peer: PeerID | None, where: DHTID) -> Mapping[str, Entry] | None:
         if peer is None:
             assert self._server is not None
-            return self._server.shown(where)
-        found = await self._protocol.call_find(peer, [where])
-        return found[where][0] if found else None
+            held = self._server.directory(where)
+            own = {subkey: record.address for subkey, record in held.items() if record.address != OWN}
+            packed = [(subkey, record.value, record.expires_at_s) for subkey, record in held.items()]
+            return _entries(self.p2p.peer_id, packed, own)
+        answer = await self._find(peer, where)
+        if answer is None:
+            return None
+        packed = read_dictionary(answer.value) if answer.is_directory and answer.value is not None else []
+        owners = next((read_owners(value) for subkey, value, _ in packed if subkey == OWNERS), {})
+        entries = [entry for entry in packed if entry[0] != OWNERS]
+        # Ours never send more; of what another sends, nobody's place in the row shall decide
+        return _entries(peer, random.sample(entries, min(len(entries), MAX_ENTRIES)), owners)
 
 
-def _entries(answer: ValueWithExpiration[object]) -> Mapping[str, Entry]:
-    if not isinstance(answer.value, DictionaryDHTValue):
-        return {}
-    brought_by = answer.value.data.get(OWNERS)
-    addresses = read_owners(brought_by.value) if brought_by is not None else {}
-    # `.data` rather than `.items()`: the sender also chooses what items() compares, and it may not be comparable
+def _entries(witness: PeerID, packed: Sequence[Packed], owners: Mapping[str, str]) -> Mapping[str, Entry]:
+    name = witness.to_base58()
     return {
-        subkey: Entry(value=value, expires_at_s=stored.expiration_time, address=addresses.get(subkey))
-        for subkey, stored in answer.value.data.items()
-        if isinstance(subkey, str)
-        and subkey != OWNERS
-        and isinstance(stored.expiration_time, float)
-        and (value := _unwrap(stored.value)) is not None
+        subkey: Entry(value=content, expires_at_s=expires_at_s, witness=name, address=owners.get(subkey))
+        for subkey, value, expires_at_s in packed
+        if (content := _unwrap(value)) is not None
     }
 
 
-def _unwrap(packed: object) -> bytes | None:
+def _unwrap(packed: bytes | None) -> bytes | None:
     """The bytes in a msgpack bin; None for anything else."""
-    if not isinstance(packed, bytes):
+    if packed is None or len(packed) > MAX_VALUE_BYTES:
         return None
     try:
         return msgspec.msgpack.decode(packed, type=bytes)

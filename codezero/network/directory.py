@@ -18,7 +18,8 @@ import msgspec
 
 from codezero.network import wire
 from codezero.network.dht import key_id
-from codezero.network.server import Item, RecordRules
+from codezero.network.records import Item, Version
+from codezero.network.server import RecordRules
 from codezero.network.wire import WireError
 
 SHARD_PEERS = 16
@@ -63,17 +64,18 @@ def body_key(digest: bytes) -> str:
     return f"codezero/1/body/{digest.hex()}"
 
 
-def _accepts(item: Item) -> bool:
-    """Whether a record is a body under its own hash, or an announcement signed by the peer it stands under, in one of
-    that peer's shards, for as long as the peer says."""
+def _accept(item: Item) -> Version | None:
+    """A record is a body under its own hash, or an announcement signed by the peer it stands under, in one of that
+    peer's shards, for as long as the peer says. Of a peer's announcements the one published last stays."""
     try:
         content = msgspec.msgpack.decode(item.value, type=bytes)
         if item.subkey is None:
-            return bool(item.key == key_id(body_key(hashlib.sha256(content).digest())))
+            is_body = item.key == key_id(body_key(hashlib.sha256(content).digest()))
+            return (0.0, item.expires_at_s) if is_body else None
         announcement = wire.read_announcement(content, peer_id=item.subkey)
     except (msgspec.DecodeError, WireError):
-        return False
-    return (
+        return None
+    fits = (
         item.expires_at_s == announcement.expires_at_s
         and announcement.published_at_s <= time.time() + MAX_CLOCK_ERROR_S
         and any(
@@ -81,7 +83,8 @@ def _accepts(item: Item) -> bool:
             for bits in range(MAX_DEPTH + 1)
         )
     )
+    return (announcement.published_at_s, announcement.expires_at_s) if fits else None
 
 
-RULES = RecordRules(accept=_accepts, attest=True)
+RULES = RecordRules(accept=_accept, attest=True, own_places=True)
 """What servers of native swarms keep, of whichever swarm."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from hivemind.p2p import PeerID
 
 from codezero.network import wire
-from codezero.network.addresses import UNKNOWN
 from codezero.network.board import Notice, Sight
 from codezero.network.dht import Dht, Entry
 from codezero.network.identity import Identity
+from codezero.network.records import Item, Version
 from codezero.network.server import RecordRules
-from codezero.network.wire import Reason, WireError
+from codezero.network.wire import GenrlRecord, Reason, WireError
 from codezero.types import RolloutGroup, RoundId
 
 TTL_S = 600.0
@@ -23,8 +25,17 @@ TTL_S = 600.0
 MAX_OWN_BYTES = 48 << 10
 """Most that we publish here: values above about 60 KB can kill a GenRL node that reads them (SPEC §2)."""
 
-RULES = RecordRules(accept=lambda item: True, attest=False)
-"""GenRL signs nothing and keeps other things in the same DHT, so a server can only limit size and share."""
+
+def _accept(item: Item) -> Version | None:
+    """GenRL signs nothing, so what a peer has brought itself stays before what others say it has. It keeps all there is
+    in directories; a plain value would only stand in their way."""
+    if item.subkey is None or _peer_id(item.subkey) is None:
+        return None
+    return (float(item.sender == item.subkey), item.expires_at_s)
+
+
+RULES = RecordRules(accept=_accept, attest=False, own_places=False)
+"""What servers of GenRL's swarms keep, of whichever swarm."""
 
 
 class GenrlBoard:
@@ -32,6 +43,7 @@ class GenrlBoard:
 
     def __init__(self, swarm: str, identity: Identity, instance: str, window: int) -> None:
         self._swarm, self._identity, self._instance, self._window = swarm, identity, instance, window
+        self._started_at_s = time.time()
 
     async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
         """Raises WireError: the groups are too large for one record."""
@@ -50,50 +62,76 @@ class GenrlBoard:
         return any(await dht.store(str(round_id.number), self._identity.peer_id, record, now + TTL_S))
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
+        numbers = range(round_id.number, max(round_id.number - self._window, -1), -1)
+        shown = await asyncio.gather(*[dht.read(str(number)) for number in numbers])
         sight = Sight()
         newest: dict[str, Notice] = {}
-        for age in range(min(self._window, round_id.number + 1)):
-            latest: dict[str, Entry] = {}
-            for replica in await dht.read(str(round_id.number - age)):
-                for peer_id, entry in replica.items():
-                    if peer_id not in latest or latest[peer_id].expires_at_s < entry.expires_at_s:
-                        latest[peer_id] = entry
-            for peer_id, entry in latest.items():
-                if peer_id == self._identity.peer_id:
-                    sight.twin |= age == 0 and self._is_of_a_twin(entry.value, round_id.number)
-                elif peer_id not in newest:
-                    newest[peer_id] = await self._notice(dht, peer_id, entry, round_id.number - age, age)
+        for age, (number, replicas) in enumerate(zip(numbers, shown, strict=True)):
+            for name, versions in _versions(replicas).items():
+                peer_id = _peer_id(name)
+                if peer_id is None:
+                    sight.rejected.add((ascii(name), Reason.MALFORMED))
+                elif name == self._identity.peer_id:
+                    sight.twin |= age == 0 and any(self._is_of_a_twin(version, number) for version in versions)
+                elif name not in newest:
+                    address = await dht.addresses.address_of(peer_id)
+                    newest[name] = Notice(
+                        peer_id=name,
+                        digest=hashlib.sha256(versions[0]).digest(),
+                        content=(versions, number),
+                        address=address,
+                        age=age,
+                    )
         sight.notices = list(newest.values())
         return sight
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
-        raw, number = notice.content
-        record = wire.read_genrl(raw, notice.peer_id, swarm=self._swarm, round_number=number)
+        """The first version that can be read, or the first signed one: a lying replica cannot sign."""
+        versions, number = notice.content
+        record, problem = None, None
+        for version in versions:
+            try:
+                other = self._read(version, notice.peer_id, number)
+            except WireError as error:
+                problem = problem or error
+                continue
+            if record is None or (record.announcement is None and other.announcement is not None):
+                record = other
+        if record is None:
+            raise problem or WireError(Reason.UNAVAILABLE, "no replica showed it")
         return record.groups, record.dropped
 
     def finished(self, round_id: RoundId) -> None:
         """Nothing to note: the age of a record is in its key."""
 
-    async def _notice(self, dht: Dht, peer_id: str, entry: Entry, number: int, age: int) -> Notice:
-        return Notice(
-            peer_id=peer_id,
-            digest=hashlib.sha256(entry.value).digest(),
-            content=(entry.value, number),
-            address=await _address(dht, peer_id),
-            age=age,
-        )
+    def _read(self, raw: bytes, peer_id: str, number: int) -> GenrlRecord:
+        return wire.read_genrl(raw, peer_id, swarm=self._swarm, round_number=number)
 
     def _is_of_a_twin(self, raw: bytes, number: int) -> bool:
-        """Whether our key signed it in another process. What is not signed anybody may have put there."""
+        """Whether our key signed it in another process that lives. What is not signed anybody may have put there."""
         try:
-            record = wire.read_genrl(raw, self._identity.peer_id, swarm=self._swarm, round_number=number)
+            signed = self._read(raw, self._identity.peer_id, number).announcement
         except WireError:
             return False
-        return record.announcement is not None and record.announcement.instance != self._instance
+        return signed is not None and signed.instance != self._instance and signed.published_at_s > self._started_at_s
 
 
-async def _address(dht: Dht, peer_id: str) -> str:
+def _versions(replicas: Sequence[Mapping[str, Entry]]) -> Mapping[str, Sequence[bytes]]:
+    """By peer id, what the replicas have of it: first what most of them have, of equals what expires last."""
+    found: dict[str, Counter[tuple[float, bytes]]] = {}
+    for replica in replicas:
+        for name, entry in replica.items():
+            found.setdefault(name, Counter())[(entry.expires_at_s, entry.value)] += 1
+    return {
+        name: [value for (_, value), _ in sorted(counts.items(), key=lambda pair: (pair[1], pair[0]), reverse=True)]
+        for name, counts in found.items()
+    }
+
+
+def _peer_id(text: str) -> PeerID | None:
+    """None for what is no peer id: GenRL's servers take anything for a subkey."""
     try:
-        return await dht.addresses.address_of(PeerID.from_base58(peer_id))
-    except ValueError:  # the subkey is no peer id; its record is judged by its content
-        return UNKNOWN
+        peer_id = PeerID.from_base58(text)
+    except ValueError:
+        return None
+    return peer_id if text and peer_id.to_base58() == text else None

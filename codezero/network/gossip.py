@@ -25,8 +25,14 @@ logger = logging.getLogger(__name__)
 
 FIRST_POLL_S, LAST_POLL_S = 0.2, 2.0
 """Between two looks at the board: half as long again each time."""
+PUBLISH_TRIES = 2
 MAX_FETCHES = 8
 """Publications fetched at a time."""
+TAKE_S, GATHER_S = 10.0, 20.0
+"""Longest wait for one publication's groups, and for another lot of them to be begun: nodes that hang on to us may cost
+a round half a minute, and no more."""
+MAX_REJECTED = 1000
+"""Rejections reported of one round: a lying replica makes up as many as it likes."""
 TWIN = "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
 MAX_REMEMBERED = 20_000
 """Publications and groups known by hash, so that none is trained on twice."""
@@ -56,7 +62,10 @@ class SwarmGossip:
         publication = _Publication(round_id, groups, ttl_s=min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S))
         rejected: set[tuple[str, Reason]] = set()
         fresh, phrase = await self._watch(publication, time.monotonic() + self._config.patience * elapsed_s, rejected)
-        pool = await self._gather(fresh, rejected)
+        dht = await self._link.dht() if fresh else None
+        pool = await self._gather(dht, fresh, rejected) if dht is not None else []
+        if publication.groups and publication.kept_by is None:
+            logger.warning("round %d: no other node has kept our groups", round_id.number)
         self._awaited = {notice.peer_id for notice in fresh}
         self._board.finished(round_id)
         too_large = [(group.peer_id, "too_large_to_share") for group in groups[len(publication.groups) :]]
@@ -64,7 +73,7 @@ class SwarmGossip:
             round_id=round_id,
             local=tuple(groups),
             external=tuple(pool),
-            rejected=(*too_large, *sorted((peer_id, reason.value) for peer_id, reason in rejected)),
+            rejected=(*too_large, *sorted((peer_id, reason.value) for peer_id, reason in rejected)[:MAX_REJECTED]),
             network=phrase,
         )
 
@@ -72,7 +81,8 @@ class SwarmGossip:
         self, publication: _Publication, deadline_s: float, rejected: set[tuple[str, Reason]]
     ) -> tuple[list[Notice], str]:
         """Publishes, and looks until enough addresses or all who are awaited have published too, at most until the
-        deadline. Returns what is new, and how things stand in a few words."""
+        deadline; once more if the daemon died meanwhile, for it may have taken our groups along. Returns what is new,
+        and how things stand in a few words."""
         twin = False
         poll_s = FIRST_POLL_S
         while True:
@@ -83,12 +93,14 @@ class SwarmGossip:
                 if self._pool_size:
                     sight = await self._board.look(dht, publication.round_id)
             twin |= sight.twin
-            rejected |= sight.rejected
+            if len(rejected) < MAX_REJECTED:
+                rejected |= sight.rejected
             fresh = [notice for notice in sight.notices if self._is_fresh(notice, rejected)]
             enough = len({notice.address for notice in fresh}) >= self._pool_size
             awaited = self._link.others() if self._awaited is None else self._awaited
             missing = awaited - {notice.peer_id for notice in fresh}
-            if enough or not missing or time.monotonic() + poll_s > deadline_s:
+            done = enough or not missing or time.monotonic() + poll_s > deadline_s
+            if done and (dht is None or await self._link.dht() is dht):
                 active = sum(notice.age is not None for notice in sight.notices)
                 seen = f"{active} peer{'s' * (active != 1)} in sight" if active else self._link.status()
                 return fresh, TWIN if twin else seen
@@ -96,17 +108,18 @@ class SwarmGossip:
             poll_s = min(poll_s * 1.5, LAST_POLL_S)
 
     async def _publish(self, dht: Dht, publication: _Publication) -> None:
-        """Publishes unless it is done; again on a DHT that was started anew, which has lost what it held itself."""
-        while publication.groups and publication.kept_by is not dht:
+        """Publishes unless it is done; again on a DHT that was started anew, which has lost what it held itself. Tries
+        twice, for in the first try nodes may be asked that are gone and forgotten after it."""
+        tries = 0
+        while publication.groups and publication.kept_by is not dht and tries < PUBLISH_TRIES:
             try:
+                tries += 1
                 if await self._board.publish(dht, publication.round_id, publication.groups, publication.ttl_s):
                     publication.kept_by = dht
-                else:
-                    logger.warning("round %d: no node keeps our groups yet", publication.round_id.number)
-                    return
             except WireError as error:
                 logger.warning("round %d: %s; sharing one group less", publication.round_id.number, error)
                 publication.groups.pop()
+                tries = 0
 
     def _is_fresh(self, notice: Notice, rejected: set[tuple[str, Reason]]) -> bool:
         if (notice.peer_id, notice.digest) in self._used:
@@ -120,24 +133,25 @@ class SwarmGossip:
             return True
         return False
 
-    async def _gather(self, fresh: Sequence[Notice], rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
+    async def _gather(self, dht: Dht, fresh: Sequence[Notice], rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
         """Fetches, address by address, what fills the pool; of each publication one group before any second."""
         pool: list[RolloutGroup] = []
         ahead = in_turns(fresh, [lambda notice: notice.address], lambda notices: random.random())
-        while ahead and len(pool) < self._pool_size:
+        deadline_s = time.monotonic() + GATHER_S
+        while ahead and len(pool) < self._pool_size and time.monotonic() < deadline_s:
             count = min(self._pool_size - len(pool), MAX_FETCHES)
-            taken = await asyncio.gather(*[self._take(notice, rejected) for notice in ahead[:count]])
+            taken = await asyncio.gather(*[self._take(dht, notice, rejected) for notice in ahead[:count]])
             ahead = ahead[count:]
             for turn in zip_longest(*taken):
                 pool += [group for group in turn if group is not None]
         return pool[: self._pool_size]
 
-    async def _take(self, notice: Notice, rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
-        dht = await self._link.dht()
-        if dht is None:
-            return []
+    async def _take(self, dht: Dht, notice: Notice, rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
         try:
-            groups, dropped = await self._board.take(dht, notice)
+            groups, dropped = await asyncio.wait_for(self._board.take(dht, notice), TAKE_S)
+        except asyncio.TimeoutError:
+            rejected.add((notice.peer_id, Reason.UNAVAILABLE))
+            return []
         except WireError as error:
             logger.info("dropped what %s published: %s", notice.peer_id, error)
             rejected.add((notice.peer_id, error.reason))

@@ -13,10 +13,11 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hivemind.p2p import P2PDaemonError
 from hivemind.utils.logging import use_hivemind_log_handler
 
 from codezero.config import Reach, SwarmConfig
@@ -34,6 +35,10 @@ CHECK_S = 2.0
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 """Between two tries to dial the same address, or to start the daemon: doubled each time, with jitter."""
 READY_TIMEOUT_S = 30.0
+LOOK_AROUND_S = 60.0
+"""Between two searches for nodes that have come while we or they could not be reached."""
+MAX_OLD_DIALS = 8
+"""Old acquaintances dialled at a time."""
 
 
 class SwarmLink:
@@ -46,6 +51,7 @@ class SwarmLink:
         self._dht: Dht | None = None
         self._ready = asyncio.Event()
         self._backoff = Backoff()
+        self._looked_around_s = time.monotonic()
         self._connected: Mapping[str, str] = {}
         self._bootnodes = frozenset(address.rpartition("/p2p/")[2] for address in config.bootnodes)
         self.peer_id = ""
@@ -58,6 +64,7 @@ class SwarmLink:
     def start(self) -> None:
         """Starts the daemon and, in the background, dialling. Raises NetworkError: the daemon does not start."""
         use_hivemind_log_handler("nowhere")
+        self._loop.set_exception_handler(_log_failure)
         self._thread.start()
         self.run(self._start_daemon())
         self._keeper = asyncio.run_coroutine_threadsafe(self._keep_up(), self._loop)
@@ -71,17 +78,21 @@ class SwarmLink:
 
     def close(self) -> None:
         """Ends daemon and thread; the peers met are remembered."""
+        if self._thread.is_alive():
+            self._end_thread()
         if not self._thread.is_alive():
-            return
-        if self._keeper is not None:
-            self._keeper.cancel()
+            self._loop.close()
+
+    def _end_thread(self) -> None:
         with contextlib.suppress(concurrent.futures.TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._stop_daemon(), self._loop).result(timeout=5)
+            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(2 * daemon.DAEMON_TIMEOUT_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=5)
+        self._thread.join(daemon.DAEMON_TIMEOUT_S)
 
     async def dht(self) -> Dht | None:
         """The DHT once the daemon is up; None if it does not come up in time."""
+        if self._dht is not None and not daemon.is_running(self._dht.p2p):
+            self._ready.clear()  # until `_keep_up` has noticed too
         try:
             await asyncio.wait_for(self._ready.wait(), READY_TIMEOUT_S)
         except asyncio.TimeoutError:
@@ -105,10 +116,19 @@ class SwarmLink:
 
     async def _start_daemon(self) -> None:
         p2p = await daemon.start(self._config, self.reach, self._listen, self._key_file)
-        self.addresses = await daemon.addresses(p2p)
+        dht = None
+        try:
+            self.addresses = await daemon.addresses(p2p)
+            serve = self.reach is not Reach.client
+            dht = await asyncio.wait_for(Dht.create(p2p, self._rules, serve), daemon.DAEMON_TIMEOUT_S)
+        except daemon.DAEMON_ERRORS as error:
+            raise NetworkError(f"the p2p daemon died as it was started ({error or type(error).__name__})") from error
+        finally:
+            if dht is None:
+                await daemon.stop(p2p)
+        self._dht = dht
         self._listen = daemon.with_ports(self._listen, self.addresses)
         self.peer_id = p2p.peer_id.to_base58()
-        self._dht = await Dht.create(p2p, self._rules, serve=self.reach is not Reach.client)
         self._ready.set()
 
     async def _stop_daemon(self) -> None:
@@ -116,6 +136,17 @@ class SwarmLink:
         self._connected = {}
         if self._dht is not None:
             await daemon.stop(self._dht.p2p)
+
+    async def _shut_down(self) -> None:
+        """Ends the daemon, and whatever else runs on this loop."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await self._stop_daemon()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others, timeout=1)
 
     async def _keep_up(self) -> None:
         while True:
@@ -128,21 +159,31 @@ class SwarmLink:
 
     async def _look(self) -> None:
         assert self._dht is not None
-        self._connected = await asyncio.wait_for(self._dht.addresses.refresh(), timeout=5)
+        if not daemon.is_running(self._dht.p2p):
+            raise P2PDaemonError("it has ended")
+        self._connected = await self._dht.addresses.refresh()
         await asyncio.gather(*[self._dial(address) for address in self._to_dial()])
+        if time.monotonic() - self._looked_around_s >= LOOK_AROUND_S:
+            self._looked_around_s = time.monotonic()
+            await self._dht.look_around()
         neighbours = set(self._dht.neighbours())
-        self._cache.note(f"{address}/p2p/{peer}" for peer, address in self._connected.items() if peer in neighbours)
+        self._cache.note(
+            f"{address}/p2p/{peer}" for peer, address in self._connected.items() if address and peer in neighbours
+        )
 
     def _to_dial(self) -> list[str]:
-        """Bootnodes we have no connection to, and old acquaintances while we know nobody."""
-        wanted = [*self._config.bootnodes]
-        if self._dht is not None and self._dht.num_neighbours() == 0:
-            wanted += self._cache.addresses()
-        return [
-            address
-            for address in dict.fromkeys(wanted)
-            if address.rpartition("/p2p/")[2] not in {*self._connected, self.peer_id} and self._backoff.is_due(address)
-        ]
+        """Bootnodes we have no connection to and, while that is so of all of them, old acquaintances: a swarm that has
+        lost its bootnodes must still be able to grow together again."""
+        assert self._dht is not None
+        here = {self.peer_id, *(self._connected if self._dht.num_neighbours() else ())}
+        bootnodes = [address for address in self._config.bootnodes if self._is_wanted(address, here)]
+        if self._bootnodes & set(self._connected):
+            return bootnodes
+        acquaintances = [address for address in self._cache.addresses() if self._is_wanted(address, here)]
+        return list(dict.fromkeys([*bootnodes, *acquaintances[:MAX_OLD_DIALS]]))
+
+    def _is_wanted(self, address: str, here: Collection[str]) -> bool:
+        return address.rpartition("/p2p/")[2] not in here and self._backoff.is_due(address)
 
     async def _dial(self, address: str) -> None:
         assert self._dht is not None
@@ -154,12 +195,12 @@ class SwarmLink:
                 logger.warning("%s finds: %s; others may not see what we publish", address, objection)
         except (*daemon.DAEMON_ERRORS, ValueError) as error:
             problem = str(error) or "no answer"
-        if problem:
-            wait_s = self._backoff.failed(address)
-            logger.info("cannot reach %s: %s; next try in %.0f s", address, problem, wait_s)
-        else:
+        if not problem and self._dht.num_neighbours():
             self._backoff.succeeded(address)
             logger.info("connected to %s", address)
+        else:
+            wait_s = self._backoff.failed(address)
+            logger.info("%s: %s; next try in %.0f s", address, problem or "it knows nobody either", wait_s)
 
     async def _restart(self) -> None:
         await self._stop_daemon()
@@ -171,6 +212,11 @@ class SwarmLink:
                 logger.warning("%s; next try in %.0f s", error, wait_s)
                 await asyncio.sleep(wait_s)
         self._backoff.succeeded("daemon")
+
+
+def _log_failure(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """hivemind leaves tasks that fail when a daemon dies or a neighbour answers nonsense: no reason for a traceback."""
+    logger.info("in the background: %s: %r", context["message"], context.get("exception"))
 
 
 class Backoff:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import random
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from hivemind.p2p import PeerID
@@ -21,6 +22,8 @@ from codezero.types import RolloutGroup, RoundId
 
 DEEPER = 3
 """How many bits deeper a publisher goes when its shard is full."""
+MIN_WITNESSES = 2
+"""Replicas that must say the same of a publisher's address where we have seen no connection of it."""
 
 
 class NativeBoard:
@@ -29,35 +32,32 @@ class NativeBoard:
     def __init__(self, swarm: str, identity: Identity, instance: str, window: int) -> None:
         self._swarm, self._identity, self._instance = swarm, identity, instance
         self._exchanges_s: deque[float] = deque(maxlen=window)
-        """When our last W exchanges ended."""
+        """When we last looked in each of our last W exchanges."""
         self._shards: tuple[RoundId | None, Sequence[str]] = (None, ())
-        self._expires_at_s = 0.0
-        self._started_at_s = time.time()
+        self._started_at_s = self._looked_at_s = time.time()
 
     async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
         """Raises WireError: the groups are too large for one record."""
         body = wire.pack_groups(groups)
         now = time.time()
-        # Servers keep the record that expires last, so a later one of ours must not expire earlier.
-        self._expires_at_s = max(now + ttl_s, self._expires_at_s + 0.001)
         announcement = Announcement(
             swarm=self._swarm,
             peer_id=self._identity.peer_id,
             round=round_id.number,
             published_at_s=now,
-            expires_at_s=self._expires_at_s,
+            expires_at_s=now + ttl_s,
             instance=self._instance,
             digest=hashlib.sha256(body).digest(),
             size=len(body),
         )
-        if not any(await dht.store(directory.body_key(announcement.digest), None, body, self._expires_at_s)):
+        if not any(await dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s)):
             return False
         signed = wire.sign_announcement(announcement, self._identity)
         bits = round(directory.depth(dht.estimate_size()))
         for deeper in range(DEEPER):
             shard = directory.shard_of(self._swarm, self._identity.peer_id, bits + deeper)
             key = directory.directory_key(self._swarm, shard)
-            if any(await dht.store(key, self._identity.peer_id, signed, self._expires_at_s)):
+            if any(await dht.store(key, self._identity.peer_id, signed, announcement.expires_at_s)):
                 return True
         return False
 
@@ -66,13 +66,23 @@ class NativeBoard:
             own = directory.shard_of(self._swarm, self._identity.peer_id, round(directory.depth(dht.estimate_size())))
             read = directory.shards_to_read(dht.estimate_size(), random.Random())
             self._shards = (round_id, tuple(dict.fromkeys([own, *read])))
+        self._looked_at_s = time.time()
+        keys = [directory.directory_key(self._swarm, shard) for shard in self._shards[1]]
+        shown = await asyncio.gather(*[dht.read(key) for key in keys])
         sight = Sight()
-        newest: dict[str, Notice] = {}
-        for shard in self._shards[1]:
-            for replica in await dht.read(directory.directory_key(self._swarm, shard)):
-                for peer_id, entry in replica.items():
-                    await self._see(dht, peer_id, entry, newest, sight)
-        sight.notices = list(newest.values())
+        newest: dict[str, Announcement] = {}
+        claims: dict[str, dict[str, str]] = {}
+        for peer_id, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
+            announcement = self._check(peer_id, entry, sight)
+            if announcement is None:
+                continue
+            if entry.address is not None:
+                claims.setdefault(peer_id, {})[entry.witness] = entry.address
+            known = newest.get(peer_id)
+            if known is None or known.published_at_s < announcement.published_at_s:
+                newest[peer_id] = announcement
+        for peer_id, announcement in newest.items():
+            sight.notices.append(await self._notice(dht, announcement, claims.get(peer_id, {}).values()))
         return sight
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
@@ -87,36 +97,45 @@ class NativeBoard:
         return wire.unpack_groups(body, announcement), ()
 
     def finished(self, round_id: RoundId) -> None:
-        self._exchanges_s.append(time.time())
+        self._exchanges_s.append(self._looked_at_s)
 
-    async def _see(self, dht: Dht, peer_id: str, entry: Entry, newest: dict[str, Notice], sight: Sight) -> None:
+    def _check(self, peer_id: str, entry: Entry, sight: Sight) -> Announcement | None:
+        """What another peer has signed, if it can be used now."""
+        now = time.time()
         try:
             announcement = _verified(entry.value, self._swarm, peer_id)
-            if announcement.published_at_s > time.time() + directory.MAX_CLOCK_ERROR_S:
-                raise WireError(Reason.STALE, "published in the future")
+            if not announcement.published_at_s - directory.MAX_CLOCK_ERROR_S <= now < announcement.expires_at_s:
+                raise WireError(Reason.STALE, "it has expired, or is published in the future")
         except WireError as error:
             sight.rejected.add((peer_id, error.reason))
-            return
+            return None
         if peer_id == self._identity.peer_id:
             later = announcement.published_at_s > self._started_at_s
             sight.twin |= later and announcement.instance != self._instance
-            return
-        known = newest.get(peer_id)
-        if known is not None and known.content.published_at_s >= announcement.published_at_s:
-            return
-        seen = await dht.addresses.address_of(PeerID.from_base58(peer_id))
-        newest[peer_id] = Notice(
-            peer_id=peer_id,
+            return None
+        return announcement
+
+    async def _notice(self, dht: Dht, announcement: Announcement, claimed: Collection[str]) -> Notice:
+        seen = await dht.addresses.address_of(PeerID.from_base58(announcement.peer_id))
+        return Notice(
+            peer_id=announcement.peer_id,
             digest=announcement.digest,
             content=announcement,
-            address=seen if seen != UNKNOWN else entry.address or UNKNOWN,
+            address=seen if seen != UNKNOWN else _agreed(claimed),
             age=self._age(announcement.published_at_s),
         )
 
     def _age(self, published_at_s: float) -> int | None:
         """In our exchanges since; a node in its first rounds takes all there is."""
-        age = sum(ended_s > published_at_s for ended_s in self._exchanges_s)
+        age = sum(looked_s > published_at_s for looked_s in self._exchanges_s)
         return None if self._exchanges_s.maxlen == age else age
+
+
+def _agreed(claimed: Collection[str]) -> str:
+    """The address that most replicas say an entry came from. One alone may make it up: to hide behind somebody else's,
+    or to share in the name of many."""
+    address, count = max(Counter(claimed).items(), key=lambda pair: (pair[1], pair[0]), default=(UNKNOWN, 0))
+    return address if count >= MIN_WITNESSES else UNKNOWN
 
 
 @lru_cache(maxsize=4096)

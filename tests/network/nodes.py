@@ -1,0 +1,139 @@
+"""Live nodes in the test's process: a p2p daemon and a network thread each, all on loopback."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from codezero.config import Network, SwarmConfig
+from codezero.network import directory, genrl, identity
+from codezero.network.cache import PeerCache
+from codezero.network.dht import Dht
+from codezero.network.genrl import GenrlBoard
+from codezero.network.gossip import SwarmGossip
+from codezero.network.identity import Identity
+from codezero.network.link import SwarmLink
+from codezero.network.native import NativeBoard
+from codezero.types import RolloutGroup, RoundId, SwarmRound
+from tests.unit.network.wire_builders import group
+from tests.unit.network.wire_builders import identity as named_identity
+
+NUM_GENERATIONS = 2
+
+
+@dataclass
+class Node:
+    name: str
+    identity: Identity
+    config: SwarmConfig
+    link: SwarmLink
+    board: NativeBoard | GenrlBoard
+    gossip: SwarmGossip
+
+    @property
+    def peer_id(self) -> str:
+        return self.identity.peer_id
+
+    @property
+    def address(self) -> str:
+        return self.link.addresses[0]
+
+    @property
+    def daemon(self) -> psutil.Process:
+        return psutil.Process(self.dht.p2p._child.pid)
+
+    @property
+    def dht(self) -> Dht:
+        found = self.link.run(self.link.dht())
+        assert found is not None
+        return found
+
+    def groups(self, round_number: int) -> list[RolloutGroup]:
+        return [group(self.peer_id, f"task of {self.name} in round {round_number}")]
+
+    def exchange(self, round_number: int, elapsed_s: float = 20.0, groups=None) -> SwarmRound:
+        own = self.groups(round_number) if groups is None else groups
+        return self.gossip.exchange(RoundId(number=round_number), own, elapsed_s)
+
+    def wait_for(self, *others: Node) -> None:
+        """Until these are its neighbours."""
+        eventually(lambda: {other.peer_id for other in others} <= set(self.dht.neighbours()))
+
+
+class Swarm:
+    """Makes nodes; `live_swarm` ends them all."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+
+    def node(
+        self,
+        name: str,
+        *bootnodes: Node | str,
+        key: str | None = None,
+        swarm: str = "swarm-a",
+        network: Network = Network.native,
+        cache: Path | None = None,
+        **settings,
+    ) -> Node:
+        """A node that has started; `key` gives it another one's identity."""
+        own = named_identity(key or name)
+        key_file = self._folder / f"{secrets.token_hex(4)}.pem"
+        identity.save(own, key_file)
+        config = SwarmConfig(
+            network=network,
+            name=swarm,
+            listen=settings.pop("listen", ["/ip4/127.0.0.1/tcp/0"]),
+            bootnodes=[node if isinstance(node, str) else node.address for node in bootnodes],
+            **{"num_external": 8, **settings},
+        )
+        native = network is Network.native
+        rules = directory.RULES if native else genrl.RULES
+        link = SwarmLink(config, key_file, PeerCache(cache or self._folder / f"{name}.json"), rules)
+        self._stack.callback(link.close)
+        link.start()
+        board = (NativeBoard if native else GenrlBoard)(swarm, own, secrets.token_hex(8), config.window)
+        return Node(name, own, config, link, board, SwarmGossip(link, board, config, NUM_GENERATIONS))
+
+
+@contextmanager
+def live_swarm(folder: Path) -> Iterator[Swarm]:
+    with ExitStack() as stack:
+        stack.callback(_end_daemons)
+        yield Swarm(folder, stack)
+
+
+def _end_daemons() -> None:
+    """Also those of a link that could not end its own; that it could not is a failure."""
+    left = [child for child in psutil.Process().children(recursive=True) if child.name() == "p2pd"]
+    for child in left:
+        child.kill()
+    psutil.wait_procs(left)
+    assert left == []
+
+
+def exchange_all(nodes: Sequence[Node], round_number: int, elapsed_s: float = 20.0) -> dict[str, SwarmRound]:
+    """All at the same time; by name."""
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        rounds = pool.map(lambda node: node.exchange(round_number, elapsed_s), nodes)
+        return {node.name: found for node, found in zip(nodes, rounds, strict=True)}
+
+
+def sources(found: SwarmRound) -> set[str]:
+    return {one.peer_id for one in found.external}
+
+
+def eventually(condition, timeout_s: float = 60.0) -> None:
+    """Waits until it holds."""
+    import time
+
+    end_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end_s, "it never came to be"
+        time.sleep(0.05)
