@@ -47,6 +47,7 @@ def run_bootnode(listen: Sequence[str], announce: Sequence[str], identity_path: 
         link.start()
         for address in link.addresses:
             console.line(f"bootnode {link.peer_id} listening on {address}")
+        console.line(f"join with: codezero run swarm={network.value} swarm.bootnodes=[ADDRESS], one of these")
         seen = 0
         while not asked.wait(STATUS_S):
             count = len(link.others())
