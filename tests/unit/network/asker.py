@@ -56,7 +56,7 @@ class Asker:
     """A peer that sends the server what it likes."""
 
     def __init__(self, network: MemoryNetwork, target, peer) -> None:
-        self._target, self.peer = target, peer
+        self.target, self.peer = target, peer
         self._network = network
 
     @classmethod
@@ -66,11 +66,11 @@ class Asker:
         return cls(network, target, await network.dht(name, rules=rules, address=address))
 
     async def another(self, name: str, address: str):
-        return Asker(self._network, self._target, await self._network.dht(name, address=address))
+        return Asker(self._network, self.target, await self._network.dht(name, address=address))
 
     async def call(self, rpc: str, request, answer_type):
         return await self.peer.p2p.call_protobuf_handler(
-            self._target.p2p.peer_id, f"DHTProtocol.rpc_{rpc}", request, answer_type
+            self.target.p2p.peer_id, f"DHTProtocol.rpc_{rpc}", request, answer_type
         )
 
     async def store(self, *records: tuple[bytes, bytes, bytes, float], **columns) -> list[bool]:
@@ -89,7 +89,7 @@ class Asker:
 
     @property
     def server(self):
-        return self._target._server
+        return self.target._server
 
 
 async def is_refused(call, match: str = "") -> bool:

@@ -210,7 +210,7 @@ def test_hivemind_reads_the_directories_we_send():
         asker = await Asker.create(genrl.RULES)
         alice = identity().peer_id
         await asker.store((key("7"), tag(alice), bin_(b"content"), time.time() + 60))
-        found = await asker.peer._protocol.call_find(asker._target.p2p.peer_id, [key_id("7")])
+        found = await asker.peer._protocol.call_find(asker.target.p2p.peer_id, [key_id("7")])
         return found[key_id("7")][0].value.data[alice].value
 
     assert run(scenario) == bin_(b"content")
