@@ -15,8 +15,9 @@ from hivemind.utils.multiaddr.exceptions import Error as MultiaddrError
 
 from codezero.network.daemon import DAEMON_ERRORS, DAEMON_TIMEOUT_S, part
 
-REFRESH_S = 0.25
-"""Between two looks at the daemon's connections, however many unknown peers ask meanwhile."""
+REFRESH_S, REFRESH_SHARE = 0.05, 0.05
+"""Between two looks at the daemon's connections, and the share of time they may take, however many unknown peers ask
+meanwhile."""
 MAX_REMEMBERED = 4096
 """Peers whose address is known after their connection has ended."""
 UNKNOWN = "unknown"
@@ -29,23 +30,26 @@ class AddressBook:
     def __init__(self, p2p: P2P) -> None:
         self._p2p = p2p
         self._seen: OrderedDict[str, str] = OrderedDict()
-        self._looked_at_s = -REFRESH_S
+        self._next_look_s = 0.0
         self._next_look: asyncio.Task[None] | None = None
 
+    def seen(self, peer_id: PeerID) -> str:
+        """The address group of a peer, or `UNKNOWN`."""
+        return self._seen.get(peer_id.to_base58(), UNKNOWN)
+
     async def address_of(self, peer_id: PeerID, *, calling: bool = False) -> str:
-        """The address group of a peer, or `UNKNOWN`. One that is calling us has a connection, which is worth waiting
-        for the next look."""
-        name = peer_id.to_base58()
-        wait_s = self._looked_at_s + REFRESH_S - time.monotonic()
-        if name not in self._seen and (calling or wait_s <= 0):
+        """As `seen`, and looks at the connections for a peer that is unknown. One that is calling us has a connection,
+        which is worth waiting for the next look."""
+        wait_s = self._next_look_s - time.monotonic()
+        if self.seen(peer_id) == UNKNOWN and (calling or wait_s <= 0):
             if self._next_look is None or self._next_look.done():
                 self._next_look = asyncio.create_task(self._look_in(wait_s))
             await asyncio.shield(self._next_look)
-        return self._seen.get(name, UNKNOWN)
+        return self.seen(peer_id)
 
     async def refresh(self) -> Mapping[str, str]:
         """Looks at all connections now; returns multiaddresses by peer id. Raises one of DAEMON_ERRORS."""
-        self._looked_at_s = time.monotonic()
+        began_s = time.monotonic()
         peers = await asyncio.wait_for(self._p2p.list_peers(), DAEMON_TIMEOUT_S)
         found = {peer.peer_id.to_base58(): _text(peer.addrs[0]) for peer in peers if peer.addrs}
         for name, multiaddress in found.items():
@@ -53,6 +57,8 @@ class AddressBook:
             self._seen.move_to_end(name)
         while len(self._seen) > max(MAX_REMEMBERED, len(found)):
             self._seen.popitem(last=False)
+        now = time.monotonic()
+        self._next_look_s = now + max(REFRESH_S, (now - began_s) / REFRESH_SHARE)
         return found
 
     async def _look_in(self, wait_s: float) -> None:

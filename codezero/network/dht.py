@@ -165,19 +165,18 @@ class Dht:
         if value is not None and is_right(value):
             return value
         known = self._known_near(where, BUCKET_SIZE)
-        asked: set[DHTID] = set()
+        asked: set[PeerID] = set()
         for _ in range(MAX_FETCH_STEPS):
-            ahead = min(known.keys() - asked, key=where.xor_distance, default=None)
-            if ahead is None:
+            peer = min(known.keys() - asked, key=lambda peer: where.xor_distance(known[peer]), default=None)
+            if peer is None:
                 break
-            asked.add(ahead)
-            answer = await self._find(known[ahead], where)
-            if answer is None:
-                continue
-            value = None if answer.is_directory else _unwrap(answer.value)
+            asked.add(peer)
+            answer = await self._find(peer, where)
+            value = _unwrap(answer.value) if answer is not None and not answer.is_directory else None
             if value is not None and is_right(value):
                 return value
-            known.update({uid: peer for uid, peer in answer.nearer.items() if uid not in asked})
+            for uid, other in answer.nearer.items() if answer is not None else ():
+                known.setdefault(other, uid)  # who names itself at many places is asked once
         return None
 
     async def _nearest(self, where: DHTID, count: int) -> Sequence[PeerID | None]:
@@ -187,36 +186,42 @@ class Dht:
         else:
             # Asking for the neighbouring id finds the same nodes without their sending what they hold under the key.
             found = await self._search(DHTID(where ^ 1), count + 2)
-        candidates: list[tuple[int, PeerID | None]] = [(where.xor_distance(uid), peer) for uid, peer in found.items()]
+        candidates: list[tuple[int, PeerID | None]] = [(where.xor_distance(uid), peer) for peer, uid in found.items()]
         if self._server is not None:
             candidates.append((where.xor_distance(self._id), None))
         return [peer for _, peer in heapq.nsmallest(count, candidates, key=lambda pair: pair[0])]
 
     async def _search(
         self, where: DHTID, count: int, others: Mapping[DHTID, PeerID] | None = None
-    ) -> dict[DHTID, PeerID]:
+    ) -> dict[PeerID, DHTID]:
         """So many servers near to a place, all of which have answered: asks the nearest known for nearer ones until
         there are none, or time is up."""
         deadline_s = time.monotonic() + MAX_SEARCH_S
-        known = {**self._known_near(where, BUCKET_SIZE), **(others or {})}
-        answered: dict[DHTID, PeerID] = {}
-        asked: set[DHTID] = set()
+        known = {**self._known_near(where, BUCKET_SIZE), **{peer: uid for uid, peer in (others or {}).items()}}
+        answered: dict[PeerID, DHTID] = {}
+        asked: set[PeerID] = set()
+
+        def nearest(nodes: Mapping[PeerID, DHTID]) -> list[PeerID]:
+            return heapq.nsmallest(count, nodes, key=lambda peer: where.xor_distance(nodes[peer]))
+
         while time.monotonic() < deadline_s:
-            ahead = [uid for uid in heapq.nsmallest(count, known, key=where.xor_distance) if uid not in asked]
+            ahead = [peer for peer in nearest(known) if peer not in asked]
             if not ahead:
                 break
             asked.update(ahead)
-            answers = await asyncio.gather(*[self._find(known[uid], where) for uid in ahead])
-            for uid, answer in zip(ahead, answers, strict=True):
+            answers = await asyncio.gather(*[self._find(peer, where) for peer in ahead])
+            for peer, answer in zip(ahead, answers, strict=True):
                 if answer is None:
-                    del known[uid]
-                else:
-                    answered[uid] = known[uid]
-                    known.update({new: peer for new, peer in answer.nearer.items() if new not in asked})
-        return {uid: answered[uid] for uid in heapq.nsmallest(count, answered, key=where.xor_distance)}
+                    del known[peer]
+                    continue
+                answered[peer] = known[peer]
+                for uid, other in answer.nearer.items():
+                    if other not in asked:
+                        known.setdefault(other, uid)
+        return {peer: answered[peer] for peer in nearest(answered)}
 
-    def _known_near(self, where: DHTID, count: int) -> dict[DHTID, PeerID]:
-        return dict(self._protocol.routing_table.get_nearest_neighbors(where, count))
+    def _known_near(self, where: DHTID, count: int) -> dict[PeerID, DHTID]:
+        return {peer: uid for uid, peer in self._protocol.routing_table.get_nearest_neighbors(where, count)}
 
     async def _find(self, peer: PeerID, where: DHTID) -> Answer | None:
         silent = time.monotonic() - self._silent.get(peer, -SILENT_S) < SILENT_S

@@ -17,7 +17,7 @@ from hivemind.dht.routing import DHTID
 from hivemind.p2p import P2PContext, PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network.addresses import AddressBook
+from codezero.network.addresses import UNKNOWN, AddressBook
 from codezero.network.dictionary import pack_dictionary, read_dictionary, read_subkey
 from codezero.network.records import MAX_ENTRIES, Item, Record, RecordStore, Version
 from codezero.network.wire.codec import UNREADABLE
@@ -68,11 +68,11 @@ class RecordServer:
         self._rates = _Rates()
 
     async def rpc_ping(self, request: dht_pb2.PingRequest, context: P2PContext) -> dht_pb2.PingResponse:
-        await self._admit(request.peer, context.remote_id, 0)
+        self._admit(request.peer, context.remote_id, 0)
         return await self._protocol.rpc_ping(request, context)
 
     async def rpc_find(self, request: dht_pb2.FindRequest, context: P2PContext) -> dht_pb2.FindResponse:
-        await self._admit(request.peer, context.remote_id, len(request.keys))
+        self._admit(request.peer, context.remote_id, len(request.keys))
         response = await self._protocol.rpc_find(request, context)
         room = MAX_RESPONSE_BYTES - response.ByteSize()
         for result, key in zip(response.results, request.keys, strict=True):
@@ -92,7 +92,8 @@ class RecordServer:
         columns = (request.keys, request.subkeys, request.values, request.expiration_time)
         if len({len(column) for column in columns}) != 1:
             raise ValueError("keys, subkeys, values and expiration times are not aligned")
-        address = await self._admit(request.peer, context.remote_id, len(request.keys))
+        self._admit(request.peer, context.remote_id, len(request.keys))
+        address = await self._addresses.address_of(context.remote_id, calling=True)
         # The protocol notes the sender as a neighbour and answers with our own node id; it is given nothing to store.
         response = await self._protocol.rpc_store(dht_pb2.StoreRequest(peer=request.peer), context)
         sender = context.remote_id.to_base58()
@@ -124,16 +125,16 @@ class RecordServer:
             return False
         return self._records.add(item, version, address)
 
-    async def _admit(self, node: dht_pb2.NodeInfo, peer_id: PeerID, num_items: int) -> str:
-        """The address of a peer that may ask for so much. Raises ValueError: it asks too much, or for nonsense."""
+    def _admit(self, node: dht_pb2.NodeInfo, peer_id: PeerID, num_items: int) -> None:
+        """Raises ValueError: the peer, or all at its address, ask too much; or it asks nonsense."""
         if len(node.node_id) > DHTID.HASH_NBYTES:
             raise ValueError(f"a node id of {len(node.node_id)} bytes")
         if num_items > MAX_ITEMS:
             raise ValueError(f"{num_items} in one request, at most {MAX_ITEMS}")
         self._rates.take(peer_id.to_base58(), 1 + num_items)
-        address = await self._addresses.address_of(peer_id, calling=True)
-        self._rates.take(address, (1 + num_items) / PEERS_PER_ADDRESS)
-        return address
+        address = self._addresses.seen(peer_id)
+        if address != UNKNOWN:
+            self._rates.take(address, (1 + num_items) / PEERS_PER_ADDRESS)
 
     def _pack(self, records: Mapping[str | None, Record]) -> bytes:
         """A directory; with it goes who brought which entry, which its readers cannot see."""
