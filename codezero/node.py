@@ -14,10 +14,10 @@ from codezero import __version__, peer, state
 from codezero.config import NodeConfig
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import TransformersJudge
+from codezero.identity import names
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
 from codezero.models import Models
-from codezero.network import names
 from codezero.network.selection import SapoSelection
 from codezero.observe import logs
 from codezero.observe.console import Console

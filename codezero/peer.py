@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.config import Network, NodeConfig, SwarmConfig
-from codezero.network import directory, genrl, keyfile
+from codezero.dht.cache import PeerCache
+from codezero.dht.link import SwarmLink
+from codezero.dht.server import RecordRules
+from codezero.identity import keyfile
+from codezero.identity.key import Identity, load_or_create
+from codezero.identity.names import animal_name
+from codezero.network import directory, genrl
 from codezero.network.board import Board
-from codezero.network.cache import PeerCache
 from codezero.network.genrl import GenrlBoard
 from codezero.network.gossip import SwarmGossip
-from codezero.network.identity import Identity, load_or_create
-from codezero.network.link import SwarmLink
-from codezero.network.names import animal_name
 from codezero.network.native import NativeBoard
-from codezero.network.server import RecordRules
 from codezero.network.solo import SoloGossip
 from codezero.observe.console import Console
 from codezero.ports import Gossip

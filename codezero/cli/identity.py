@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from codezero.errors import IdentityError
 
 if TYPE_CHECKING:
-    from codezero.network.identity import Identity
+    from codezero.identity.key import Identity
 
 _EXAMPLES = """\
 examples:
@@ -59,8 +59,8 @@ def _command(
 
 
 def _show(options: argparse.Namespace) -> None:
-    from codezero.network import keyfile
-    from codezero.network.names import animal_name
+    from codezero.identity import keyfile
+    from codezero.identity.names import animal_name
 
     path, identity = _existing_key(options)
     print(f"peer id  {identity.peer_id}\nname     {animal_name(identity.peer_id)}\nfile     {path.absolute()}")
@@ -69,8 +69,8 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from codezero.network.backup import export_key
-    from codezero.network.identity import write_new
+    from codezero.identity.backup import export_key
+    from codezero.identity.key import write_new
 
     path, identity = _existing_key(options)
     taken = f"{options.file} is there already: give another name for the backup"
@@ -85,10 +85,10 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from codezero.network import keyfile
-    from codezero.network.backup import import_key
-    from codezero.network.identity import save
-    from codezero.network.names import animal_name
+    from codezero.identity import keyfile
+    from codezero.identity.backup import import_key
+    from codezero.identity.key import save
+    from codezero.identity.names import animal_name
 
     path = keyfile.identity_path(options.path)
     if os.path.lexists(path):
@@ -103,7 +103,8 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _existing_key(options: argparse.Namespace) -> tuple[Path, Identity]:
-    from codezero.network import identity, keyfile
+    from codezero.identity import key as identity
+    from codezero.identity import keyfile
 
     path = keyfile.identity_path(options.path)
     if not os.path.lexists(path):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from codezero import peer
 from codezero.config import Network, Reach, SwarmConfig
+from codezero.dht.cache import PeerCache
+from codezero.dht.link import SwarmLink
 from codezero.launch import hosting
 from codezero.multiaddr import Multiaddr
-from codezero.network.cache import PeerCache
-from codezero.network.link import SwarmLink
 from codezero.observe.console import Console
 
 STATUS_S = 10.0

@@ -19,11 +19,11 @@ import psutil
 from codezero import __version__, compose, state, swarmfile
 from codezero.config import Network, NodeConfig
 from codezero.errors import ConfigError
+from codezero.identity import key as identity
 from codezero.launch import hosting
 from codezero.launch.child import Program, State
 from codezero.launch.prepare import prepare
 from codezero.launch.supervisor import Supervisor
-from codezero.network import identity
 from codezero.observe.console import Console
 from codezero.swarmfile import SwarmFile, quoted
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from hivemind.p2p import PeerID
 
+from codezero.dht.dht import Dht, Entry
+from codezero.dht.records import Item, Version
+from codezero.dht.server import RecordRules
+from codezero.identity.key import Identity
 from codezero.network import wire
 from codezero.network.board import Notice, Sight
-from codezero.network.dht import Dht, Entry
-from codezero.network.identity import Identity
-from codezero.network.records import Item, Version
-from codezero.network.server import RecordRules
 from codezero.network.wire import GenrlRecord, Reason, WireError
 from codezero.types import RolloutGroup, RoundId
 

@@ -14,9 +14,9 @@ from itertools import zip_longest
 from typing import Any
 
 from codezero.config import SwarmConfig
+from codezero.dht.dht import Dht
+from codezero.dht.link import SwarmLink
 from codezero.network.board import MAX_TTL_S, MIN_TTL_S, Board, Notice, Sight
-from codezero.network.dht import Dht
-from codezero.network.link import SwarmLink
 from codezero.network.shares import in_turns
 from codezero.network.wire import Reason, WireError
 from codezero.types import RolloutGroup, RoundId, SwarmRound, Task

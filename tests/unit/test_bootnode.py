@@ -9,8 +9,8 @@ import time
 import psutil
 import pytest
 
+from codezero.identity import key as identity
 from codezero.multiaddr import Multiaddr
-from codezero.network import identity
 from tests.processes import wait_until_gone
 
 ANYWHERE = "/ip4/127.0.0.1/tcp/0"

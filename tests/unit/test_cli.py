@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from codezero.cli import main
+from codezero.identity.key import load, load_or_create
+from codezero.identity.names import animal_name
 from codezero.launch.up import UpOptions
-from codezero.network.identity import load, load_or_create
-from codezero.network.names import animal_name
 
 
 def test_help_answers_at_once_and_names_the_commands():

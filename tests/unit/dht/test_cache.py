@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from codezero.network import cache
-from codezero.network.cache import PeerCache
+from codezero.dht import cache
+from codezero.dht.cache import PeerCache
 
 A, B, C = (f"/ip4/10.0.0.{n}/tcp/1/p2p/Qm{n}" for n in (1, 2, 3))
 NOW = time.time()

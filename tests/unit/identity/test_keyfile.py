@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from codezero.errors import IdentityError
-from codezero.network.identity import Identity, load, save
-from codezero.network.keyfile import backup_reminder, exposure_warning, identity_path, live_identity
-from codezero.network.names import animal_name
+from codezero.identity.key import Identity, load, save
+from codezero.identity.keyfile import backup_reminder, exposure_warning, identity_path, live_identity
+from codezero.identity.names import animal_name
 
 HOLD = """
 import sys
 from pathlib import Path
-from codezero.network.identity import load
-from codezero.network.keyfile import live_identity
+from codezero.identity.key import load
+from codezero.identity.keyfile import live_identity
 with live_identity(load(Path(sys.argv[1]))):
     print("held", flush=True)
     sys.stdin.read()
@@ -28,7 +28,7 @@ with live_identity(load(Path(sys.argv[1]))):
 HOLD_AS_NOBODY = HOLD.replace(
     "with live_identity(load(Path(sys.argv[1]))):",
     """import os
-from codezero.network.names import animal_name
+from codezero.identity.names import animal_name
 animal_name("")
 key = load(Path(sys.argv[1]))
 os.setgroups([]), os.setgid(65534), os.setuid(65534)

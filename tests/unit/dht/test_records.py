@@ -2,9 +2,9 @@ import time
 
 import pytest
 
-from codezero.network import records
-from codezero.network.dht import key_id
-from codezero.network.records import Item, RecordStore
+from codezero.dht import records
+from codezero.dht.dht import key_id
+from codezero.dht.records import Item, RecordStore
 
 KIB = 1 << 10
 

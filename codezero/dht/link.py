@@ -21,11 +21,11 @@ from hivemind.p2p import P2PDaemonError
 from hivemind.utils.logging import use_hivemind_log_handler
 
 from codezero.config import Reach, SwarmConfig
+from codezero.dht import daemon
+from codezero.dht.cache import PeerCache
+from codezero.dht.dht import Dht
+from codezero.dht.server import RecordRules
 from codezero.errors import NetworkError
-from codezero.network import daemon
-from codezero.network.cache import PeerCache
-from codezero.network.dht import Dht
-from codezero.network.server import RecordRules
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

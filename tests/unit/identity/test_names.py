@@ -3,7 +3,7 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from codezero.network.names import animal_name
+from codezero.identity.names import animal_name
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,5 @@ def test_any_text_has_a_name_of_three_plain_words(text):
 
 
 def test_the_table_has_the_networks_length():
-    table = yaml.safe_load((files("codezero.network") / "names.yaml").read_text())
+    table = yaml.safe_load((files("codezero.identity") / "names.yaml").read_text())
     assert {key: len(words) for key, words in table.items()} == {"adjectives": 245, "animals": 220}

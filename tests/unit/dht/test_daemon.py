@@ -7,9 +7,9 @@ import pytest
 from hivemind.p2p import P2PDaemonError
 
 from codezero.config import Reach, SwarmConfig
+from codezero.dht import daemon
+from codezero.dht.daemon import choose_reach, is_running, with_ports
 from codezero.errors import NetworkError
-from codezero.network import daemon
-from codezero.network.daemon import choose_reach, is_running, with_ports
 
 PUBLIC = "/ip4/8.8.8.8/tcp/4001/p2p/QmA"
 HOME, CLOUD = ["192.168.1.7", "127.0.0.1", "fe80::1", "02:42:ac:11:00:02"], ["10.0.0.3", "8.8.4.4"]

@@ -7,8 +7,8 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.utils.multiaddr import Multiaddr
 
-from codezero.network import addresses
-from codezero.network.addresses import AddressBook, address_group
+from codezero.dht import addresses
+from codezero.dht.addresses import AddressBook, address_group
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
+from codezero.dht.dht import key_id
+from codezero.dht.dictionary import pack_dictionary
+from codezero.dht.server import OWNERS, read_owners
 from codezero.network import directory, genrl
-from codezero.network.dht import key_id
-from codezero.network.dictionary import pack_dictionary
-from codezero.network.server import OWNERS, read_owners
-from tests.unit.network.asker import PLAIN, Asker, bin_, body_key, is_stored, key, run, signed, tag
-from tests.unit.network.test_dictionary import nested, sent
+from tests.unit.dht.asker import PLAIN, Asker, bin_, body_key, is_stored, key, run, signed, tag
+from tests.unit.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import SWARM, identity
 
 

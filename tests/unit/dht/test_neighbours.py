@@ -8,9 +8,9 @@ from hivemind.dht.routing import DHTID
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
+from codezero.dht.neighbours import Neighbours, find, ping, place_of
 from codezero.network import genrl
-from codezero.network.neighbours import Neighbours, find, ping, place_of
-from tests.unit.network.memory_p2p import MemoryNetwork
+from tests.unit.dht.memory_p2p import MemoryNetwork
 
 DICE = random.Random(1)
 

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder, Ext
 
-from codezero.network.wire.codec import UNREADABLE
-
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""All that a msgpack decoder raises on hostile bytes."""
 _EXT_CODE = 0x50
 """Under which hivemind's serializer packs a DictionaryDHTValue, as [max size, latest expiration, entries]."""
 MAX_SENT_ENTRIES = 4096

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from codezero.config import SwarmConfig
+from codezero.dht.cache import PeerCache
+from codezero.dht.link import Backoff, SwarmLink
 from codezero.network import directory
-from codezero.network.cache import PeerCache
-from codezero.network.link import Backoff, SwarmLink
 
 
 class Clock:
@@ -110,7 +110,7 @@ def test_status_says_alone_until_somebody_answers(tmp_path):
     one._connected = {"Qm1": "/ip4/10.0.0.1/tcp/1"}
     assert one.status() == "nobody else here yet"
     one._connected = {"Qm1": "/ip4/10.0.0.1/tcp/1", "Qm3": "/ip4/10.0.0.3/tcp/1"}
-    assert one.status() == "1 peers in reach"
+    assert one.status() == "nobody publishes yet, 1 node in reach"
     assert one.others() == {"Qm3"}
 
 
@@ -122,7 +122,7 @@ def test_a_link_that_never_started_closes(tmp_path):
 
 
 def test_there_is_no_dht_while_its_daemon_is_dead(tmp_path, monkeypatch):
-    monkeypatch.setattr("codezero.network.link.READY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("codezero.dht.link.READY_TIMEOUT_S", 0.05)
     alive = SimpleNamespace(_read_task=SimpleNamespace(done=bool), _write_task=SimpleNamespace(done=bool))
     one = link(tmp_path)
     one._ready.set()

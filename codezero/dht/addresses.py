@@ -13,7 +13,7 @@ from hivemind.p2p import P2P, PeerID
 from hivemind.utils.multiaddr import Multiaddr
 from hivemind.utils.multiaddr.exceptions import Error as MultiaddrError
 
-from codezero.network.daemon import DAEMON_ERRORS, DAEMON_TIMEOUT_S, part
+from codezero.dht.daemon import DAEMON_ERRORS, DAEMON_TIMEOUT_S, part
 
 REFRESH_S, REFRESH_SHARE = 0.05, 0.05
 """Between two looks at the daemon's connections, and the share of time they may take, however many unknown peers ask

@@ -3,7 +3,7 @@ import pytest
 from hivemind.dht.storage import DictionaryDHTValue
 from hivemind.utils import MSGPackSerializer
 
-from codezero.network.dictionary import pack_dictionary, read_dictionary, read_subkey
+from codezero.dht.dictionary import pack_dictionary, read_dictionary, read_subkey
 
 ENTRIES = [("QmA", b"one", 1e12), ("QmB", b"", 2e12)]
 

@@ -8,11 +8,12 @@ import time
 
 from hivemind.dht.routing import DHTID
 
-from codezero.network import directory, genrl, records, server
-from codezero.network.dictionary import pack_dictionary
-from codezero.network.records import Item
-from tests.unit.network.asker import PLAIN, Asker, bin_, body_key, is_refused, key, run, signed, tag
-from tests.unit.network.test_dictionary import nested, sent
+from codezero.dht import records, server
+from codezero.dht.dictionary import pack_dictionary
+from codezero.dht.records import Item
+from codezero.network import directory, genrl
+from tests.unit.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, key, run, signed, tag
+from tests.unit.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import SWARM, group, identity
 from tests.unit.network.wire_builders import genrl as genrl_record
 

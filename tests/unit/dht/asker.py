@@ -12,11 +12,11 @@ from hivemind.dht.protocol import DHTProtocol
 from hivemind.p2p import P2PHandlerError
 from hivemind.proto import dht_pb2
 
+from codezero.dht.dht import key_id
+from codezero.dht.dictionary import read_dictionary
+from codezero.dht.records import Item
 from codezero.network import directory, wire
-from codezero.network.dht import key_id
-from codezero.network.dictionary import read_dictionary
-from codezero.network.records import Item
-from tests.unit.network.memory_p2p import MemoryNetwork
+from tests.unit.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.wire_builders import SWARM, announce, identity
 
 PLAIN = DHTProtocol.IS_REGULAR_VALUE

@@ -6,9 +6,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from codezero.errors import IdentityError
-from codezero.network import backup
-from codezero.network.backup import export_key, import_key
-from codezero.network.identity import Identity
+from codezero.identity import backup
+from codezero.identity.backup import export_key, import_key
+from codezero.identity.key import Identity
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 
 from hivemind.p2p import P2PContext, P2PDaemonError, P2PHandlerError, PeerID
 
+from codezero.dht.dht import Dht
 from codezero.network import directory
-from codezero.network.dht import Dht
 from codezero.network.gossip import SwarmGossip
 from codezero.types import RoundId, SwarmRound
 from tests.unit.network.wire_builders import identity

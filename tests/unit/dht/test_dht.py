@@ -11,14 +11,14 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network import dht as dht_module
+from codezero.dht import dht as dht_module
+from codezero.dht.dht import key_id
+from codezero.dht.dictionary import pack_dictionary
+from codezero.dht.neighbours import place_of
+from codezero.dht.server import OWNERS
 from codezero.network import genrl
-from codezero.network.dht import key_id
-from codezero.network.dictionary import pack_dictionary
-from codezero.network.neighbours import place_of
-from codezero.network.server import OWNERS
-from tests.unit.network.memory_p2p import MemoryNetwork
-from tests.unit.network.test_dictionary import nested, sent
+from tests.unit.dht.memory_p2p import MemoryNetwork
+from tests.unit.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import identity
 
 ALICE = identity("alice").peer_id

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codezero.errors import IdentityError
-from codezero.network.identity import Identity
-from codezero.network.names import animal_name
+from codezero.identity.key import Identity
+from codezero.identity.names import animal_name
 
 
 def identity_path(configured: str | None) -> Path:

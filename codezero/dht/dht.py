@@ -22,11 +22,11 @@ from hivemind.dht.routing import DHTID
 from hivemind.p2p import P2P, PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network.addresses import AddressBook
-from codezero.network.dictionary import Packed, read_dictionary
-from codezero.network.neighbours import Answer, Neighbours, find, ping, place_of
-from codezero.network.records import MAX_ENTRIES, Item
-from codezero.network.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
+from codezero.dht.addresses import AddressBook
+from codezero.dht.dictionary import Packed, read_dictionary
+from codezero.dht.neighbours import Answer, Neighbours, find, ping, place_of
+from codezero.dht.records import MAX_ENTRIES, Item
+from codezero.dht.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
 
 REPLICAS = 3
 """Nodes that are asked to keep a record: the nearest to its key."""

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 
 from codezero.errors import IdentityError
-from codezero.network.identity import Identity
-from codezero.network.names import animal_name
+from codezero.identity.key import Identity
+from codezero.identity.names import animal_name
 
 MIN_PASSPHRASE = 8
 """Characters."""

@@ -6,8 +6,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from codezero.errors import IdentityError
-from codezero.network import identity
-from codezero.network.identity import Identity, is_signed_by, load, load_or_create, peer_id_of, save
+from codezero.identity import key as identity
+from codezero.identity.key import Identity, is_signed_by, load, load_or_create, peer_id_of, save
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_who_loses_the_race_to_make_the_key_takes_the_winners(tmp_path, monkeypa
 
 def test_processes_that_start_at_once_agree_on_one_key(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from codezero.network.identity import load_or_create; sys.stdin.read(1);"
+        "import sys; from pathlib import Path; from codezero.identity.key import load_or_create; sys.stdin.read(1);"
         "key, made = load_or_create(Path(sys.argv[1])); print(key.peer_id, made)"
     )
     started = [

@@ -17,10 +17,9 @@ from hivemind.dht.routing import DHTID
 from hivemind.p2p import P2PContext, PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network.addresses import UNKNOWN, AddressBook
-from codezero.network.dictionary import pack_dictionary, read_dictionary, read_subkey
-from codezero.network.records import MAX_ENTRIES, Item, Record, RecordStore, Version
-from codezero.network.wire.codec import UNREADABLE
+from codezero.dht.addresses import UNKNOWN, AddressBook
+from codezero.dht.dictionary import UNREADABLE, pack_dictionary, read_dictionary, read_subkey
+from codezero.dht.records import MAX_ENTRIES, Item, Record, RecordStore, Version
 
 MAX_TTL_S = 3660.0
 """Longest life of a record: an hour, and a minute for clocks that differ."""

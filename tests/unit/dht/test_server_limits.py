@@ -8,8 +8,9 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.network import genrl, server
-from tests.unit.network.asker import PLAIN, Asker, bin_, body_key, is_refused, item_of, key, run
+from codezero.dht import server
+from codezero.network import genrl
+from tests.unit.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, item_of, key, run
 
 
 @pytest.mark.parametrize("columns", [{"keys": []}, {"subkeys": []}, {"values": [b""] * 3}, {"expiration_time": [1.0]}])
