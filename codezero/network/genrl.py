@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hivemind.p2p import PeerID
@@ -118,14 +117,15 @@ class GenrlBoard:
 
 def _versions(replicas: Sequence[Mapping[str, Entry]]) -> Mapping[str, Sequence[bytes]]:
     """By peer id, what the replicas have of it: first what most of them have, of equals what expires last."""
-    found: dict[str, Counter[tuple[float, bytes]]] = {}
+    expiries: dict[str, dict[bytes, list[float]]] = {}
     for replica in replicas:
         for name, entry in replica.items():
-            found.setdefault(name, Counter())[(entry.expires_at_s, entry.value)] += 1
-    return {
-        name: [value for (_, value), _ in sorted(counts.items(), key=lambda pair: (pair[1], pair[0]), reverse=True)]
-        for name, counts in found.items()
-    }
+            expiries.setdefault(name, {}).setdefault(entry.value, []).append(entry.expires_at_s)
+    ordered = {}
+    for name, found in expiries.items():
+        ranks = {value: (len(times), max(times)) for value, times in found.items()}
+        ordered[name] = sorted(ranks, key=ranks.__getitem__, reverse=True)
+    return ordered
 
 
 def _peer_id(text: str) -> PeerID | None:

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from codezero.network import directory
+from codezero.network.directory import depth, shard_of, shards_to_read
+
+
+@pytest.mark.parametrize(
+    ("num_nodes", "bits"), [(0, 0), (1, 0), (16, 0), (32, 1), (64, 2), (16 << 10, 10), (1 << 60, 20)]
+)
+def test_sixteen_peers_share_a_shard(num_nodes, bits):
+    assert depth(num_nodes) == bits
+
+
+def test_a_deeper_shard_lies_within_the_shallower_one():
+    shards = [shard_of("swarm", "QmA", bits) for bits in range(21)]
+    assert [len(shard) for shard in shards] == list(range(21))
+    assert all(deep.startswith(shallow) for shallow, deep in pairwise(shards))
+
+
+def test_peers_spread_evenly_over_shards():
+    counts = [0] * 8
+    for number in range(4000):
+        counts[int(shard_of("swarm", f"Qm{number}", 3), 2)] += 1
+    assert all(400 < count < 600 for count in counts)
+
+
+@pytest.mark.parametrize("num_nodes", [1, 2, 10, 16])
+def test_a_small_swarm_is_read_as_a_whole(num_nodes):
+    assert shards_to_read(num_nodes, random.Random(1))[0] == ""
+
+
+@pytest.mark.parametrize("num_nodes", [1, 16, 40, 1000, 100_000])
+def test_a_reader_reads_a_few_shards_however_many_there_are(num_nodes):
+    found = shards_to_read(num_nodes, random.Random(1))
+    assert 1 <= len(found) <= 6
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("num_nodes", [20, 50, 300, 5000])
+def test_a_reader_and_a_publisher_whose_estimates_differ_by_a_fifth_meet(num_nodes):
+    for publisher in (0.8, 1.0, 1.25):
+        bits = round(depth(num_nodes * publisher))
+        for reader in (0.8, 1.0, 1.25):
+            assert bits in {len(shard) for shard in shards_to_read(num_nodes * reader, random.Random(1))}
+
+
+def test_keys_of_swarms_and_shards_differ():
+    keys = {directory.directory_key(swarm, shard) for swarm in ("a", "b") for shard in ("", "0", "1", "01")}
+    assert len(keys | {directory.body_key(b"x" * 32)}) == 9

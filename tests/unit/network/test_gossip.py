@@ -1,0 +1,239 @@
+"""What an exchange hands out, drops and waits for, over a network in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from codezero.config import SwarmConfig
+from codezero.network import gossip as gossip_module
+from codezero.network.gossip import TWIN, SwarmGossip
+from codezero.network.native import NativeBoard
+from codezero.network.wire import Reason, WireError
+from tests.unit.network.fake_board import Board, Link, gossip, of, play, questions
+from tests.unit.network.memory_p2p import MemoryLink, MemoryNetwork, exchange
+from tests.unit.network.wire_builders import SWARM, group, identity
+
+ALICE, BOB, CAROL = (identity(name).peer_id for name in ("alice", "bob", "carol"))
+
+
+def test_own_groups_are_published_and_others_handed_out_with_address_and_age():
+    board = Board(p1=of("p1", "one"))
+    board.addresses, board.ages = {"p1": "1.2.3.4"}, {"p1": 1}
+    own = of(ALICE, "mine")
+    found = play(board, own)
+    assert board.published == [own]
+    assert found.local == tuple(own)
+    assert [(one.peer_id, one.address, one.age) for one in found.external] == [("p1", "1.2.3.4", 1)]
+    assert (found.rejected, found.network) == ((), "in memory")
+
+
+def test_a_peer_s_groups_are_handed_out_once():
+    async def scenario():
+        one = gossip(Board(p1=of("p1", "one")))
+        return [len((await exchange(one, number)).external) for number in (1, 2, 3)]
+
+    assert asyncio.run(scenario()) == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("publications", "reason"),
+    [
+        ({"p1": [group("p1", "one", texts=("a", "b", "c"))]}, "group_size"),
+        ({"p1": [group("p1", "one", texts=("a",))]}, "group_size"),
+        ({"p1": of("p1", "mine")}, "duplicate"),
+        ({"p1": [group("p1", "mine", tests="other tests")]}, "duplicate"),
+        ({"p1": of("p1", "same", "same")}, "duplicate"),
+        ({"p1": of("p1", "same"), "p2": of("p2", "same")}, "duplicate"),
+        ({"banned": of("banned", "one")}, "banned"),
+        ({"p1": WireError(Reason.BAD_SIGNATURE, "forged")}, "bad_signature"),
+        ({"p1": WireError(Reason.UNAVAILABLE, "gone")}, "unavailable"),
+    ],
+    ids=[
+        "too many",
+        "too few",
+        "ours",
+        "ours, other tests",
+        "own twice",
+        "copied",
+        "banned",
+        "unusable",
+        "unavailable",
+    ],
+)
+def test_what_is_dropped_is_counted_with_its_reason(publications, reason):
+    found = play(Board(**publications, honest=of("honest", "good")), of(ALICE, "mine"), banned_peers=["banned"])
+    assert [why for _, why in found.rejected] == [reason]
+    assert {one.peer_id for one in found.external} >= {"honest"}
+    assert len(questions(found)) == len(found.external)
+
+
+def test_a_stale_publication_is_counted_once_and_not_in_every_round():
+    async def scenario():
+        board = Board(p1=of("p1", "old"))
+        board.ages = {"p1": None}
+        one = gossip(board)
+        return [(await exchange(one, number)).rejected for number in (1, 2)]
+
+    assert asyncio.run(scenario()) == [(("p1", "stale"),), ()]
+
+
+def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
+    async def scenario():
+        board = Board(p1=WireError(Reason.UNAVAILABLE, "gone"))
+        one = gossip(board)
+        first = await exchange(one, 1)
+        board.publications = {"p1": of("p1", "one")}
+        return first.rejected, questions(await exchange(one, 2))
+
+    assert asyncio.run(scenario()) == ((("p1", "unavailable"),), {"one"})
+
+
+def test_many_identities_of_one_address_take_one_place_each_turn():
+    sybils = {f"sybil{number}": of(f"sybil{number}", f"spam {number}") for number in range(100)}
+    board = Board(**sybils, p1=of("p1", "one"), p2=of("p2", "two"), p3=of("p3", "three"))
+    board.addresses = dict.fromkeys(sybils, "6.6.6.6")
+    found = play(board, num_external=2)  # a pool of four
+    assert questions(found) >= {"one", "two", "three"}
+
+
+def test_of_each_publication_one_group_comes_before_any_second():
+    board = Board(p1=of("p1", *[f"many {number}" for number in range(60)]), p2=of("p2", "one"))
+    assert "one" in questions(play(board, num_external=1))
+
+
+def test_publications_that_stall_cost_a_bounded_time(monkeypatch):
+    monkeypatch.setattr(gossip_module, "TAKE_S", 0.05)
+    monkeypatch.setattr(gossip_module, "GATHER_S", 0.2)
+    board = Board(**{f"p{number}": 3600.0 + number for number in range(200)})
+    started_s = time.monotonic()
+    found = play(board, num_external=4)
+    assert time.monotonic() - started_s < 5
+    assert found.external == ()
+    assert {why for _, why in found.rejected} == {"unavailable"}
+
+
+def test_a_liar_cannot_make_the_report_grow_without_end():
+    board = Board()
+    board.rejected = {(f"Qm{number}", Reason.MALFORMED) for number in range(50_000)}
+    assert len(play(board).rejected) == 1000
+
+
+def test_nobody_waits_for_a_silent_peer_twice():
+    async def scenario():
+        board = Board()
+        one = gossip(board, Link("silent"))
+        waits = []
+        for number in (1, 2):
+            started_s = time.monotonic()
+            await exchange(one, number, elapsed_s=0.6)
+            waits.append(time.monotonic() - started_s)
+        return waits, board.looks
+
+    (first_s, second_s), looks = asyncio.run(scenario())
+    assert second_s < 0.2 <= first_s
+    assert looks >= 3
+
+
+def test_the_wait_is_bounded_by_patience_times_elapsed():
+    for patience, elapsed_s, looks in ((0.0, 100.0, 1), (1.0, 0.0, 1), (0.001, 100.0, 1)):
+        board = Board()
+        play(board, link=Link("silent"), elapsed_s=elapsed_s, patience=patience)
+        assert board.looks == looks
+
+
+def test_enough_addresses_end_the_wait():
+    board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
+    started_s = time.monotonic()
+    play(board, link=Link("silent"), elapsed_s=60.0)
+    assert time.monotonic() - started_s < 5
+
+
+def test_a_node_that_wants_no_groups_publishes_and_does_not_look():
+    board = Board(p1=of("p1", "one"))
+    found = play(board, of(ALICE, "mine"), num_external=0)
+    assert (len(board.published), board.looks, found.external) == (1, 0, ())
+
+
+def test_a_publication_that_is_too_large_goes_out_smaller_and_that_is_counted():
+    board = Board()
+    board.keeps = "too large"
+    found = play(board, of(ALICE, "one", "two", "three"))
+    assert [[one.task.question for one in groups] for groups in board.published] == [["one"]]
+    assert found.rejected == ((ALICE, "too_large_to_share"),) * 2
+    assert len(found.local) == 3
+
+
+def test_what_no_node_keeps_is_tried_again_and_the_exchange_goes_on(caplog):
+    board = Board(p1=of("p1", "one"))
+    board.keeps = False
+    found = play(board, of(ALICE, "mine"))
+    assert len(board.published) == 2
+    assert questions(found) == {"one"}
+    assert "no other node has kept our groups" in caplog.text
+
+
+def test_groups_are_published_anew_when_the_daemon_was_started_anew():
+    async def scenario():
+        board, link = Board(), Link("somebody")
+        real_look = board.look
+
+        async def dies_meanwhile(dht, round_id):
+            if board.looks == 0:
+                link.current = object()
+            return await real_look(dht, round_id)
+
+        board.look = dies_meanwhile
+        await exchange(gossip(board, link), 7, of(ALICE, "mine"), elapsed_s=0.0)
+        return len(board.published)
+
+    assert asyncio.run(scenario()) == 2
+
+
+def test_without_a_daemon_the_node_trains_alone():
+    link = Link()
+    link.current = None
+    found = play(Board(p1=of("p1", "one")), of(ALICE, "mine"), link=link)
+    assert (len(found.local), found.external) == (1, ())
+
+
+def test_a_twin_is_said_in_the_round_s_line():
+    board = Board()
+    board.twin = True
+    assert play(board).network == TWIN
+
+
+def test_memory_of_what_was_used_is_bounded(monkeypatch):
+    monkeypatch.setattr(gossip_module, "MAX_REMEMBERED", 10)
+
+    async def scenario():
+        one = gossip(Board())
+        for number in range(30):
+            one._board.publications = {"p1": of("p1", str(number))}
+            await exchange(one, number, of(ALICE, f"mine {number}"))
+        return len(one._used), len(one._known_groups)
+
+    assert asyncio.run(scenario()) == (10, 10)
+
+
+def test_three_nodes_exchange_over_the_native_board():
+    async def scenario():
+        dhts = await MemoryNetwork().swarm("alice", "bob", "carol")
+        nodes = [
+            SwarmGossip(
+                MemoryLink(dht), NativeBoard(SWARM, identity(name), f"{i:016x}", 2), SwarmConfig(num_external=4), 2
+            )
+            for i, (dht, name) in enumerate(zip(dhts, ("alice", "bob", "carol"), strict=True))
+        ]
+        peers = (ALICE, BOB, CAROL)
+        for number in (1, 2, 3):
+            rounds = await asyncio.gather(
+                *[exchange(one, number, of(p, f"{p} {number}"), 10.0) for one, p in zip(nodes, peers, strict=True)]
+            )
+            for own, found in zip(peers, rounds, strict=True):
+                assert {one.peer_id for one in found.external} == set(peers) - {own}
+                assert found.rejected == ()
+
+    asyncio.run(scenario())

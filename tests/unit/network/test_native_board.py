@@ -1,0 +1,293 @@
+"""The native board among replicas that lie, over a network in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+
+import msgspec
+import pytest
+from hivemind.p2p import PeerID
+from hivemind.proto import dht_pb2
+
+from codezero.network import directory, wire
+from codezero.network.dht import Dht
+from codezero.network.dictionary import pack_dictionary
+from codezero.network.native import NativeBoard
+from codezero.network.server import OWN, OWNERS
+from codezero.network.wire import Reason
+from codezero.types import RoundId
+from tests.unit.network.asker import item_of
+from tests.unit.network.memory_p2p import MemoryNetwork
+from tests.unit.network.wire_builders import SWARM, announce, group, identity
+
+ROUND = RoundId(number=7)
+ALICE, BOB = identity("alice").peer_id, identity("bob").peer_id
+KEY = directory.directory_key(SWARM, "")
+MINUTES_S = 600.0
+
+
+def run(scenario):
+    return asyncio.run(scenario())
+
+
+def board(name: str, swarm: str = SWARM, instance: str = "00112233aabbccdd", window: int = 2) -> NativeBoard:
+    return NativeBoard(swarm, identity(name), instance, window)
+
+
+def signed(name: str, ago_s: float = 0.0, body: bytes = b"body", swarm: str = SWARM, **changes):
+    now = time.time() - ago_s
+    fields = {"published_at_s": now, "expires_at_s": now + MINUTES_S, "swarm": swarm, **changes}
+    one = announce(body, peer_id=identity(name).peer_id, **fields)
+    return wire.sign_announcement(one, identity(name))
+
+
+def shows(dht: Dht, entries, owners=None) -> None:
+    """Makes a replica show these (peer id, content) for any directory, brought by these addresses."""
+    packed = [(name, msgspec.msgpack.encode(content), time.time() + MINUTES_S) for name, content in entries]
+    if owners is not None:
+        packed.append((OWNERS, msgspec.msgpack.encode(owners), time.time() + MINUTES_S))
+
+    async def answer(request, context):
+        result = dht_pb2.FindResult(type=dht_pb2.FOUND_DICTIONARY, value=pack_dictionary(packed))
+        return dht_pb2.FindResponse(results=[result])
+
+    dht.p2p.answer("find", answer)
+
+
+async def seen(entries, owners=None, by: NativeBoard | None = None):
+    """What a reader sees of a replica that shows these."""
+    reader, replica = await MemoryNetwork().swarm("reader", "replica")
+    shows(replica, entries, owners)
+    return await (by or board("reader")).look(reader, ROUND)
+
+
+def test_what_one_publishes_another_sees_and_takes():
+    async def scenario():
+        alice, bob = await MemoryNetwork().swarm("alice", "bob")
+        groups = [group(ALICE, "one"), group(ALICE, "two")]
+        assert await board("alice").publish(alice, ROUND, groups, MINUTES_S)
+        one = board("bob")
+        sight = await one.look(bob, ROUND)
+        (notice,) = sight.notices
+        assert (notice.peer_id, notice.address, notice.age) == (ALICE, "10.0.0.1", 0)
+        assert await one.take(bob, notice) == (tuple(groups), ())
+        assert (sight.rejected, sight.twin) == (set(), False)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", Reason.WRONG_VERSION),
+        (b"\x02" + b"x" * 100, Reason.WRONG_VERSION),
+        (b"\x01\xc1", Reason.MALFORMED),
+        (b"\x01" + b"\x91" * 2000, Reason.MALFORMED),
+        (b"\x01" + b"\xa4\xff\xfe\xfd\xfc", Reason.MALFORMED),
+        (b"x" * 300_00, Reason.OVERSIZED),
+        (signed("bob"), Reason.WRONG_PEER),
+        (signed("alice", swarm="another"), Reason.WRONG_SWARM),
+        (signed("alice")[:-1] + b"\0", Reason.BAD_SIGNATURE),
+        (signed("alice", ago_s=700.0), Reason.STALE),
+        (signed("alice", ago_s=1e8), Reason.STALE),
+        (signed("alice", ago_s=-100.0), Reason.STALE),
+    ],
+    ids=[
+        "nothing",
+        "other version",
+        "no msgpack",
+        "deep nesting",
+        "no UTF-8",
+        "giant",
+        "another's",
+        "other swarm's",
+        "tampered",
+        "expired",
+        "years old",
+        "of the future",
+    ],
+)
+def test_what_a_replica_makes_up_is_dropped_with_its_reason(content, reason):
+    sight = run(lambda: seen([(ALICE, content), (BOB, signed("bob"))]))
+    assert [notice.peer_id for notice in sight.notices] == [BOB]
+    assert sight.rejected == {(ALICE, reason)}
+
+
+def test_a_new_node_takes_no_announcement_that_has_expired_however_few_rounds_it_has_played():
+    assert run(lambda: seen([(ALICE, signed("alice", ago_s=MINUTES_S + 1))])).notices == []
+
+
+def test_a_lying_replica_hides_nobody():
+    async def scenario():
+        alice, reader, liar = await MemoryNetwork().swarm("alice", "reader", "liar")
+        assert await board("alice").publish(alice, ROUND, [group(ALICE)], MINUTES_S)
+        shows(liar, [(ALICE, signed("alice", ago_s=100.0, body=b"an older one")), (BOB, b"junk")])
+        one = board("reader")
+        (notice,) = (await one.look(reader, ROUND)).notices
+        groups, _ = await one.take(reader, notice)
+        assert groups == (group(ALICE),)
+
+    run(scenario)
+
+
+async def address_of_alice(*claims: str | None) -> str:
+    """As the reader has it when so many replicas say so, and it is not connected to her."""
+    names = [f"sybil {number}" for number in range(len(claims))]
+    reader, *replicas = await MemoryNetwork().swarm("reader", *names)
+    content = signed("alice")
+    for replica, claim in zip(replicas, claims, strict=True):
+        shows(replica, [(ALICE, content)], None if claim is None else {ALICE: claim})
+    (notice,) = (await board("reader").look(reader, ROUND)).notices
+    return notice.address
+
+
+@pytest.mark.parametrize(
+    ("claims", "address"),
+    [
+        (["1.1.1.1", "1.1.1.1", "6.6.6.6"], "1.1.1.1"),
+        (["6.6.6.6", "1.1.1.1", "1.1.1.1"], "1.1.1.1"),
+        (["1.1.1.1", "1.1.1.1"], "1.1.1.1"),
+        (["6.6.6.6"], "unknown"),
+        (["6.6.6.6", None], "unknown"),
+        (["6.6.6.6", "7.7.7.7", "8.8.8.8"], "unknown"),
+        ([None, None, None], "unknown"),
+    ],
+)
+def test_no_single_replica_says_which_address_a_peer_is_answerable_for(claims, address):
+    assert run(lambda: address_of_alice(*claims)) == address
+
+
+def test_what_we_saw_on_a_connection_stands_before_what_replicas_say():
+    async def scenario():
+        alice, reader, one, two = await MemoryNetwork().swarm("alice", "reader", "sybil 1", "sybil 2")
+        for liar in (one, two):
+            shows(liar, [(ALICE, signed("alice"))], {ALICE: "6.6.6.6"})
+        assert alice.p2p.address == "10.0.0.1"
+        (notice,) = (await board("reader").look(reader, ROUND)).notices
+        return notice.address
+
+    assert run(scenario) == "10.0.0.1"
+
+
+def test_a_replica_does_not_vote_twice_by_serving_two_shards(monkeypatch):
+    monkeypatch.setattr(directory, "shards_to_read", lambda num_nodes, dice: ["", "0", "1", "00"])
+    assert run(lambda: address_of_alice("6.6.6.6")) == "unknown"
+
+
+def test_a_twin_is_one_that_published_after_we_started():
+    async def scenario(ago_s: float, instance: str) -> bool:
+        one = board("alice")
+        return (await seen([(ALICE, signed("alice", ago_s, instance=instance))], by=one)).twin
+
+    assert run(lambda: scenario(-1.0, "ffffffffffffffff"))
+    assert not run(lambda: scenario(-1.0, "00112233aabbccdd"))  # ourselves
+    assert not run(lambda: scenario(10.0, "ffffffffffffffff"))  # ourselves before a restart
+
+
+def test_nobody_pretends_that_we_have_a_twin():
+    of_bob = signed("bob", -1.0, instance="f" * 16)
+    assert not run(lambda: seen([(ALICE, of_bob)], by=board("alice"))).twin
+
+
+def test_age_counts_our_own_exchanges_since_it_was_published():
+    async def scenario():
+        reader, replica = await MemoryNetwork().swarm("reader", "replica")
+        shows(replica, [(ALICE, signed("alice"))])
+        one = board("reader", window=3)
+        ages = []
+        for _ in range(5):
+            await asyncio.sleep(0.01)
+            ages.append((await one.look(reader, ROUND)).notices[0].age)
+            one.finished(ROUND)
+        return ages
+
+    assert run(scenario) == [0, 1, 2, None, None]
+
+
+def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
+    """With a window of one round nothing may fall between two of them."""
+
+    async def scenario():
+        reader, replica = await MemoryNetwork().swarm("reader", "replica")
+        one = board("reader", window=1)
+        await one.look(reader, ROUND)
+        await asyncio.sleep(0.01)
+        shows(replica, [(ALICE, signed("alice"))])
+        await asyncio.sleep(0.01)
+        one.finished(ROUND)
+        return (await one.look(reader, RoundId(number=8))).notices[0].age
+
+    assert run(scenario) == 0
+
+
+def test_a_restarted_node_with_quicker_rounds_is_heard_at_once():
+    async def scenario():
+        alice, bob = await MemoryNetwork().swarm("alice", "bob")
+        assert await board("alice").publish(alice, ROUND, [group(ALICE, "before")], 3600.0)
+        assert await board("alice", instance="f" * 16).publish(alice, ROUND, [group(ALICE, "after")], 120.0)
+        one = board("bob")
+        (notice,) = (await one.look(bob, ROUND)).notices
+        (found,), _ = await one.take(bob, notice)
+        return found.task.question
+
+    assert run(scenario) == "after"
+
+
+def test_a_publisher_whose_shard_is_full_goes_one_bit_deeper():
+    async def scenario():
+        (alice,) = await MemoryNetwork().swarm("alice")
+        for number in range(64):
+            name = PeerID(bytes([18, 32, number])).to_base58()
+            item = item_of(KEY, name, b"x" * 2000)
+            assert alice._server._records.add(item, (0.0, 0.0), f"address {number}")
+        assert await board("alice").publish(alice, ROUND, [group(ALICE)], MINUTES_S)
+        deeper = directory.directory_key(SWARM, directory.shard_of(SWARM, ALICE, 1))
+        (found,) = await alice.read(deeper)
+        return set(found)
+
+    assert run(scenario) == {ALICE}
+
+
+def test_two_swarms_on_the_same_nodes_do_not_see_each_other():
+    async def scenario():
+        alice, bob = await MemoryNetwork().swarm("alice", "bob")
+        assert await board("alice", "swarm-a").publish(alice, ROUND, [group(ALICE)], MINUTES_S)
+        sight = await board("bob", "swarm-b").look(bob, ROUND)
+        return sight.notices, sight.rejected
+
+    assert run(scenario) == ([], set())
+
+
+def test_a_body_that_nobody_has_is_unavailable():
+    async def scenario():
+        reader, replica = await MemoryNetwork().swarm("reader", "replica")
+        shows(replica, [(ALICE, signed("alice"))])
+        one = board("reader")
+        (notice,) = (await one.look(reader, ROUND)).notices
+        with pytest.raises(wire.WireError, match="unavailable"):
+            await one.take(reader, notice)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"junk", b"\x28\xb5\x2f\xfd" + b"\0" * 50, b"\x91" * 1000, msgspec.msgpack.encode([{"model_id": 7}])],
+    ids=["nothing", "junk", "bad frame", "nested", "no zstd"],
+)
+def test_a_signed_body_of_garbage_is_dropped(body):
+    async def scenario():
+        alice, bob = await MemoryNetwork().swarm("alice", "bob")
+        key = directory.body_key(hashlib.sha256(body).digest())
+        assert any(await alice.store(key, None, body, time.time() + MINUTES_S))
+        for node in (alice, bob):
+            item = item_of(KEY, ALICE, signed("alice", body=body), ttl_s=MINUTES_S)
+            assert node._server._records.add(item, (1.0, 1.0), OWN)
+        one = board("bob")
+        (notice,) = (await one.look(bob, ROUND)).notices
+        with pytest.raises(wire.WireError, match=r"malformed|oversized"):
+            await one.take(bob, notice)
+
+    run(scenario)
