@@ -42,7 +42,12 @@ class SwarmGossip:
     """ports.Gossip over a board. A peer's group is handed out once at most, and never one that we wrote ourselves."""
 
     def __init__(
-        self, link: SwarmLink, board: Board, config: SwarmConfig, num_generations: int, fits: Callable[[Task], bool]
+        self,
+        link: SwarmLink,
+        board: Board,
+        config: SwarmConfig,
+        num_generations: int,
+        fits: Callable[[Task], bool] = lambda task: True,
     ) -> None:
         """`fits` says whether a task is short enough to be trained on; it is called on the network's thread."""
         self._link, self._board, self._config = link, board, config

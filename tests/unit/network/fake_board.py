@@ -9,7 +9,7 @@ from codezero.config import SwarmConfig
 from codezero.network.board import Notice, Sight
 from codezero.network.gossip import SwarmGossip
 from codezero.network.wire import Reason, WireError
-from tests.unit.network.memory_p2p import MemoryLink, exchange
+from tests.unit.dht.memory_p2p import MemoryLink, exchange
 from tests.unit.network.wire_builders import group
 
 
