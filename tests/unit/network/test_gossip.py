@@ -43,6 +43,7 @@ def test_a_peer_s_groups_are_handed_out_once():
     [
         ({"p1": [group("p1", "one", texts=("a", "b", "c"))]}, "group_size"),
         ({"p1": [group("p1", "one", texts=("a",))]}, "group_size"),
+        ({"p1": of("p1", "long " * 200)}, "too_long"),
         ({"p1": of("p1", "mine")}, "duplicate"),
         ({"p1": [group("p1", "mine", tests="other tests")]}, "duplicate"),
         ({"p1": of("p1", "same", "same")}, "duplicate"),
@@ -54,6 +55,7 @@ def test_a_peer_s_groups_are_handed_out_once():
     ids=[
         "too many",
         "too few",
+        "too long a task",
         "ours",
         "ours, other tests",
         "own twice",
