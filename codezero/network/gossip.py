@@ -7,7 +7,7 @@ import hashlib
 import logging
 import random
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -37,6 +37,9 @@ TWIN = "WARNING: another live node uses this node's key; give one of them its ow
 MAX_REMEMBERED = 20_000
 """Publications and groups known by hash, so that none is trained on twice."""
 
+_Rejected = Counter[tuple[str, Reason]]
+"""How often something of a peer was dropped, by (peer id as claimed, reason)."""
+
 
 class SwarmGossip:
     """ports.Gossip over a board. A peer's group is handed out once at most, and never one that we wrote ourselves."""
@@ -65,7 +68,7 @@ class SwarmGossip:
         for group in groups:
             _remember(self._known_groups, _fingerprint(group))
         publication = _Publication(round_id, groups, ttl_s=min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S))
-        rejected: set[tuple[str, Reason]] = set()
+        rejected: _Rejected = Counter()
         fresh, phrase = await self._watch(publication, time.monotonic() + self._config.patience * elapsed_s, rejected)
         dht = await self._link.dht() if fresh else None
         pool = await self._gather(dht, fresh, rejected) if dht is not None else []
@@ -78,12 +81,12 @@ class SwarmGossip:
             round_id=round_id,
             local=tuple(groups),
             external=tuple(pool),
-            rejected=(*too_large, *sorted((peer_id, reason.value) for peer_id, reason in rejected)[:MAX_REJECTED]),
+            rejected=(*too_large, *sorted((peer, reason.value) for peer, reason in rejected.elements())[:MAX_REJECTED]),
             network=phrase,
         )
 
     async def _watch(
-        self, publication: _Publication, deadline_s: float, rejected: set[tuple[str, Reason]]
+        self, publication: _Publication, deadline_s: float, rejected: _Rejected
     ) -> tuple[list[Notice], str]:
         """Publishes, and looks until enough addresses or all who are awaited have published too, at most until the
         deadline; once more if the daemon died meanwhile, for it may have taken our groups along. Returns what is new,
@@ -99,7 +102,7 @@ class SwarmGossip:
                     sight = await self._board.look(dht, publication.round_id)
             twin |= sight.twin
             if len(rejected) < MAX_REJECTED:
-                rejected |= sight.rejected
+                rejected.update(sight.rejected - rejected.keys())  # each look shows them again
             fresh = [notice for notice in sight.notices if self._is_fresh(notice, rejected)]
             enough = len({notice.address for notice in fresh}) >= self._pool_size
             awaited = self._link.others() if self._awaited is None else self._awaited
@@ -126,19 +129,19 @@ class SwarmGossip:
                 publication.groups.pop()
                 tries = 0
 
-    def _is_fresh(self, notice: Notice, rejected: set[tuple[str, Reason]]) -> bool:
+    def _is_fresh(self, notice: Notice, rejected: _Rejected) -> bool:
         if (notice.peer_id, notice.digest) in self._used:
             return False
         if notice.peer_id in self._config.banned_peers:
-            rejected.add((notice.peer_id, Reason.BANNED))
+            rejected[notice.peer_id, Reason.BANNED] = 1
         elif notice.age is None:
-            rejected.add((notice.peer_id, Reason.STALE))
+            rejected[notice.peer_id, Reason.STALE] = 1
             _remember(self._used, (notice.peer_id, notice.digest))  # counted in one round, not in all that follow
         else:
             return True
         return False
 
-    async def _gather(self, dht: Dht, fresh: Sequence[Notice], rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
+    async def _gather(self, dht: Dht, fresh: Sequence[Notice], rejected: _Rejected) -> list[RolloutGroup]:
         """Fetches, address by address, what fills the pool; of each publication one group before any second."""
         pool: list[RolloutGroup] = []
         ahead = in_turns(fresh, [lambda notice: notice.address], lambda notices: random.random())
@@ -151,25 +154,25 @@ class SwarmGossip:
                 pool += [group for group in turn if group is not None]
         return pool[: self._pool_size]
 
-    async def _take(self, dht: Dht, notice: Notice, rejected: set[tuple[str, Reason]]) -> list[RolloutGroup]:
+    async def _take(self, dht: Dht, notice: Notice, rejected: _Rejected) -> list[RolloutGroup]:
         try:
             groups, dropped = await asyncio.wait_for(self._board.take(dht, notice), TAKE_S)
         except asyncio.TimeoutError:
-            rejected.add((notice.peer_id, Reason.UNAVAILABLE))
+            rejected[notice.peer_id, Reason.UNAVAILABLE] += 1
             return []
         except WireError as error:
             logger.info("dropped what %s published: %s", notice.peer_id, error)
-            rejected.add((notice.peer_id, error.reason))
+            rejected[notice.peer_id, error.reason] += 1
             if error.reason is not Reason.UNAVAILABLE:
                 _remember(self._used, (notice.peer_id, notice.digest))
             return []
         _remember(self._used, (notice.peer_id, notice.digest))
-        rejected |= {(notice.peer_id, reason) for reason in dropped}
+        rejected.update((notice.peer_id, reason) for reason in dropped)
         kept = []
         for group in groups:
             reason = self._why_not(group)
             if reason is not None:
-                rejected.add((notice.peer_id, reason))
+                rejected[notice.peer_id, reason] += 1
             else:
                 _remember(self._known_groups, _fingerprint(group))
                 kept.append(replace(group, address=notice.address, age=notice.age or 0))
