@@ -67,6 +67,7 @@ class SwarmLink:
         self._loop.set_exception_handler(_log_failure)
         self._thread.start()
         self.run(self._start_daemon())
+        self._ready.set()
         self._keeper = asyncio.run_coroutine_threadsafe(self._keep_up(), self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -101,15 +102,16 @@ class SwarmLink:
 
     def others(self) -> set[str]:
         """Peer ids of the nodes in reach that are not bootnodes."""
-        known = set(self._connected) | set(self._dht.neighbours() if self._dht is not None else ())
-        return known - self._bootnodes
+        return self._known() - self._bootnodes
+
+    def _known(self) -> set[str]:
+        return set(self._connected) | set(self._dht.neighbours() if self._dht is not None else ())
 
     def status(self) -> str:
         """The state of the network in a few words."""
         if not self._ready.is_set():
             return "alone: the p2p daemon is being started again"
-        reached = len(self._bootnodes & set(self._connected))
-        if self._bootnodes and not reached and not self.others():
+        if self._bootnodes and not self._known():
             return f"alone: none of {len(self._bootnodes)} bootnodes answers, dialling on"
         count = len(self.others())
         return f"nobody publishes yet, {count} node{'s' * (count != 1)} in reach" if count else "nobody else here yet"
@@ -129,7 +131,6 @@ class SwarmLink:
         self._dht = dht
         self._listen = daemon.with_ports(self._listen, self.addresses)
         self.peer_id = p2p.peer_id.to_base58()
-        self._ready.set()
 
     async def _stop_daemon(self) -> None:
         self._ready.clear()
@@ -203,11 +204,15 @@ class SwarmLink:
             logger.info("%s: %s; next try in %.0f s", address, problem or "it knows nobody either", wait_s)
 
     async def _restart(self) -> None:
+        """Until the daemon runs again and has met those it knows: a round must not be published to nobody."""
         await self._stop_daemon()
         while not self._ready.is_set():
             try:
                 await self._start_daemon()
+                await self._look()
+                self._ready.set()
             except (NetworkError, *daemon.DAEMON_ERRORS) as error:
+                await self._stop_daemon()
                 wait_s = min(self._backoff.failed("daemon"), READY_TIMEOUT_S / 4)
                 logger.warning("%s; next try in %.0f s", error, wait_s)
                 await asyncio.sleep(wait_s)

@@ -43,6 +43,8 @@ class GenrlBoard:
     def __init__(self, swarm: str, identity: Identity, instance: str, window: int) -> None:
         self._swarm, self._identity, self._instance, self._window = swarm, identity, instance, window
         self._started_at_s = time.time()
+        self._twin = False
+        """Whether one was seen since the last exchange."""
 
     async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
         """Raises WireError: the groups are too large for one record."""
@@ -58,12 +60,15 @@ class GenrlBoard:
         )
         if len(record) > MAX_OWN_BYTES:
             raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes stand {MAX_OWN_BYTES}")
-        return any(await dht.store(str(round_id.number), self._identity.peer_id, record, now + TTL_S))
+        key, own = str(round_id.number), self._identity.peer_id
+        before = _versions(await dht.read(key)).get(own, ())  # ours takes the place of what a twin has published
+        self._twin |= any(self._is_of_a_twin(version, round_id.number) for version in before)
+        return any(await dht.store(key, own, record, now + TTL_S))
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
         numbers = range(round_id.number, max(round_id.number - self._window, -1), -1)
         shown = await asyncio.gather(*[dht.read(str(number)) for number in numbers])
-        sight = Sight()
+        sight = Sight(twin=self._twin)
         newest: dict[str, Notice] = {}
         for age, (number, replicas) in enumerate(zip(numbers, shown, strict=True)):
             for name, versions in _versions(replicas).items():
@@ -101,7 +106,7 @@ class GenrlBoard:
         return record.groups, record.dropped
 
     def finished(self, round_id: RoundId) -> None:
-        """Nothing to note: the age of a record is in its key."""
+        self._twin = False  # the age of a record is in its key
 
     def _read(self, raw: bytes, peer_id: str, number: int) -> GenrlRecord:
         return wire.read_genrl(raw, peer_id, swarm=self._swarm, round_number=number)

@@ -35,6 +35,8 @@ class NativeBoard:
         """When we last looked in each of our last W exchanges."""
         self._shards: tuple[RoundId | None, Sequence[str]] = (None, ())
         self._started_at_s = self._looked_at_s = time.time()
+        self._twin = False
+        """Whether one was seen since the last exchange."""
 
     async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
         """Raises WireError: the groups are too large for one record."""
@@ -57,6 +59,7 @@ class NativeBoard:
         for deeper in range(DEEPER):
             shard = directory.shard_of(self._swarm, self._identity.peer_id, bits + deeper)
             key = directory.directory_key(self._swarm, shard)
+            self._twin |= await self._is_there_a_twin(dht, key)
             if any(await dht.store(key, self._identity.peer_id, signed, announcement.expires_at_s)):
                 return True
         return False
@@ -69,7 +72,7 @@ class NativeBoard:
         self._looked_at_s = time.time()
         keys = [directory.directory_key(self._swarm, shard) for shard in self._shards[1]]
         shown = await asyncio.gather(*[dht.read(key) for key in keys])
-        sight = Sight()
+        sight = Sight(twin=self._twin)
         newest: dict[str, Announcement] = {}
         claims: dict[str, dict[str, str]] = {}
         for peer_id, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
@@ -98,6 +101,15 @@ class NativeBoard:
 
     def finished(self, round_id: RoundId) -> None:
         self._exchanges_s.append(self._looked_at_s)
+        self._twin = False
+
+    async def _is_there_a_twin(self, dht: Dht, key: str) -> bool:
+        """Looks before we publish, for what we publish takes the place of what a twin did."""
+        sight = Sight()
+        for replica in await dht.read(key):
+            if self._identity.peer_id in replica:
+                self._check(self._identity.peer_id, replica[self._identity.peer_id], sight)
+        return sight.twin
 
     def _check(self, peer_id: str, entry: Entry, sight: Sight) -> Announcement | None:
         """What another peer has signed, if it can be used now."""

@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.network.nodes import live_swarm
+
 GENRL = "gensyn-genrl==0.3.0 --hash=sha256:74b2dfd453d7b60ba966848bc923beffcdb8bb503a824386f4ebfcba34d0e527\n"
+
+
+@pytest.fixture
+def swarm(tmp_path):
+    """Makes live nodes; see `nodes`."""
+    with live_swarm(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

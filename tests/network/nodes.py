@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -46,6 +47,10 @@ class Node:
         return self.link.addresses[0]
 
     @property
+    def port(self) -> int:
+        return int(self.address.split("/")[4])
+
+    @property
     def daemon(self) -> psutil.Process:
         return psutil.Process(self.dht.p2p._child.pid)
 
@@ -81,6 +86,8 @@ class Swarm:
         swarm: str = "swarm-a",
         network: Network = Network.native,
         cache: Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
         **settings,
     ) -> Node:
         """A node that has started; `key` gives it another one's identity."""
@@ -90,7 +97,7 @@ class Swarm:
         config = SwarmConfig(
             network=network,
             name=swarm,
-            listen=settings.pop("listen", ["/ip4/127.0.0.1/tcp/0"]),
+            listen=[f"/ip4/{host}/tcp/{port}"],
             bootnodes=[node if isinstance(node, str) else node.address for node in bootnodes],
             **{"num_external": 8, **settings},
         )
@@ -132,8 +139,6 @@ def sources(found: SwarmRound) -> set[str]:
 
 def eventually(condition, timeout_s: float = 60.0) -> None:
     """Waits until it holds."""
-    import time
-
     end_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end_s, "it never came to be"

@@ -208,6 +208,20 @@ def test_a_twin_has_signed_with_our_key_after_we_started():
     assert not run(lambda: scenario("f" * 16, later, signer="bob"))
 
 
+def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place():
+    async def scenario():
+        (alice,) = await swarm("alice")
+        one, two = board("alice"), board("alice", instance="f" * 16)
+        twins = []
+        for by in (one, two, one):
+            assert await by.publish(alice, ROUND, [group(ALICE)], 600.0)
+            twins.append((await by.look(alice, ROUND)).twin)
+            by.finished(ROUND)
+        return twins
+
+    assert run(scenario) == [False, True, True]
+
+
 def test_anybody_may_publish_unsigned_under_our_peer_id_and_it_is_no_twin():
     async def scenario():
         reader, replica = await swarm("alice", "replica")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 
 import msgspec
@@ -13,7 +12,7 @@ from hivemind.proto import dht_pb2
 
 from codezero.dht.dht import Dht
 from codezero.dht.dictionary import pack_dictionary
-from codezero.dht.server import OWN, OWNERS
+from codezero.dht.server import OWNERS
 from codezero.network import directory, wire
 from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason
@@ -186,6 +185,20 @@ def test_a_twin_is_one_that_published_after_we_started():
     assert not run(lambda: scenario(10.0, "ffffffffffffffff"))  # ourselves before a restart
 
 
+def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place():
+    async def scenario():
+        (alice,) = await MemoryNetwork().swarm("alice")
+        one, two = board("alice"), board("alice", instance="f" * 16)
+        twins = []
+        for number, by in enumerate((one, two, one, one)):
+            assert await by.publish(alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
+            twins.append((await by.look(alice, RoundId(number=number))).twin)
+            by.finished(RoundId(number=number))
+        return twins
+
+    assert run(scenario) == [False, True, True, False]
+
+
 def test_nobody_pretends_that_we_have_a_twin():
     of_bob = signed("bob", -1.0, instance="f" * 16)
     assert not run(lambda: seen([(ALICE, of_bob)], by=board("alice"))).twin
@@ -258,36 +271,3 @@ def test_two_swarms_on_the_same_nodes_do_not_see_each_other():
         return sight.notices, sight.rejected
 
     assert run(scenario) == ([], set())
-
-
-def test_a_body_that_nobody_has_is_unavailable():
-    async def scenario():
-        reader, replica = await MemoryNetwork().swarm("reader", "replica")
-        shows(replica, [(ALICE, signed("alice"))])
-        one = board("reader")
-        (notice,) = (await one.look(reader, ROUND)).notices
-        with pytest.raises(wire.WireError, match="unavailable"):
-            await one.take(reader, notice)
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"junk", b"\x28\xb5\x2f\xfd" + b"\0" * 50, b"\x91" * 1000, msgspec.msgpack.encode([{"model_id": 7}])],
-    ids=["nothing", "junk", "bad frame", "nested", "no zstd"],
-)
-def test_a_signed_body_of_garbage_is_dropped(body):
-    async def scenario():
-        alice, bob = await MemoryNetwork().swarm("alice", "bob")
-        key = directory.body_key(hashlib.sha256(body).digest())
-        assert any(await alice.store(key, None, body, time.time() + MINUTES_S))
-        for node in (alice, bob):
-            item = item_of(KEY, ALICE, signed("alice", body=body), ttl_s=MINUTES_S)
-            assert node._server._records.add(item, (1.0, 1.0), OWN)
-        one = board("bob")
-        (notice,) = (await one.look(bob, ROUND)).notices
-        with pytest.raises(wire.WireError, match=r"malformed|oversized"):
-            await one.take(bob, notice)
-
-    run(scenario)

@@ -1,0 +1,93 @@
+"""What a hostile node does with a real daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+
+import msgspec
+from hivemind.p2p import PeerID
+from hivemind.proto import dht_pb2
+
+from codezero.dht.dht import key_id
+from codezero.dht.dictionary import pack_dictionary
+from codezero.dht.server import OWNERS
+from codezero.network import directory, wire
+from tests.network.nodes import Node
+from tests.unit.network.wire_builders import announce
+
+TTL_S = 600.0
+
+
+def signed(node: Node, ago_s: float = 0.0, body: bytes = b"body", swarm: str = "", peer_id: str = "") -> bytes:
+    """An announcement by this node's key."""
+    now = time.time() - ago_s
+    one = announce(
+        body,
+        peer_id=peer_id or node.peer_id,
+        swarm=swarm or node.config.name,
+        published_at_s=now,
+        expires_at_s=now + TTL_S,
+    )
+    return wire.sign_announcement(one, node.identity)
+
+
+def answers(node: Node, rpc: str, answer: bytes | None) -> None:
+    """From now on the node gives this answer whatever it is asked, or none at all."""
+
+    async def handler(request: bytes, remote_id: PeerID) -> bytes:
+        if answer is None:
+            await asyncio.sleep(3600)
+        return answer
+
+    node.dht.p2p._client.control.unary_handlers[f"DHTProtocol.rpc_{rpc}"] = handler
+
+
+def shows(node: Node, entries: Sequence[tuple[str, bytes]], owners: dict[str, str] | None = None) -> None:
+    """As a replica of whatever directory, it has these (peer id, content), brought by these addresses."""
+    packed = [(name, msgspec.msgpack.encode(content), time.time() + TTL_S) for name, content in entries]
+    if owners is not None:
+        packed.append((OWNERS, msgspec.msgpack.encode(owners), time.time() + TTL_S))
+    answers_raw(node, pack_dictionary(packed))
+
+
+def answers_raw(node: Node, value: bytes) -> None:
+    """As a replica of whatever directory, it sends these bytes."""
+    result = dht_pb2.FindResult(type=dht_pb2.FOUND_DICTIONARY, value=value, expiration_time=time.time() + TTL_S)
+    answers(node, "find", dht_pb2.FindResponse(results=[result]).SerializeToString())
+
+
+def sends(node: Node, target: Node, rpc: str, request) -> object:
+    """Calls a node as no honest one would; returns the answer or what went wrong."""
+    stub = node.dht._protocol.get_stub(PeerID.from_base58(target.peer_id))
+
+    async def call():
+        try:
+            return await getattr(stub, f"rpc_{rpc}")(request, timeout=5)
+        except Exception as error:  # whatever it is, it is of interest to the test only
+            return error
+
+    return node.link.run(call())
+
+
+def store_request(key: str, subkey: str, value: bytes, count: int = 1, ttl_s: float = TTL_S) -> dht_pb2.StoreRequest:
+    return dht_pb2.StoreRequest(
+        keys=[key_id(key).to_bytes()] * count,
+        subkeys=[msgspec.msgpack.encode(subkey)] * count,
+        values=[value] * count,
+        expiration_time=[time.time() + ttl_s] * count,
+        in_cache=[False] * count,
+    )
+
+
+def publishes_body(node: Node, body: bytes) -> None:
+    """Announces a body of its own making by the rules, and has others keep both."""
+    expires_at_s = time.time() + TTL_S
+    now = time.time()
+    one = announce(body, peer_id=node.peer_id, swarm=node.config.name, published_at_s=now, expires_at_s=expires_at_s)
+    key = directory.directory_key(node.config.name, "")
+    node.link.run(node.dht.store(directory.body_key(hashlib.sha256(body).digest()), None, body, expires_at_s))
+    content = wire.sign_announcement(one, node.identity)
+    assert any(node.link.run(node.dht.store(key, node.peer_id, content, expires_at_s)))

@@ -1,0 +1,112 @@
+"""The p2p daemon dies, hangs, or stops talking, and the round goes on."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+
+import pytest
+
+from tests.network.nodes import Node, eventually, sources
+
+
+def pair(swarm) -> tuple[Node, Node]:
+    """Bob knows the swarm through alice."""
+    alice = swarm.node("alice")
+    bob = swarm.node("bob", alice)
+    alice.wait_for(bob)
+    bob.wait_for(alice)
+    return alice, bob
+
+
+def killed_during(node: Node, round_number: int):
+    """An exchange in the middle of which the daemon is killed."""
+    started = threading.Event()
+    real_look = node.board.look
+
+    async def look(dht, round_id):
+        started.set()
+        return await real_look(dht, round_id)
+
+    def kill() -> None:
+        started.wait(30)
+        time.sleep(0.3)
+        node.daemon.kill()
+
+    node.board.look = look
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        return node.exchange(round_number, elapsed_s=4.0)
+    finally:
+        killer.join()
+
+
+@pytest.mark.parametrize("victim", ["alice", "bob"], ids=["the bootnode's", "a node's"])
+def test_a_daemon_killed_in_an_exchange_comes_back_and_the_groups_reach_the_others(swarm, victim):
+    nodes = {node.name: node for node in pair(swarm)}
+    dead, other = nodes.pop(victim), *nodes.values()
+    silent = swarm.node("silent", nodes["alice"] if victim == "bob" else dead)
+    dead.wait_for(silent)
+    address, old_pid = dead.address, dead.daemon.pid
+    found = killed_during(dead, 2)  # it waits for the others, which have published nothing
+    assert (len(found.local), found.external) == (1, ())
+    eventually(lambda: dead.daemon.is_running())
+    assert dead.daemon.pid != old_pid
+    assert dead.address == address  # the same peer id and port
+    other.wait_for(dead)
+    found = other.exchange(2, elapsed_s=1.0)
+    assert [one.task.question for one in found.external] == [f"task of {victim} in round 2"]
+    other.exchange(3, 0.0)
+    assert sources(dead.exchange(3, elapsed_s=10.0)) == {other.peer_id}
+
+
+def test_a_daemon_that_died_between_rounds_is_there_for_the_next(swarm):
+    alice, bob = pair(swarm)
+    alice.exchange(1, 0.1)
+    bob.daemon.kill()
+    bob.daemon.wait()
+    assert sources(bob.exchange(1, elapsed_s=0.1)) == {alice.peer_id}
+    assert sources(alice.exchange(2, elapsed_s=10.0)) == {bob.peer_id}
+
+
+def test_a_daemon_that_dies_again_and_again_does_not_end_the_node(swarm, caplog):
+    caplog.set_level(logging.WARNING)
+    alice, bob = pair(swarm)
+    for number in (1, 2, 3):
+        bob.daemon.kill()
+        bob.exchange(number, elapsed_s=0.0)
+    bob.wait_for(alice)
+    assert caplog.text.count("starting it again") == 3
+    assert sources(alice.exchange(4, elapsed_s=10.0)) == {bob.peer_id}
+
+
+def test_a_daemon_that_gives_no_more_answers_is_replaced(swarm):
+    """As happens when an answer meets a call that has just timed out: the task in hivemind that reads answers ends."""
+    alice, bob = pair(swarm)
+    old_pid = bob.daemon.pid
+    bob.link._loop.call_soon_threadsafe(bob.dht.p2p._client.control._read_task.cancel)
+    eventually(lambda: bob.daemon.pid != old_pid)
+    bob.wait_for(alice)
+    alice.exchange(1, 0.0)
+    assert sources(bob.exchange(1, elapsed_s=10.0)) == {alice.peer_id}
+
+
+@pytest.mark.slow
+def test_a_daemon_that_hangs_is_killed_and_replaced(swarm):
+    alice, bob = pair(swarm)
+    old = bob.daemon
+    old.send_signal(signal.SIGSTOP)
+    eventually(lambda: not old.is_running())
+    bob.wait_for(alice)
+    alice.exchange(1, 0.0)
+    assert sources(bob.exchange(1, elapsed_s=10.0)) == {alice.peer_id}
+
+
+def test_a_node_is_closed_while_its_daemon_is_started_again(swarm):
+    alice, _ = pair(swarm)
+    alice.daemon.kill()
+    time.sleep(1.0)
+    alice.link.close()  # the fixture looks for daemons that are left

@@ -1,0 +1,183 @@
+"""Two honest nodes among hostile ones, by name, over real daemons: the round goes on and every drop has its reason."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+import zstandard
+
+from codezero.network import directory
+from codezero.types import RoundId
+from tests.network.hostile import answers, publishes_body, shows, signed
+from tests.network.nodes import Node, exchange_all, live_swarm, sources
+from tests.unit.network.wire_builders import group
+
+ROUNDS = itertools.count(1)
+
+
+class Trio:
+    """Alice and bob are honest. Mallory is a node like any other, so a third of all is kept by her."""
+
+    def __init__(self, swarm) -> None:
+        self.mallory = swarm.node("mallory")
+        self.banned = swarm.node("banned", self.mallory)
+        banned = {"banned_peers": [self.banned.peer_id], "num_external": 16}
+        self.alice = swarm.node("alice", self.mallory, **banned)
+        self.bob = swarm.node("bob", self.mallory, **banned)
+        nodes = (self.mallory, self.banned, self.alice, self.bob)
+        for node in nodes:
+            node.wait_for(*[other for other in nodes if other is not node])
+        self._find = self.mallory.dht.p2p._client.control.unary_handlers["DHTProtocol.rpc_find"]
+
+    def behave(self) -> None:
+        """Mallory answers as others do, and is their neighbour again."""
+        self.mallory.dht.p2p._client.control.unary_handlers["DHTProtocol.rpc_find"] = self._find
+        self.mallory.link.run(self.mallory.dht.look_around())
+
+    def play(self) -> set[str]:
+        """A round in which the honest ones must get each other's groups; why they dropped others'."""
+        number = next(ROUNDS)
+        rounds = exchange_all([self.alice, self.bob], number, elapsed_s=4.0)
+        for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
+            found = [group for group in rounds[one.name].external if group.peer_id == other.peer_id]
+            assert [group.task.question for group in found] == [f"task of {other.name} in round {number}"]
+        assert not any(self.banned.peer_id in sources(found) for found in rounds.values())
+        self.last = rounds
+        return {reason for found in rounds.values() for _, reason in found.rejected}
+
+
+@pytest.fixture(scope="module")
+def module_trio(tmp_path_factory):
+    with live_swarm(tmp_path_factory.mktemp("hostile")) as swarm:
+        yield Trio(swarm)
+
+
+@pytest.fixture
+def trio(module_trio):
+    yield module_trio
+    module_trio.behave()
+
+
+def test_honest_nodes_drop_nothing_of_each_other(trio):
+    assert trio.play() == set()
+
+
+MADE_UP = {
+    "liar, with another's peer id": ("wrong_peer", lambda t: signed(t.mallory)),
+    "forger of a signature": ("bad_signature", lambda t: signed(t.alice)[:-1] + b"\0"),
+    "replayer of an expired announcement": ("stale", lambda t: signed(t.alice, ago_s=700.0)),
+    "replayer of another swarm's": ("wrong_swarm", lambda t: signed(t.alice, swarm="another")),
+    "announcer from the future": ("stale", lambda t: signed(t.alice, ago_s=-200.0)),
+    "giant record": ("oversized", lambda t: b"\x01" + b"x" * 200_000),
+    "deep nesting": ("malformed", lambda t: b"\x01" + b"\x91" * 2000),
+    "invalid UTF-8": ("malformed", lambda t: b"\x01" + signed(t.alice)[1:].replace(b"swarm", b"\xff\xfe\xfd\xfc\xfb")),
+    "wrong types": ("malformed", lambda t: b"\x01" + msgspec.msgpack.encode({"content": 7, "public_key": [], "x": {}})),
+    "other version": ("wrong_version", lambda t: b"\x09" + signed(t.alice)[1:]),
+    "empty record": ("wrong_version", lambda t: b""),
+}
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_what_a_replica_makes_up_is_dropped(trio, name):
+    reason, content = MADE_UP[name]
+    shows(trio.mallory, [(trio.alice.peer_id, content(trio))])
+    assert reason in trio.play()
+
+
+def publishes(node: Node, *groups) -> None:
+    """As a codezero node does, with groups that one would not publish."""
+    assert node.link.run(node.board.publish(node.dht, RoundId(number=0), list(groups), 600.0))
+
+
+def test_a_group_of_the_wrong_size_is_dropped(trio):
+    publishes(trio.mallory, group(trio.mallory.peer_id, "seven", texts=[str(k) for k in range(7)]))
+    assert trio.play() == {"group_size"}
+
+
+def test_a_group_sent_twice_is_dropped_once(trio):
+    publishes(trio.mallory, *[group(trio.mallory.peer_id, "twice")] * 2)
+    assert trio.play() == {"duplicate"}
+    assert [one.task.question for one in trio.last["alice"].external].count("twice") == 1
+
+
+def test_own_groups_that_come_back_under_another_name_are_dropped(trio):
+    trio.play()
+    publishes(trio.mallory, *trio.last["alice"].local)
+    assert "duplicate" in trio.play()
+    assert trio.mallory.peer_id not in sources(trio.last["alice"])
+
+
+def test_a_copy_of_another_peers_group_is_used_once(trio):
+    trio.play()
+    publishes(trio.mallory, *trio.last["bob"].local)
+    assert "duplicate" in trio.play()
+    assert trio.mallory.peer_id not in sources(trio.last["alice"])
+
+
+def test_a_banned_peer_is_dropped_and_counted(trio):
+    publishes(trio.banned, group(trio.banned.peer_id, "good otherwise"))
+    assert trio.play() == {"banned"}
+
+
+def test_a_publication_older_than_the_window_is_stale(trio):
+    late = signed(trio.mallory, body=b"nobody has this")
+    for _ in range(2):
+        trio.play()
+    shows(trio.mallory, [(trio.mallory.peer_id, late)])
+    assert "stale" in trio.play()
+    trio.behave()
+    assert "stale" not in trio.play()  # counted once
+
+
+def test_a_body_that_is_nowhere_is_unavailable(trio):
+    shows(trio.mallory, [(trio.mallory.peer_id, signed(trio.mallory, body=b"nobody has this either"))])
+    assert "unavailable" in trio.play()
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"junk", "malformed"),
+        (zstandard.compress(b"\x91" * 100_000), "malformed"),
+        (zstandard.compress(b"\0" * (64 << 20)), "oversized"),
+        (zstandard.compress(msgspec.msgpack.encode([{"model_id": b"\xff", "policy_version": -1}])), "malformed"),
+    ],
+    ids=["junk", "deep nesting", "zip bomb", "wrong types"],
+)
+def test_a_signed_body_that_cannot_be_read_is_dropped(trio, body, reason):
+    publishes_body(trio.mallory, body)
+    assert reason in trio.play()
+
+
+def test_a_replica_that_sends_junk_is_passed_over(trio):
+    for raw in (b"", b"\xff" * 1000, b"\xff" * (3 << 20)):
+        answers(trio.mallory, "find", raw)
+        trio.play()
+
+
+def test_a_replica_that_never_answers_is_passed_over(trio):
+    answers(trio.mallory, "find", None)
+    trio.play()
+    trio.play()
+
+
+def test_a_replica_that_shows_thousands_of_forged_entries_hides_nobody(trio):
+    forged = [(f"Qm{number}", signed(trio.mallory)) for number in range(3000)]
+    shows(trio.mallory, [*forged, (trio.bob.peer_id, b"forged")])
+    assert trio.play() >= {"wrong_peer"}
+    assert len(trio.last["alice"].rejected) <= 1000
+
+
+def test_false_owners_do_not_move_an_honest_peer_to_another_address(trio):
+    claims = {trio.bob.peer_id: "6.6.6.6", trio.alice.peer_id: "6.6.6.6"}
+    shows(trio.mallory, [(trio.bob.peer_id, signed(trio.bob))], claims)
+    trio.play()
+    assert {one.address for found in trio.last.values() for one in found.external} == {"127.0.0.1"}
+
+
+def test_the_swarm_has_survived_all_that(trio):
+    assert trio.play() <= {"banned", "stale", "unavailable"}
+    key = directory.directory_key("swarm-a", "")
+    assert len(trio.alice.link.run(trio.alice.dht.read(key))) >= 2

@@ -1,0 +1,48 @@
+"""Bodies that are nowhere, or are not what they should be, over a network in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+import msgspec
+import pytest
+
+from codezero.dht.server import OWN
+from codezero.network import directory, wire
+from tests.unit.dht.asker import item_of
+from tests.unit.dht.memory_p2p import MemoryNetwork
+from tests.unit.network.test_native_board import ALICE, KEY, MINUTES_S, ROUND, board, run, shows, signed
+
+
+def test_a_body_that_nobody_has_is_unavailable():
+    async def scenario():
+        reader, replica = await MemoryNetwork().swarm("reader", "replica")
+        shows(replica, [(ALICE, signed("alice"))])
+        one = board("reader")
+        (notice,) = (await one.look(reader, ROUND)).notices
+        with pytest.raises(wire.WireError, match="unavailable"):
+            await one.take(reader, notice)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"junk", b"\x28\xb5\x2f\xfd" + b"\0" * 50, b"\x91" * 1000, msgspec.msgpack.encode([{"model_id": 7}])],
+    ids=["nothing", "junk", "bad frame", "nested", "no zstd"],
+)
+def test_a_signed_body_of_garbage_is_dropped(body):
+    async def scenario():
+        alice, bob = await MemoryNetwork().swarm("alice", "bob")
+        key = directory.body_key(hashlib.sha256(body).digest())
+        assert any(await alice.store(key, None, body, time.time() + MINUTES_S))
+        for node in (alice, bob):
+            item = item_of(KEY, ALICE, signed("alice", body=body), ttl_s=MINUTES_S)
+            assert node._server._records.add(item, (1.0, 1.0), OWN)
+        one = board("bob")
+        (notice,) = (await one.look(bob, ROUND)).notices
+        with pytest.raises(wire.WireError, match=r"malformed|oversized"):
+            await one.take(bob, notice)
+
+    run(scenario)
