@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from codezero import peer
-from codezero.config import Network, NodeConfig, SwarmConfig
+from codezero.config import Network, NodeConfig, RolloutConfig, SwarmConfig
 from codezero.errors import IdentityError, NetworkError
 from codezero.network.solo import SoloGossip
 from codezero.observe.console import Console
@@ -33,7 +33,7 @@ def join(stack: ExitStack, tmp_path, **settings):
         "identity_path": str(tmp_path / "swarm.pem"),
         "num_external": 2,
     }
-    config = NodeConfig(swarm=SwarmConfig(**{**defaults, **settings}))
+    config = NodeConfig(swarm=SwarmConfig(**{**defaults, **settings}), rollout=RolloutConfig(num_generations=2))
     peer_id, gossip = peer.join(config, tmp_path, Console(seen), stack)
     return peer_id, gossip, seen.getvalue()
 
