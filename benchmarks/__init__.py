@@ -2,6 +2,7 @@
 
     round    one round's solve and learn against GenRL 0.3.0's trainer
     linear   linear layers through oneDNN against torch's own
+    gossip   what an exchange costs a node and how long it takes, from 2 real nodes to 10,000 simulated ones
 
 Times are of this machine, so the tables give ratios. Nothing here is imported by the node.
 """

@@ -1,13 +1,20 @@
 """The benchmarks run and print their tables. Nothing here looks at how long anything took."""
 
+import asyncio
+import math
 import re
+import time
 
 import pytest
 import torch
 
-from benchmarks import linear, measure, reference
+from benchmarks import gossip as gossip_benchmark
+from benchmarks import linear, measure, reference, simulated_swarm, workload
 from benchmarks import round as round_benchmark
+from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
+from codezero.network import gossip as gossip_module
+from codezero.network import wire
 from codezero.tasks.problems import load_problems
 from tests.builders import save_tiny, tiny_tokenizer
 
@@ -108,3 +115,66 @@ def test_linear_prints_a_ratio_for_every_row_count(capsys):
         ["1", "R", "R", "R"],
         ["8", "R", "R", "R"],
     ]
+
+
+def test_gossip_of_simulated_nodes_costs_something_and_everybody_finds_others(capsys):
+    gossip_benchmark.main(["--quick"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("machine: ")
+    (cells,) = re.findall(r"^40 native, simulated +([\d. ]+)$", printed, re.MULTILINE)
+    row = dict(zip(gossip_benchmark.SIMULATED, map(float, cells.split()), strict=True))
+    assert all(value > 0 for name, value in row.items() if name != "new contacts")
+    assert (row["published %"], row["found %"], row["groups"]) == (100, 100, workload.POOL)
+    assert row["seen p5"] >= workload.POOL
+    assert 96 < row["KB"] < 2000  # at least three replicas of 32 KB
+    assert row["records"] <= row["records max"]
+
+
+def test_gossip_counts_only_what_nodes_add_to_their_counters():
+    earlier = workload.Traffic(made=3, served=5, sent_bytes=2048)
+    used = workload.Traffic(made=4, served=9, sent_bytes=4096) - earlier
+    assert workload.traffic([used, workload.Traffic()]) == {
+        "calls": 0.5,
+        "served p95": 4,
+        "served max": 4,
+        "KB": 1.0,
+        "KB p95": 2.0,
+        "KB max": 2.0,
+    }
+
+
+def test_gossip_waits_from_when_a_publication_is_out_and_its_collector_has_begun():
+    records = {
+        "early": workload.Record(began_s=0.0, publishing_s=0.0, published_s=1.0, taken_s={"late": 4.5}),
+        "late": workload.Record(began_s=3.0, publishing_s=3.0, published_s=4.0, taken_s={"early": 3.25, "mute": 9.0}),
+        "mute": workload.Record(began_s=0.0),
+    }
+    numbers = workload.latencies(records)
+    assert (numbers["collected p50"], numbers["collected max"]) == (0.25, 0.5)
+    assert numbers["published p50"] == 1.0
+
+
+def test_publications_are_as_large_as_asked_for_and_differ():
+    packed = {wire.pack_groups(workload.groups_of(f"Qm{i}", number, 32 << 10)) for i in (1, 2) for number in (1, 2)}
+    assert len(packed) == 4
+    assert all(0.95 < len(body) / (32 << 10) < 1.05 for body in packed)
+
+
+def test_quantiles():
+    assert [workload.quantile([4, 1, 3, 2], share) for share in (0.5, 0.95, 1.0)] == [2, 4, 4]
+    assert math.isnan(workload.quantile([], 0.5))
+
+
+def test_simulated_time_passes_without_waiting_and_ends_with_the_loop():
+    with simulated_swarm.simulated_time() as loop:
+        before = loop.time(), gossip_module.time.time()
+        loop.run_until_complete(asyncio.sleep(3600))
+        assert loop.time() - before[0] == pytest.approx(3600)
+        assert gossip_module.time.time() - before[1] == pytest.approx(3600)
+    assert gossip_module.time is time
+
+
+def test_simulated_keys_sign_and_differ():
+    identities = simulated_swarm.make_identities(10)
+    assert len({identity.peer_id for identity in identities}) == 10
+    assert all(is_signed_by(one.public_key, b"text", one.sign(b"text")) for one in identities)
