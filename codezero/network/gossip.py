@@ -105,8 +105,7 @@ class SwarmGossip:
                 rejected.update(sight.rejected - rejected.keys())  # each look shows them again
             fresh = [notice for notice in sight.notices if self._is_fresh(notice, rejected)]
             enough = len({notice.address for notice in fresh}) >= self._pool_size
-            awaited = self._link.others() if self._awaited is None else self._awaited
-            missing = awaited - {notice.peer_id for notice in fresh}
+            missing = self._awaited_in(sight) - {notice.peer_id for notice in fresh}
             done = enough or not missing or time.monotonic() + poll_s > deadline_s
             if done and (dht is None or await self._link.dht() is dht):
                 active = sum(notice.age is not None for notice in sight.notices)
@@ -114,6 +113,13 @@ class SwarmGossip:
                 return fresh, TWIN if twin else seen
             await asyncio.sleep(poll_s)
             poll_s = min(poll_s * 1.5, LAST_POLL_S)
+
+    def _awaited_in(self, sight: Sight) -> set[str]:
+        """Who is waited for. In a large swarm only some of those that published in the last round show where we look
+        in this one; only if none does, we are likely not to see any at all, and wait."""
+        if self._awaited is None:
+            return self._link.others()
+        return self._awaited & {notice.peer_id for notice in sight.notices} or self._awaited
 
     async def _publish(self, dht: Dht, publication: _Publication) -> None:
         """Publishes unless it is done; again on a DHT that was started anew, which has lost what it held itself. Tries

@@ -123,6 +123,25 @@ def test_a_liar_cannot_make_the_report_grow_without_end():
     assert len(play(board).rejected) == 1000
 
 
+@pytest.mark.parametrize(("shown", "waits"), [(("p1",), False), (("p1", "p2"), True), ((), True)])
+def test_of_those_who_published_last_time_who_is_in_sight_is_awaited(shown, waits):
+    """p1 has published again when we look, p2 not yet."""
+
+    async def scenario():
+        last = {"p1": of("p1", "one"), "p2": of("p2", "two")}
+        board = Board(**last)
+        one = gossip(board)
+        await exchange(one, 1)
+        board.publications = {name: content for name, content in last.items() if name in shown}
+        if "p1" in shown:
+            board.publications["p1"] = of("p1", "three")
+        board.looks = 0
+        await exchange(one, 2, elapsed_s=0.5)
+        return board.looks
+
+    assert (asyncio.run(scenario()) > 1) == waits
+
+
 def test_nobody_waits_for_a_silent_peer_twice():
     async def scenario():
         board = Board()
