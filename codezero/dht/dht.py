@@ -13,7 +13,7 @@ import heapq
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -23,6 +23,7 @@ from hivemind.p2p import P2P, PeerID
 from hivemind.proto import dht_pb2
 
 from codezero.dht.addresses import AddressBook
+from codezero.dht.density import Density
 from codezero.dht.dictionary import Packed, read_dictionary
 from codezero.dht.neighbours import Answer, Neighbours, find, ping, place_of
 from codezero.dht.records import MAX_ENTRIES, Item
@@ -70,6 +71,7 @@ class Dht:
         self.addresses = addresses
         self._silent: OrderedDict[PeerID, float] = OrderedDict()
         """When a node gave no answer."""
+        self._density = Density()
 
     @classmethod
     async def create(cls, p2p: P2P, rules: RecordRules, serve: bool) -> Dht:
@@ -120,15 +122,10 @@ class Dht:
         return [peer.to_base58() for peer in self._protocol.routing_table.uid_to_peer_id.values()]
 
     def estimate_size(self) -> int:
-        """About how many servers there are: exact while we know all, else from how densely they lie around us.
-
-        k nodes within distance d of the 2^160 ids mean k * 2^160 / d in all; off by a fifth (1/sqrt(k)) as a rule.
-        """
+        """About how many servers there are; exact while we know all."""
         known = self._protocol.routing_table.uid_to_peer_id
-        if len(known) < BUCKET_SIZE:
-            return len(known) + (self._server is not None)
-        distances = heapq.nsmallest(BUCKET_SIZE, (self._id.xor_distance(uid) for uid in known))
-        return max(len(known), int(BUCKET_SIZE * DHTID.MAX // (distances[-1] + 1)))
+        others = len(known) if len(known) < BUCKET_SIZE else self._density.size(self._id, known)
+        return others + (self._server is not None)
 
     async def store(self, key: str, subkey: str | None, value: bytes, expires_at_s: float) -> tuple[bool, ...]:
         """Asks the nearest nodes to keep a record; returns what those that answered said.
@@ -148,12 +145,15 @@ class Dht:
         return tuple(answer for peer, answer in said if answer is not None and (peer is not None or len(nearest) == 1))
 
     async def read(self, key: str) -> tuple[Mapping[str, Entry], ...]:
-        """What each of the nearest nodes that answered has in a directory: entry by subkey."""
+        """What each of the nearest nodes that answered has in a directory, and what we have: entry by subkey."""
         where = key_id(key)
-        answers = await asyncio.gather(
-            *[self._read_at(peer, where) for peer in await self._nearest(where, READ_REPLICAS)]
-        )
-        return tuple(answer for answer in answers if answer is not None)
+        read = [_read(peer, answer) for peer, (_, answer) in (await self._search(where, READ_REPLICAS)).items()]
+        if self._server is not None:
+            held = self._server.directory(where)
+            owners = {subkey: record.address for subkey, record in held.items() if record.address != OWN}
+            packed = [(subkey, record.value, record.expires_at_s) for subkey, record in held.items()]
+            read.append(_entries(self.p2p.peer_id, packed, owners))
+        return tuple(read)
 
     async def fetch(self, key: str, is_right: Callable[[bytes], bool]) -> bytes | None:
         """A plain record that passes the test, from the first node that has it; None if none of those near has.
@@ -185,7 +185,7 @@ class Dht:
             found = self._known_near(where, count)
         else:
             # Asking for the neighbouring id finds the same nodes without their sending what they hold under the key.
-            found = await self._search(DHTID(where ^ 1), count + 2)
+            found = {peer: uid for peer, (uid, _) in (await self._search(DHTID(where ^ 1), count)).items()}
         candidates: list[tuple[int, PeerID | None]] = [(where.xor_distance(uid), peer) for peer, uid in found.items()]
         if self._server is not None:
             candidates.append((where.xor_distance(self._id), None))
@@ -193,32 +193,42 @@ class Dht:
 
     async def _search(
         self, where: DHTID, count: int, others: Mapping[DHTID, PeerID] | None = None
-    ) -> dict[PeerID, DHTID]:
-        """So many servers near to a place, all of which have answered: asks the nearest known for nearer ones until
-        there are none, or time is up."""
+    ) -> dict[PeerID, tuple[DHTID, Answer]]:
+        """So many servers near to a place, the nearest first, and what they answered: asks the nearest known for nearer
+        ones until there are none, or time is up."""
         deadline_s = time.monotonic() + MAX_SEARCH_S
-        known = {**self._known_near(where, BUCKET_SIZE), **{peer: uid for uid, peer in (others or {}).items()}}
-        answered: dict[PeerID, DHTID] = {}
+        ours = self._known_near(where, BUCKET_SIZE)
+        known = {**ours, **{peer: uid for uid, peer in (others or {}).items()}}
+        answered: dict[PeerID, Answer] = {}
         asked: set[PeerID] = set()
+        before: list[PeerID] = []
 
-        def nearest(nodes: Mapping[PeerID, DHTID]) -> list[PeerID]:
-            return heapq.nsmallest(count, nodes, key=lambda peer: where.xor_distance(nodes[peer]))
+        def nearest(peers: Iterable[PeerID]) -> list[PeerID]:
+            return heapq.nsmallest(count, peers, key=lambda peer: where.xor_distance(known[peer]))
 
         while time.monotonic() < deadline_s:
-            ahead = [peer for peer in nearest(known) if peer not in asked]
+            now = nearest(known)
+            ahead = [peer for peer in now if peer not in asked]
             if not ahead:
                 break
+            if len(answered) < len(asked):  # who names silent nodes may go on doing so: ask those we know ourselves too
+                ahead = list({*ahead, *nearest(ours.keys() - asked)})
+            elif now != before:  # while each step leads nearer, few of the nearest known will be so in the end
+                ahead = ahead[: (count + 1) // 2]
+            before = now
             asked.update(ahead)
             answers = await asyncio.gather(*[self._find(peer, where) for peer in ahead])
             for peer, answer in zip(ahead, answers, strict=True):
                 if answer is None:
                     del known[peer]
                     continue
-                answered[peer] = known[peer]
+                answered[peer] = answer
                 for uid, other in answer.nearer.items():
                     if other not in asked:
                         known.setdefault(other, uid)
-        return {peer: answered[peer] for peer in nearest(answered)}
+        if where != self._id:  # around us, the routing table knows more
+            self._density.note(where, [(known[peer], *answer.nearer) for peer, answer in answered.items()])
+        return {peer: (known[peer], answered[peer]) for peer in nearest(answered)}
 
     def _known_near(self, where: DHTID, count: int) -> dict[PeerID, DHTID]:
         return {peer: uid for uid, peer in self._protocol.routing_table.get_nearest_neighbors(where, count)}
@@ -242,21 +252,13 @@ class Dht:
         answer = await self._protocol.call_store(peer, [item.key], [item.value], [item.expires_at_s], [item.subkey])
         return bool(answer[0]) if answer else None
 
-    async def _read_at(self, peer: PeerID | None, where: DHTID) -> Mapping[str, Entry] | None:
-        if peer is None:
-            assert self._server is not None
-            held = self._server.directory(where)
-            own = {subkey: record.address for subkey, record in held.items() if record.address != OWN}
-            packed = [(subkey, record.value, record.expires_at_s) for subkey, record in held.items()]
-            return _entries(self.p2p.peer_id, packed, own)
-        answer = await self._find(peer, where)
-        if answer is None:
-            return None
-        packed = read_dictionary(answer.value) if answer.is_directory and answer.value is not None else []
-        owners = next((read_owners(value) for subkey, value, _ in packed if subkey == OWNERS), {})
-        entries = [entry for entry in packed if entry[0] != OWNERS]
-        # Ours never send more; of what another sends, nobody's place in the row shall decide
-        return _entries(peer, random.sample(entries, min(len(entries), MAX_ENTRIES)), owners)
+
+def _read(peer: PeerID, answer: Answer) -> Mapping[str, Entry]:
+    packed = read_dictionary(answer.value) if answer.is_directory and answer.value is not None else []
+    owners = next((read_owners(value) for subkey, value, _ in packed if subkey == OWNERS), {})
+    entries = [entry for entry in packed if entry[0] != OWNERS]
+    # Ours never send more; of what another sends, nobody's place in the row shall decide
+    return _entries(peer, random.sample(entries, min(len(entries), MAX_ENTRIES)), owners)
 
 
 def _entries(witness: PeerID, packed: Sequence[Packed], owners: Mapping[str, str]) -> Mapping[str, Entry]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from google.protobuf.message import DecodeError
@@ -95,12 +96,18 @@ async def find(protocol: DHTProtocol, peer: PeerID, key: DHTID) -> Answer | None
     )
 
 
+@lru_cache(maxsize=4096)
+def _peer_id(raw: bytes) -> PeerID:
+    """Remembered, because it takes hivemind longer to make one than us to read an answer with twenty."""
+    return PeerID(raw)
+
+
 def _nearer(protocol: DHTProtocol, result: dht_pb2.FindResult) -> Mapping[DHTID, PeerID]:
     found = {}
     named = zip(result.nearest_node_ids, result.nearest_peer_ids, strict=False)
     for node_id, raw in islice(named, protocol.bucket_size):
         if len(node_id) == DHTID.HASH_NBYTES and len(raw) <= MAX_PEER_ID_BYTES:
-            place, peer_id = DHTID.from_bytes(node_id), PeerID(raw)
+            place, peer_id = DHTID.from_bytes(node_id), _peer_id(raw)
             if peer_id != protocol.p2p.peer_id and protocol.routing_table.takes(place, peer_id):
                 found[place] = peer_id
     return found

@@ -2,8 +2,8 @@
 
 A directory holds the newest announcement of each of its peers. The shard of a peer is a prefix of its hash, as many
 bits long as it takes for about `SHARD_PEERS` peers to share one, so what a node reads and writes in a round does not
-depend on how many others there are. Publisher and reader each estimate the depth; a reader also looks where estimates
-that are somewhat off would have led, and a publisher that finds its shard full goes one bit deeper.
+depend on how many others there are. Publisher and reader each estimate the depth; a reader also looks where an estimate
+that is somewhat off would have led, and a publisher that finds its shard full goes one bit deeper.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from codezero.network.wire import WireError
 SHARD_PEERS = 16
 """Peers to a shard that is aimed at; a server keeps four times as many."""
 MAX_DEPTH = 20
-SHARDS_READ = 2
-"""Shards that a node reads in a round, chosen at random: twice 16 peers are more than it can use."""
-DEPTH_ERROR = 0.7
-"""How far off an estimated depth may be: the size of the swarm is estimated to a fifth, about 0.3 bits, twice over."""
+DEPTH_ERROR = 0.4
+"""How far apart the depths of a publisher and a reader may be: a swarm's size is estimated to a tenth or two, and a
+fifth more or less are 0.3 bits."""
 MAX_CLOCK_ERROR_S = 60.0
 
 
@@ -44,14 +43,15 @@ def shard_of(swarm: str, peer_id: str, depth: int) -> str:
 
 
 def shards_to_read(num_nodes: float, dice: random.Random) -> Sequence[str]:
-    """Shards around random points, at the likely depths; all shards while there are no more than are read anyway."""
+    """Two shards side by side, at a random place and the likely depth; with them the one that both lie in, where some
+    may take that depth. So all of its peers are found, 16 to 40, which is more than a node can use."""
     exact = depth(num_nodes)
-    depths = {round(max(exact + error, 0.0)) for error in (-DEPTH_ERROR, 0.0, DEPTH_ERROR)}
-    found: dict[str, None] = {}
-    for bits in sorted(depths):
-        for point in dice.sample(range(2**bits), min(SHARDS_READ, 2**bits)):
-            found[format(point, f"0{bits}b") if bits else ""] = None
-    return tuple(found)
+    bits = round(exact + DEPTH_ERROR)
+    if bits == 0:
+        return ("",)
+    parent = format(dice.randrange(2 ** (bits - 1)), "032b")[32 - (bits - 1) :]
+    halves = (parent + "0", parent + "1")
+    return (parent, *halves) if round(max(exact - DEPTH_ERROR, 0.0)) < bits else halves
 
 
 def directory_key(swarm: str, shard: str) -> str:

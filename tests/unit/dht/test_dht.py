@@ -207,6 +207,49 @@ def test_who_names_itself_at_a_thousand_places_is_asked_once():
     run(scenario)
 
 
+def test_who_names_silent_nodes_does_not_keep_us_from_those_we_know(monkeypatch):
+    monkeypatch.setattr(dht_module, "MAX_SEARCH_S", 0.3)
+
+    async def scenario():
+        network = MemoryNetwork()
+        names = ["alice", "mallory", *(f"sybil {number}" for number in range(8))]
+        alice, mallory, *honest = await network.swarm(*names, rules=genrl.RULES)
+        places = [place_of(dht.p2p.peer_id) for dht in honest]
+        keys = map(key_id, map(str, range(1000)))
+        where = next(key for key in keys if place_of(mallory.p2p.peer_id) ^ key < min(place ^ key for place in places))
+        mallory.p2p.answer("find", ever_nearer(where, random.Random(1)))
+        alice._protocol.wait_timeout = 0.1
+        real_call = type(alice.p2p).call_protobuf_handler
+
+        async def stalls(self, peer_id, name, input, output_type):
+            if peer_id not in network.nodes:
+                await asyncio.sleep(3600)
+            return await real_call(self, peer_id, name, input, output_type)
+
+        monkeypatch.setattr(type(alice.p2p), "call_protobuf_handler", stalls)
+        return len(set(await alice._search(where, 4)) - {mallory.p2p.peer_id})
+
+    assert run(scenario) == 3
+
+
+def test_a_search_asks_few_nodes_and_a_read_no_more():
+    async def scenario():
+        network = MemoryNetwork()
+        nodes = [await network.dht("alice")]
+        for number in range(99):
+            nodes.append(await network.dht(f"sybil {number}"))
+            assert await nodes[-1].meet(nodes[0].p2p.peer_id)
+        calls = []
+        for node in nodes[50:]:
+            node.p2p.calls.clear()
+            answers = await node.read("7")
+            assert len(answers) == 5  # four others, and itself
+            calls.append(len(node.p2p.calls))
+        return sum(calls) / len(calls)
+
+    assert run(scenario) < 7
+
+
 def test_our_own_word_counts_only_where_nobody_else_was_asked():
     async def scenario():
         alice, bob, mallory = await trio()

@@ -34,18 +34,34 @@ def test_a_small_swarm_is_read_as_a_whole(num_nodes):
     assert shards_to_read(num_nodes, random.Random(1))[0] == ""
 
 
-@pytest.mark.parametrize("num_nodes", [1, 16, 40, 1000, 100_000])
-def test_a_reader_reads_a_few_shards_however_many_there_are(num_nodes):
+@pytest.mark.parametrize(
+    ("num_nodes", "depths"),
+    [(17, [0]), (20, [0, 1, 1]), (32, [1, 1]), (40, [1, 2, 2]), (64, [2, 2]), (100_000, [12, 13, 13])],
+)
+def test_a_reader_reads_two_or_three_shards_however_many_there_are(num_nodes, depths):
+    assert [len(shard) for shard in shards_to_read(num_nodes, random.Random(1))] == depths
+
+
+@pytest.mark.parametrize("num_nodes", [20, 50, 64, 300, 5000])
+def test_what_is_read_is_one_region_and_each_peer_of_it_is_in_one_of_its_shards(num_nodes):
     found = shards_to_read(num_nodes, random.Random(1))
-    assert 1 <= len(found) <= 6
-    assert len(set(found)) == len(found)
+    region = min(found, key=len) if len(found) == 3 else found[0][:-1]
+    deepest = max(map(len, found))
+    assert sorted(shard for shard in found if len(shard) == deepest) == [region + "0", region + "1"]
+    assert set(found) <= {region, region + "0", region + "1"}
 
 
-@pytest.mark.parametrize("num_nodes", [20, 50, 300, 5000])
-def test_a_reader_and_a_publisher_whose_estimates_differ_by_a_fifth_meet(num_nodes):
-    for publisher in (0.8, 1.0, 1.25):
+def test_readers_look_everywhere_in_turn():
+    dice = random.Random(1)
+    read = {shard for _ in range(200) for shard in shards_to_read(128, dice)}
+    assert read == {format(number, "03b") for number in range(8)}
+
+
+@pytest.mark.parametrize("num_nodes", [18, 20, 32, 50, 300, 5000])
+def test_a_reader_and_a_publisher_whose_estimates_differ_by_a_quarter_meet(num_nodes):
+    for publisher in (0.9, 1.0, 1.12):
         bits = round(depth(num_nodes * publisher))
-        for reader in (0.8, 1.0, 1.25):
+        for reader in (0.9, 1.0, 1.12):
             assert bits in {len(shard) for shard in shards_to_read(num_nodes * reader, random.Random(1))}
 
 
