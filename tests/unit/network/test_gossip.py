@@ -91,6 +91,36 @@ def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
     assert asyncio.run(scenario()) == ((("p1", "unavailable"),), {"one"})
 
 
+def test_a_forgery_does_not_make_us_leave_before_the_peer_has_published():
+    async def scenario():
+        board = Board(p1=WireError(Reason.MALFORMED, "forged"))
+        real_look = board.look
+
+        async def look(dht, round_id):
+            if board.looks == 2:
+                board.publications = {"p1": of("p1", "true")}
+            return await real_look(dht, round_id)
+
+        board.look = look
+        return await exchange(gossip(board, Link("p1")), 7, elapsed_s=20.0)
+
+    found = asyncio.run(scenario())
+    assert questions(found) == {"true"}
+    assert found.rejected == (("p1", "malformed"),)
+
+
+def test_who_publishes_nothing_but_garbage_is_not_awaited():
+    async def scenario():
+        board = Board(p1=WireError(Reason.MALFORMED, "garbage"))
+        one = gossip(board, Link("p1"))
+        await exchange(one, 1, elapsed_s=0.5)
+        looks = board.looks
+        await exchange(one, 2, elapsed_s=0.5)
+        return board.looks - looks
+
+    assert asyncio.run(scenario()) == 1
+
+
 def test_many_identities_of_one_address_take_one_place_each_turn():
     sybils = {f"sybil{number}": of(f"sybil{number}", f"spam {number}") for number in range(100)}
     board = Board(**sybils, p1=of("p1", "one"), p2=of("p2", "two"), p3=of("p3", "three"))
