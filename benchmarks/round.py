@@ -133,6 +133,7 @@ class Own:
             tokenizer=self.policy.tokenizer,
             encode_prompt=lambda task: self.policy.encode_chat(prompt.messages(task.question)),
             end_token_id=self.policy.end_ids[0],
+            max_prompt_length=self.policy.context_length,
             max_completion_length=num_tokens,
         )
         self.learner = GrpoLearner(self.policy.model, encoder, config, temperature=1.0)

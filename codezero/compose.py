@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from codezero import swarmfile
 from codezero.config import NodeConfig
 from codezero.errors import ConfigError
 
@@ -29,7 +30,7 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
     """The shipped configuration with `key=value` overrides applied, checked.
 
     A group name selects one of its files (`tasks=builtin`, `reward=faithful`, `preset=local`); any other key sets a
-    value (`train.learning_rate=2e-6`).
+    value (`train.learning_rate=2e-6`). `swarm=FILE.yaml` stands for what a swarm file says; explicit settings win.
 
     Raises ConfigError: unknown key or choice, wrong type, value out of range, or combination that cannot work.
     """
@@ -41,6 +42,7 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
 
     schema = OmegaConf.structured(NodeConfig)
     leaves = _leaf_keys(OmegaConf.to_container(schema))
+    overrides = _with_swarm_file(overrides)
     for override in overrides:
         _check_override(override, leaves)
     ConfigStore.instance().store("schema", NodeConfig)
@@ -51,6 +53,20 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
         raise ConfigError(_one_line(error)) from error
     assert isinstance(config, NodeConfig)
     return config
+
+
+def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
+    """The overrides with the content of a swarm file in place of `swarm=FILE`, before all others."""
+    choices = [override.removeprefix("swarm=") for override in overrides if override.startswith("swarm=")]
+    files = [choice for choice in choices if swarmfile.is_swarm_file(choice)]
+    if not files:
+        return list(overrides)
+    if len(choices) > 1:
+        raise ConfigError(
+            f"swarm={' swarm='.join(choices)}: give one swarm; single settings of it follow as swarm.key="
+        )
+    rest = [override for override in overrides if not override.startswith("swarm=")]
+    return [*swarmfile.overrides(swarmfile.read(Path(files[0]).expanduser())), *rest]
 
 
 def _leaf_keys(tree: Any, prefix: str = "") -> set[str]:
@@ -71,7 +87,8 @@ def _check_override(override: str, leaves: set[str]) -> None:
     }
     if key in groups:
         if value not in groups[key]:
-            raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}")
+            or_file = "; a swarm file ends in .yaml" if key == "swarm" else ""
+            raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}{or_file}")
     elif key not in leaves:
         near = difflib.get_close_matches(key, [*leaves, *groups], n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else "see `codezero run --show-config` for all keys"

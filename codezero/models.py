@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from codezero import state
-from codezero.config import NodeConfig, TrainMethod
+from codezero.config import Network, NodeConfig, TrainMethod
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
@@ -33,6 +34,8 @@ class Models:
         Raises ModelError, TrainingError or StateError: weights cannot be had, do not fit, or are not those of `folder`.
         """
         self._config, self._console = config, console
+        self.prompt_tokens = CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS
+        """Longest prompt that memory is planned for."""
         self._device = devices.choose_device(config.model.device)
         devices.set_threads(config.model.threads)
         devices.return_freed_memory()
@@ -56,11 +59,16 @@ class Models:
         self.policy = self._load(config.model.name, policy_folder, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = self._load(config.model.name, policy_folder, dtype).model if needs_copy else None
+        self.judge, self.frozen = self.policy, contextlib.nullcontext
+        """The judge, and the context in which its weights are the frozen ones."""
         if method is TrainMethod.lora:
             adapted = apply_lora(self.policy.model, config.train, config.seed)
             self.policy = replace(self.policy, model=adapted)
-        judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
-        self.judge = self._load(judge_name, judge_folder, judge_dtype)
+            self.frozen = adapted.disable_adapter
+        if method is TrainMethod.full or not self._judge_is_base(judge_folder, policy_folder, dtype):
+            judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
+            self.judge, self.frozen = self._load(judge_name, judge_folder, judge_dtype), contextlib.nullcontext
+            self.judge.model.requires_grad_(False)
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
         console.line(f"evaluator: {judge_name}, frozen, by {config.evaluator.mode.value}; it never runs code")
 
@@ -75,12 +83,15 @@ class Models:
             train = replace(train, method=TrainMethod(begun_with))
         judge_dtype = devices.choose_dtype(config.evaluator.dtype, self._device)
         load = Workload(
-            num_generations=config.rollout.num_generations * config.swarm.num_local,
-            prompt_tokens=CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS,
+            num_local=config.swarm.num_local,
+            num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
+            num_generations=config.rollout.num_generations,
+            prompt_tokens=self.prompt_tokens,
             completion_tokens=config.rollout.max_new_tokens,
             dtype=dtype,
             device_type=self._device.type,
             evaluator_bytes=memory.read_shape(judge_folder).num_parameters * judge_dtype.itemsize,
+            evaluator_is_base=self._judge_is_base(judge_folder, policy_folder, dtype),
         )
         saved = sum(path.stat().st_size for path in folder.rglob("*.pt"))
         room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
@@ -88,6 +99,11 @@ class Models:
         free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
         self._console.line(f"plan: {plan.line()}; {free}")
         return plan.method
+
+    def _judge_is_base(self, judge_folder: Path, policy_folder: Path, dtype: torch.dtype) -> bool:
+        """Whether the judge is the policy as it started: adapters then need no second copy of the weights."""
+        judge_dtype = devices.choose_dtype(self._config.evaluator.dtype, self._device)
+        return judge_folder == policy_folder and judge_dtype == dtype
 
     def _prepare(self, name: str) -> Path:
         return store.prepare(name, self._config.model.cache_dir, report=self._console.line)
@@ -100,4 +116,21 @@ class Models:
         if self._config.evaluator.model != "auto":
             return self._config.evaluator.model
         begun_with = state.bound_settings(folder).get("evaluator.model")
-        return begun_with or (LARGE_JUDGE if room.memory >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE)
+        return begun_with or _judge_that_fits(room.memory)
+
+
+def prepare_for(config: NodeConfig, num_nodes: int) -> int:
+    """Prepares, once, the models that so many nodes on this machine are going to load.
+
+    Returns the bytes of memory that each of them may plan with. Raises ModelError: weights cannot be had.
+    """
+    room = free_room(config.train, devices.choose_device(config.model.device), config.state_dir)
+    share = room.memory if config.train.memory_limit_gib else room.memory // num_nodes
+    auto = config.evaluator.model == "auto"
+    for name in {config.model.name: 0, _judge_that_fits(share) if auto else config.evaluator.model: 0}:
+        store.prepare(name, config.model.cache_dir)
+    return share
+
+
+def _judge_that_fits(memory: int) -> str:
+    return LARGE_JUDGE if memory >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE

@@ -14,6 +14,7 @@ from codezero import __version__, peer, state
 from codezero.config import NodeConfig
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import TransformersJudge
+from codezero.identity import names
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
 from codezero.models import Models
@@ -59,26 +60,30 @@ class Node:
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         console.line(f"codezero {__version__}")
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        peer_id, gossip = peer.join(config, self._folder, console, stack)
-        self._ledger = LocalLedger(self._folder / "ledger.sqlite", peer_id)
+        place = peer.join(config, self._folder, console, stack)
+        self._ledger = LocalLedger(self._folder / "ledger.sqlite", place.peer_id)
         stack.callback(self._ledger.close)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = RoundMonitor(log_dir / "rounds.jsonl", console, config.rollout.num_generations)
+        self._monitor = RoundMonitor(
+            log_dir / "rounds.jsonl", console, config.rollout.num_generations, names.animal_name
+        )
         self._tasks = make_task_source(config.tasks, config.seed)
 
         models = Models(config, self._folder, console)
         self._policy, self._settings = models.policy, models.settings
         self._solver = PolicySolver(
-            models.policy, config.rollout, seed=config.seed, peer_id=peer_id, progress=console.progress
+            models.policy, config.rollout, seed=config.seed, peer_id=place.peer_id, progress=console.progress
+        )
+        encoder = TextEncoder(
+            tokenizer=models.policy.tokenizer,
+            encode_prompt=self._solver.encode_prompt,
+            end_token_id=models.policy.end_ids[0],
+            max_prompt_length=models.prompt_tokens,
+            max_completion_length=config.rollout.max_new_tokens,
         )
         self._learner = GrpoLearner(
             models.policy.model,
-            TextEncoder(
-                tokenizer=models.policy.tokenizer,
-                encode_prompt=self._solver.encode_prompt,
-                end_token_id=models.policy.end_ids[0],
-                max_completion_length=config.rollout.max_new_tokens,
-            ),
+            encoder,
             config.train,
             temperature=config.rollout.temperature,
             reference_model=models.reference,
@@ -87,9 +92,11 @@ class Node:
         self._stages = Stages(
             tasks=self._tasks,
             solver=self._solver,
-            gossip=gossip,
+            gossip=place.gossip(encoder.fits),
             evaluator=FrozenEvaluator(
-                TransformersJudge(models.judge, config.evaluator), config.reward, console.progress
+                TransformersJudge(models.judge, config.evaluator, models.frozen),
+                config.reward,
+                console.progress,
             ),
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,

@@ -3,45 +3,68 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.config import Network, NodeConfig, SwarmConfig
-from codezero.network import directory, genrl, keyfile
+from codezero.dht.cache import PeerCache
+from codezero.dht.link import SwarmLink
+from codezero.dht.server import RecordRules
+from codezero.identity import keyfile
+from codezero.identity.key import Identity, load_or_create
+from codezero.identity.names import animal_name
+from codezero.network import directory, genrl
 from codezero.network.board import Board
-from codezero.network.cache import PeerCache
 from codezero.network.genrl import GenrlBoard
 from codezero.network.gossip import SwarmGossip
-from codezero.network.identity import Identity, load_or_create
-from codezero.network.link import SwarmLink
-from codezero.network.names import animal_name
 from codezero.network.native import NativeBoard
 from codezero.network.solo import SoloGossip
 from codezero.observe.console import Console
 from codezero.ports import Gossip
+from codezero.types import Task
 
 SOLO_PEER_ID = "local"
 """What a node without a network calls itself."""
 
 
-def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -> tuple[str, Gossip]:
-    """The node's peer id and its gossip, connected; `stack` ends the connection.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Who the node is, and how it exchanges."""
+
+    peer_id: str
+    gossip: Callable[[Callable[[Task], bool]], Gossip]
+    """Makes the gossip, given what says whether a peer's task is short enough to be trained on."""
+
+
+def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -> Place:
+    """Takes the node's key and begins to connect; `stack` ends the connection.
 
     Raises IdentityError or NetworkError: the key cannot be used, or the p2p daemon does not start.
     """
     swarm = config.swarm
     if swarm.network is Network.none:
-        return SOLO_PEER_ID, SoloGossip()
+        return Place(peer_id=SOLO_PEER_ID, gossip=lambda fits: SoloGossip())
     identity, key_file = take_identity(swarm, console, stack)
     instance = secrets.token_hex(8)
-    native = swarm.network is Network.native
-    link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), directory.RULES if native else genrl.RULES)
+    link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), rules_of(swarm.network))
     stack.callback(link.close)
     link.start()
-    board: Board = (NativeBoard if native else GenrlBoard)(swarm.name, identity, instance, swarm.window)
+    board: Board = (NativeBoard if swarm.network is Network.native else GenrlBoard)(
+        swarm.name, identity, instance, swarm.window
+    )
     at = f", reached at {', '.join(link.addresses[:3])}" if link.addresses else ""
     console.line(f"swarm: {swarm.name} ({swarm.network.value}), as {link.reach.value}{at}")
-    return identity.peer_id, SwarmGossip(link, board, swarm, config.rollout.num_generations)
+    return Place(
+        peer_id=identity.peer_id,
+        gossip=lambda fits: SwarmGossip(link, board, swarm, config.rollout.num_generations, fits),
+    )
+
+
+def rules_of(network: Network) -> RecordRules:
+    """What a server of the network keeps."""
+    return directory.RULES if network is Network.native else genrl.RULES
 
 
 def take_identity(swarm: SwarmConfig, console: Console, stack: ExitStack) -> tuple[Identity, Path]:

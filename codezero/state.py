@@ -17,30 +17,39 @@ _SETTINGS = "settings.json"
 
 @contextmanager
 def locked_state(folder: Path) -> Iterator[Path]:
-    """Holds the folder for this process, making it if needed. The lock goes with the process, however it ends.
+    """Holds a node's folder for this process, making it if needed.
 
     Raises StateError: another live node holds it, or it cannot be made or written.
     """
-    lock = folder / "node.lock"
+    with locked(folder, what="state folder", holder="node", setting="state_dir"):
+        yield folder
+
+
+@contextmanager
+def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[int]:
+    """Holds a folder, making it if needed; gives a file descriptor, and a process that inherits it holds it too.
+
+    The lock goes with the last such process, however it ends. Raises StateError: it is held, or cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = lock.open("a+", encoding="utf-8")
+        file = (folder / f"{holder}.lock").open("a+", encoding="utf-8")
     except OSError as error:
-        raise StateError(f"cannot use state folder {folder}: {error.strerror}; give another state_dir") from error
+        raise StateError(f"cannot use {what} {folder}: {error.strerror}; give another {setting}") from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             file.seek(0)
             raise StateError(
-                f"state folder {folder} is in use by the node with process id {file.read().strip() or 'unknown'}: stop "
-                "that node, or give this one another state_dir"
+                f"{what} {folder} is in use by the {holder} with process id {file.read().strip() or 'unknown'}: stop "
+                f"that {holder}, or give this one another {setting}"
             ) from error
         file.seek(0)
         file.truncate()
         file.write(str(os.getpid()))
         file.flush()
-        yield folder
+        yield file.fileno()
 
 
 def bound_settings(folder: Path) -> dict[str, Any]:

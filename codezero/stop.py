@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 GRACE_S = 12.0
@@ -43,3 +44,20 @@ def stop_on_signals() -> Iterator[None]:
         timer.cancel()
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def stop_with_parent() -> None:
+    """Has this process stop, as if asked by SIGTERM, when its standard input ends.
+
+    A parent that keeps the other end of that pipe open, and never writes, is so outlived by no child, however it ends.
+    """
+
+    def wait_for_end() -> None:  # of file descriptor 0
+        with suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE_S + 2)
+        os._exit(1)
+
+    threading.Thread(target=wait_for_end, name="parent", daemon=True).start()

@@ -84,4 +84,5 @@ def describe(device: torch.device, dtype: torch.dtype) -> str:
         return f"{torch.cuda.get_device_name()}, {precision}"
     if device.type == "mps":
         return f"Apple GPU (mps), {precision}"
-    return f"cpu, {precision}, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"cpu, {precision}, {threads} thread{'s' * (threads != 1)}"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from codezero.network.addresses import UNKNOWN
-from codezero.network.dht import Dht
+from codezero.dht.addresses import UNKNOWN
+from codezero.dht.dht import Dht
 from codezero.network.wire import Reason
 from codezero.types import RolloutGroup, RoundId
 

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from codezero.dht.dht import key_id
+from codezero.dht.records import Item, Version
+from codezero.dht.server import RecordRules
 from codezero.network import wire
-from codezero.network.dht import key_id
-from codezero.network.records import Item, Version
-from codezero.network.server import RecordRules
 from codezero.network.wire import WireError
 
 SHARD_PEERS = 16

@@ -9,17 +9,20 @@ from collections.abc import Mapping, Sequence
 
 from hivemind.p2p import PeerID
 
+from codezero.dht.dht import Dht, Entry
+from codezero.dht.records import Item, Version
+from codezero.dht.server import RecordRules
+from codezero.identity.key import Identity
 from codezero.network import wire
 from codezero.network.board import Notice, Sight
-from codezero.network.dht import Dht, Entry
-from codezero.network.identity import Identity
-from codezero.network.records import Item, Version
-from codezero.network.server import RecordRules
 from codezero.network.wire import GenrlRecord, Reason, WireError
 from codezero.types import RolloutGroup, RoundId
 
 TTL_S = 600.0
 """What GenRL gives its records."""
+
+MAX_OWN_BYTES = 48 << 10
+"""Most that we publish here: values above about 60 KB can kill a GenRL node that reads them (SPEC §2)."""
 
 
 def _accept(item: Item) -> Version | None:
@@ -55,6 +58,8 @@ class GenrlBoard:
             expires_at_s=now + TTL_S,
             instance=self._instance,
         )
+        if len(record) > MAX_OWN_BYTES:
+            raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes stand {MAX_OWN_BYTES}")
         key, own = str(round_id.number), self._identity.peer_id
         before = _versions(await dht.read(key)).get(own, ())  # ours takes the place of what a twin has published
         self._twin |= any(self._is_of_a_twin(version, round_id.number) for version in before)

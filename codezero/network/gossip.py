@@ -7,19 +7,19 @@ import hashlib
 import logging
 import random
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from codezero.config import SwarmConfig
+from codezero.dht.dht import Dht
+from codezero.dht.link import SwarmLink
 from codezero.network.board import MAX_TTL_S, MIN_TTL_S, Board, Notice, Sight
-from codezero.network.dht import Dht
-from codezero.network.link import SwarmLink
 from codezero.network.shares import in_turns
 from codezero.network.wire import Reason, WireError
-from codezero.types import RolloutGroup, RoundId, SwarmRound
+from codezero.types import RolloutGroup, RoundId, SwarmRound, Task
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +37,25 @@ TWIN = "WARNING: another live node uses this node's key; give one of them its ow
 MAX_REMEMBERED = 20_000
 """Publications and groups known by hash, so that none is trained on twice."""
 
+_Rejected = Counter[tuple[str, Reason]]
+"""How often something of a peer was dropped, by (peer id as claimed, reason)."""
+
 
 class SwarmGossip:
     """ports.Gossip over a board. A peer's group is handed out once at most, and never one that we wrote ourselves."""
 
-    def __init__(self, link: SwarmLink, board: Board, config: SwarmConfig, num_generations: int) -> None:
+    def __init__(
+        self,
+        link: SwarmLink,
+        board: Board,
+        config: SwarmConfig,
+        num_generations: int,
+        fits: Callable[[Task], bool] = lambda task: True,
+    ) -> None:
+        """`fits` says whether a task is short enough to be trained on; it is called while `exchange` waits, one call at
+        a time, on a thread of its own."""
         self._link, self._board, self._config = link, board, config
-        self._num_generations = num_generations
+        self._num_generations, self._fits, self._fitting = num_generations, fits, asyncio.Lock()
         self._pool_size = config.pool or 2 * config.num_external
         self._used: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         self._known_groups: OrderedDict[bytes, None] = OrderedDict()
@@ -74,8 +86,11 @@ class SwarmGossip:
             round_id=round_id,
             local=tuple(groups),
             external=tuple(now.pool[: self._pool_size]),
-            rejected=(*too_large, *sorted((peer_id, reason.value) for peer_id, reason in now.rejected)[:MAX_REJECTED]),
-            network=TWIN if now.twin else self._link.status(),
+            rejected=(
+                *too_large,
+                *sorted((peer, reason.value) for peer, reason in now.rejected.elements())[:MAX_REJECTED],
+            ),
+            network=TWIN if now.twin else now.in_sight or self._link.status(),
         )
 
     async def _watch(self, now: _Exchange) -> list[Notice]:
@@ -89,8 +104,10 @@ class SwarmGossip:
                 if self._pool_size:
                     sight = await self._board.look(dht, now.round_id)
             now.twin |= sight.twin
+            active = sum(notice.age is not None for notice in sight.notices)
+            now.in_sight = f"{active} peer{'s' * (active != 1)} in sight" if active else ""
             if len(now.rejected) < MAX_REJECTED:
-                now.rejected |= sight.rejected
+                now.rejected.update(sight.rejected - now.rejected.keys())  # each look shows them again
             fresh = [notice for notice in sight.notices if self._is_fresh(notice, now.rejected)]
             enough = len(now.pool) + len({notice.address for notice in fresh}) >= self._pool_size
             awaited = self._link.others() if self._awaited is None else self._awaited
@@ -113,13 +130,13 @@ class SwarmGossip:
                 now.groups.pop()
                 tries = 0
 
-    def _is_fresh(self, notice: Notice, rejected: set[tuple[str, Reason]]) -> bool:
+    def _is_fresh(self, notice: Notice, rejected: _Rejected) -> bool:
         if (notice.peer_id, notice.digest) in self._used:
             return False
         if notice.peer_id in self._config.banned_peers:
-            rejected.add((notice.peer_id, Reason.BANNED))
+            rejected[notice.peer_id, Reason.BANNED] = 1
         elif notice.age is None:
-            rejected.add((notice.peer_id, Reason.STALE))
+            rejected[notice.peer_id, Reason.STALE] = 1
             _remember(self._used, (notice.peer_id, notice.digest))  # counted in one round, not in all that follow
         else:
             return True
@@ -141,35 +158,41 @@ class SwarmGossip:
                 now.pool += [group for group in turn if group is not None]
         return spoiled
 
-    async def _take(self, dht: Dht, notice: Notice, rejected: set[tuple[str, Reason]]) -> list[RolloutGroup] | None:
+    async def _take(self, dht: Dht, notice: Notice, rejected: _Rejected) -> list[RolloutGroup] | None:
         """The groups that can be used; None if the publication is none."""
         try:
             groups, dropped = await asyncio.wait_for(self._board.take(dht, notice), TAKE_S)
         except asyncio.TimeoutError:
-            rejected.add((notice.peer_id, Reason.UNAVAILABLE))
+            rejected[notice.peer_id, Reason.UNAVAILABLE] += 1
             return []
         except WireError as error:
             logger.info("dropped what %s published: %s", notice.peer_id, error)
-            rejected.add((notice.peer_id, error.reason))
+            rejected[notice.peer_id, error.reason] += 1
             if error.reason is Reason.UNAVAILABLE:
                 return []
             _remember(self._used, (notice.peer_id, notice.digest))
             return None
         _remember(self._used, (notice.peer_id, notice.digest))
-        rejected |= {(notice.peer_id, reason) for reason in dropped}
-        kept = []
+        rejected.update((notice.peer_id, reason) for reason in dropped)
+        kept: list[RolloutGroup] = []
         for group in groups:
-            reason = self._why_not(group)
+            if len(kept) == self._pool_size:
+                break
+            reason = await self._why_not(group)
             if reason is not None:
-                rejected.add((notice.peer_id, reason))
+                rejected[notice.peer_id, reason] += 1
             else:
                 _remember(self._known_groups, _fingerprint(group))
                 kept.append(replace(group, address=notice.address, age=notice.age or 0))
         return kept
 
-    def _why_not(self, group: RolloutGroup) -> Reason | None:
+    async def _why_not(self, group: RolloutGroup) -> Reason | None:
         if len(group.rollouts) != self._num_generations:
             return Reason.GROUP_SIZE
+        async with self._fitting:
+            # on another thread, for reading a megabyte of a stranger's text must not keep this one from answering
+            if not await asyncio.to_thread(self._fits, group.task):
+                return Reason.TOO_LONG
         return Reason.DUPLICATE if _fingerprint(group) in self._known_groups else None
 
 
@@ -185,8 +208,8 @@ class _Exchange:
         self.pool: list[RolloutGroup] = []
         self.heard: set[str] = set()
         """Peers whose publications we have."""
-        self.rejected: set[tuple[str, Reason]] = set()
-        self.twin = False
+        self.rejected: _Rejected = Counter()
+        self.twin, self.in_sight = False, ""
         self._deadline_s = time.monotonic() + patience * elapsed_s
         self._poll_s = FIRST_POLL_S
 

@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from hivemind.p2p import PeerID
 
+from codezero.dht.addresses import UNKNOWN
+from codezero.dht.dht import Dht, Entry
+from codezero.identity.key import Identity
 from codezero.network import directory, wire
-from codezero.network.addresses import UNKNOWN
 from codezero.network.board import Notice, Sight
-from codezero.network.dht import Dht, Entry
-from codezero.network.identity import Identity
 from codezero.network.wire import Announcement, Reason, WireError
 from codezero.types import RolloutGroup, RoundId
 

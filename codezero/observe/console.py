@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 import unicodedata
@@ -17,6 +18,8 @@ class Console:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
+        if isinstance(self._stream, io.TextIOWrapper):
+            self._stream.reconfigure(errors="backslashreplace")  # whatever peers write, on whatever terminal
         self._live = self._stream.isatty()
         self._shown_at_s = time.monotonic()
         self._progress_width = 0

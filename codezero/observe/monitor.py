@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -13,12 +14,16 @@ from codezero.errors import StateError
 from codezero.observe.console import Console
 from codezero.types import RoundReport
 
+MAX_NAMED = 2
+"""Peers called by name in a round's line."""
+
 
 class RoundMonitor:
     """ports.Monitor that keeps `rounds.jsonl` at exactly one line a finished round, also across kills."""
 
-    def __init__(self, path: Path, console: Console, num_generations: int) -> None:
-        self._path, self._console, self._num_generations = path, console, num_generations
+    def __init__(self, path: Path, console: Console, num_generations: int, name_of: Callable[[str], str]) -> None:
+        """`name_of` gives the name of a peer id that people know it by."""
+        self._path, self._console, self._num_generations, self._name_of = path, console, num_generations, name_of
         self._seen: list[RoundReport] = []
 
     def resume(self, last: RoundReport | None) -> None:
@@ -42,7 +47,7 @@ class RoundMonitor:
     def report(self, report: RoundReport) -> None:
         self._write(self._path, _to_json(report) + "\n", "a")
         self._seen.append(report)
-        self._console.line(round_line(report, self._num_generations))
+        self._console.line(round_line(report, self._num_generations, self._name_of))
 
     def summary(self) -> str:
         """What this run did, in two lines."""
@@ -83,7 +88,7 @@ class RoundMonitor:
             ) from error
 
 
-def round_line(report: RoundReport, num_generations: int) -> str:
+def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str], str] = str) -> str:
     """One compact line: what was earned, what was learned, from what, and what it took."""
     parts = [f"round {report.round}"]
     if report.reward_mean is not None and report.pass_at_k is not None:
@@ -94,7 +99,7 @@ def round_line(report: RoundReport, num_generations: int) -> str:
         parts.append(f"no update: {report.skipped}")
     else:
         parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
-    parts.append(f"local {report.num_local_groups} external {_external(report)}")
+    parts.append(f"local {report.num_local_groups} external {_external(report, name_of)}")
     if report.network:
         parts.append(report.network)
     if report.dropped:
@@ -105,13 +110,15 @@ def round_line(report: RoundReport, num_generations: int) -> str:
     return " | ".join(parts)
 
 
-def _external(report: RoundReport) -> str:
-    """How many of the judged groups of peers were trained on, and how many peers they came from."""
+def _external(report: RoundReport, name_of: Callable[[str], str]) -> str:
+    """How many of the judged groups of peers were trained on, and which or how many peers they came from."""
     if not report.num_pooled_groups:
         return "0"
     taken = f"{report.num_external_groups} of {report.num_pooled_groups}"
-    num_peers = len(report.external_groups)
-    return f"{taken} from {num_peers} peer{'s' * (num_peers > 1)}" if num_peers else taken
+    peers = list(report.external_groups)
+    if not peers:
+        return taken
+    return f"{taken} from " + (" and ".join(map(name_of, peers)) if len(peers) <= MAX_NAMED else f"{len(peers)} peers")
 
 
 def report_from_dict(values: dict[str, Any]) -> RoundReport:

@@ -76,16 +76,37 @@ class TextEncoder:
     """The prompt our solver would sample from for a task. May raise PromptTooLong."""
     end_token_id: int
     """What our model ends its turn with."""
+    max_prompt_length: int
+    """In tokens: the longest prompt that memory was planned for. Own tasks are chosen, a peer's can have any length."""
     max_completion_length: int
     """In tokens."""
+
+    def fits(self, task: Task) -> bool:
+        """Whether a peer's task can be trained on."""
+        try:
+            self.prompt_ids(task)
+        except PromptTooLong:
+            return False
+        return True
+
+    def prompt_ids(self, task: Task) -> tuple[int, ...]:
+        """[P] ids of the prompt of a peer's task. Raises PromptTooLong."""
+        ids = tuple(self.encode_prompt(task))
+        if len(ids) > self.max_prompt_length:
+            raise PromptTooLong(f"its prompt has {len(ids)} tokens, memory is planned for {self.max_prompt_length}")
+        return ids
 
     def completion_ids(self, rollout: Rollout) -> tuple[int, ...]:
         """[C] ids of a peer's completion, cut to the longest one; the end token only if the peer's model gave one.
 
-        Text that spells a special token stays text, so a peer cannot place control tokens in our training data.
+        Text that spells a special token stays text, so a peer cannot place control tokens in our training data. What is
+        no text at all has no ids.
         """
-        encoded = self.tokenizer(rollout.text, add_special_tokens=False, split_special_tokens=True)
-        end = [self.end_token_id] if rollout.finish is FinishReason.STOP and rollout.text else []
+        text: object = rollout.text
+        if not isinstance(text, str):
+            return ()
+        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        end = [self.end_token_id] if rollout.finish is FinishReason.STOP and text else []
         return tuple([*encoded["input_ids"], *end][: self.max_completion_length])
 
 
@@ -95,7 +116,7 @@ def to_sequences(
     """The group's completions that have at least one token; advantages [G].
 
     Local rollouts keep their sampled ids, and their log-probs if an earlier policy sampled them. Peers' texts are
-    encoded by us; a group whose task does not fit our context window gives no sequence.
+    encoded by us; a group whose task does not fit gives no sequence.
     """
     found = []
     for rollout, advantage in zip(group.rollouts, advantages, strict=True):
@@ -105,7 +126,7 @@ def to_sequences(
             old_logprobs = rollout.tokens.logprobs if stale else None
         else:
             try:
-                prompt_ids = tuple(encoder.encode_prompt(group.task))
+                prompt_ids = encoder.prompt_ids(group.task)
             except PromptTooLong as error:
                 logger.warning("group of %s on task %s left out: %s", group.peer_id, group.task.task_id, error)
                 return ()

@@ -50,7 +50,12 @@ class ModelShape:
 class Workload:
     """What a node asks of its model in a round."""
 
+    num_local: int
+    """I, own groups."""
+    num_external: int
+    """J, most groups of peers that are trained on."""
     num_generations: int
+    """G, completions in a group."""
     prompt_tokens: int
     """The longest prompt to plan for."""
     completion_tokens: int
@@ -60,6 +65,8 @@ class Workload:
     """ "cpu", "cuda" or "mps"."""
     evaluator_bytes: int
     """What the frozen evaluator takes on the same device; 0 if it runs elsewhere."""
+    evaluator_is_base: bool = False
+    """Whether the evaluator's weights are the policy's starting weights, which adapters leave as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,20 +179,22 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         weights=weights,
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,
         optimizer=moments + master_bytes,
-        evaluator=load.evaluator_bytes,
+        evaluator=0 if load.evaluator_is_base and not full else load.evaluator_bytes,
         gradients=(width if masters else 4) * trained + master_bytes,
         activations=_activations(shape, method, config, load),
         head=_head(shape, full, width),
         decode_weights=width * shape.linear_parameters if decodes_packed else 0,
-        kv_cache=2 * width * load.num_generations * sequence * shape.num_layers * shape.key_value_size,
+        kv_cache=2 * width * load.num_local * load.num_generations * sequence * shape.num_layers * shape.key_value_size,
         disk=CHECKPOINTS * ((width if full else 4) * trained + moments + master_bytes),
     )
 
 
 def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
-    """How many completions of full length are in a micro-batch. Never more than a group has."""
+    """How many completions of full length are in a micro-batch. Never more than a round has: those of one prompt share
+    micro-batches, and all groups of a round, peers' included, may be about one task."""
     limits = batch_limits(config, load.device_type)
-    return max(1, min(limits.max_sequences, limits.max_tokens // load.completion_tokens, load.num_generations))
+    in_round = (load.num_local + load.num_external) * load.num_generations
+    return max(1, min(limits.max_sequences, limits.max_tokens // load.completion_tokens, in_round))
 
 
 def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: Workload) -> int:

@@ -122,13 +122,17 @@ def _changes(
     if method is TrainMethod.full:
         yield "train.method=lora", estimate(shape, TrainMethod.lora, config, load)
     if load.dtype is torch.float32:
-        yield "model.dtype=bfloat16", estimate(shape, method, config, replace(load, dtype=torch.bfloat16))
+        yield (
+            "model.dtype=bfloat16",
+            estimate(shape, method, config, replace(load, dtype=torch.bfloat16, evaluator_is_base=False)),
+        )
     if load.completion_tokens >= 2:
         half = load.completion_tokens // 2
         shorter = estimate(shape, method, config, replace(load, completion_tokens=half))
         yield f"rollout.max_new_tokens={half}", shorter
     if shape.num_parameters > SMALLEST.num_parameters:
-        yield "model.name=Qwen2.5-Coder-0.5B-Instruct", estimate(SMALLEST, method, config, load)
+        other = replace(load, evaluator_is_base=False)
+        yield "model.name=Qwen2.5-Coder-0.5B-Instruct", estimate(SMALLEST, method, config, other)
     if load.num_generations > 2:
         fewer = replace(load, num_generations=2)
         yield "rollout.num_generations=2", estimate(shape, method, config, fewer)

@@ -11,10 +11,10 @@ import msgspec
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
+from codezero.dht.dht import key_id
+from codezero.dht.dictionary import pack_dictionary
+from codezero.dht.server import OWNERS
 from codezero.network import directory, wire
-from codezero.network.dht import key_id
-from codezero.network.dictionary import pack_dictionary
-from codezero.network.server import OWNERS
 from tests.network.nodes import Node
 from tests.unit.network.wire_builders import announce
 

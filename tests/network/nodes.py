@@ -13,13 +13,14 @@ from pathlib import Path
 import psutil
 
 from codezero.config import Network, SwarmConfig
-from codezero.network import directory, genrl, identity
-from codezero.network.cache import PeerCache
-from codezero.network.dht import Dht
+from codezero.dht.cache import PeerCache
+from codezero.dht.dht import Dht
+from codezero.dht.link import SwarmLink
+from codezero.identity import key as identity
+from codezero.identity.key import Identity
+from codezero.network import directory, genrl
 from codezero.network.genrl import GenrlBoard
 from codezero.network.gossip import SwarmGossip
-from codezero.network.identity import Identity
-from codezero.network.link import SwarmLink
 from codezero.network.native import NativeBoard
 from codezero.types import RolloutGroup, RoundId, SwarmRound
 from tests.unit.network.wire_builders import group

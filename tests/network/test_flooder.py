@@ -10,11 +10,12 @@ import msgspec
 import pytest
 from hivemind.proto import dht_pb2
 
-from codezero.network import directory, records
-from codezero.network.dht import key_id
+from codezero.dht import records
+from codezero.dht.dht import key_id
+from codezero.network import directory
 from tests.network.hostile import sends, store_request
 from tests.network.nodes import Node, exchange_all, live_swarm, sources
-from tests.unit.network.test_dictionary import nested, sent
+from tests.unit.dht.test_dictionary import nested, sent
 
 
 def body_request(number: int) -> dht_pb2.StoreRequest:

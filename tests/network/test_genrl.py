@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from codezero.network import identity
-from codezero.network.identity import Identity
+from codezero.identity import key as identity
+from codezero.identity.key import Identity
 from codezero.network.wire import pack_genrl, read_genrl
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 

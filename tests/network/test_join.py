@@ -34,8 +34,8 @@ def join(stack: ExitStack, tmp_path, **settings):
         "num_external": 2,
     }
     config = NodeConfig(swarm=SwarmConfig(**{**defaults, **settings}), rollout=RolloutConfig(num_generations=2))
-    peer_id, gossip = peer.join(config, tmp_path, Console(seen), stack)
-    return peer_id, gossip, seen.getvalue()
+    place = peer.join(config, tmp_path, Console(seen), stack)
+    return place.peer_id, place.gossip(lambda task: True), seen.getvalue()
 
 
 def test_a_node_without_a_network_needs_no_key(stack, tmp_path):

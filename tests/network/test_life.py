@@ -64,7 +64,7 @@ def test_a_node_without_a_bootnode_plays_alone_and_joins_when_it_comes(swarm):
     boot.exchange(2, 0.1)
     found = alone.exchange(2)
     assert sources(found) == {boot.peer_id}
-    assert found.network == "nobody else here yet"  # but the bootnode
+    assert found.network == "1 peer in sight"
 
 
 def test_of_several_bootnodes_one_that_answers_is_enough(swarm):

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.msgpack import Decoder
 
-from codezero.network.identity import Identity, is_signed_by, peer_id_of
+from codezero.identity.key import Identity, is_signed_by, peer_id_of
 from codezero.network.wire.codec import Count, Name, Reason, WireError, decode_exactly, encode, sized
 
 VERSION = 1

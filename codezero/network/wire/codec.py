@@ -41,6 +41,7 @@ class Reason(str, Enum):
     STALE = "stale"
     DUPLICATE = "duplicate"
     GROUP_SIZE = "group_size"
+    TOO_LONG = "too_long"
     BANNED = "banned"
     UNAVAILABLE = "unavailable"
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
-from codezero.network.identity import Identity
+from codezero.identity.key import Identity
 from codezero.network.wire.announcement import Announcement, read_announcement, require_announced, sign_announcement
 from codezero.network.wire.codec import (
     MAX_GROUPS,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.evaluate.rules import check
+from codezero.evaluate.rules import MAX_SOURCE_CHARS, check
 
 TESTS = "assert add(1, 2) == 3\nassert add(0, b=5) == 5"
 GOOD = "def add(a, b):\n    return a + b"
@@ -56,11 +56,48 @@ def test_stdin_program_is_judged_by_syntax_and_names_only():
         "\\",
         "def f(:",
         "if 1:\n" * 200,
+        "(" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        "a" + ".b" * 500_000,  # crashes CPython 3.10 if it is parsed
+        "a" + ".b" * 9_000,
+        "lambda: " * 2_000 + "1",
+        "f'" + "{1}" * 6_000 + "'",
     ],
-    ids=["null", "parens", "minuses", "brackets", "surrogate", "digits", "backslash", "half", "nested"],
+    ids=[
+        *("null", "parens", "minuses", "brackets", "surrogate", "digits", "backslash", "half", "nested"),
+        *("100,000 parens", "100,000 lists", "long chain", "chain", "lambdas", "fields"),
+    ],
 )
-def test_hostile_code_is_scored_without_raising(code):
+def test_hostile_code_is_scored_without_raising_also_as_tests(code):
     assert check(code, TESTS)["parses"] in (0, 1)
+    assert check(GOOD, code)["parses"] == 1
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    ["'" + "-" * 19_000 + "1'", "'\\ud800'", "'\\x00'", "'" + "(" * 1_000 + "'", "'a" + ".b" * 9_000 + "'"],
+    ids=["minuses", "surrogate", "null", "parens", "chain"],
+)
+def test_hostile_code_in_an_annotation_is_scored_without_raising(annotation):
+    assert check(f"def add(a, b: {annotation}):\n    return a + b", TESTS)["parses"] == 1
+
+
+def test_future_import_inside_a_function_fails_a_rule_and_not_the_round():
+    code = "def add(a, b):\n    from __future__ import annotations\n    return a + b"
+    assert check(code, TESTS) == {"parses": 1, "defines": 1, "arity": 1, "returns": 1, "names": 0}
+
+
+@pytest.mark.timeout(20)
+def test_a_megabyte_of_fields_does_not_hold_up_a_round():
+    fields = "f'" + "{1}" * 300_000 + "'"  # parsing it takes CPython 3.11 about 50 s
+    assert check(fields, TESTS) == {"parses": 0}
+    assert check(GOOD, fields) == {"parses": 1, "names": 1}
+
+
+def test_code_and_tests_are_looked_into_up_to_a_length():
+    padding = "#" * (MAX_SOURCE_CHARS - len(TESTS) - 1)
+    assert "defines" in check(GOOD, f"{TESTS}\n{padding}")
+    assert "defines" not in check(GOOD, f"{TESTS}\n{padding}#")
 
 
 def test_code_is_never_executed(tmp_path):

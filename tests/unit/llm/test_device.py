@@ -45,7 +45,7 @@ def test_threads_are_set_and_told():
     before = torch.get_num_threads()
     try:
         assert devices.set_threads(1) == 1
-        assert devices.describe(CPU, torch.float32) == "cpu, float32, 1 threads"
+        assert devices.describe(CPU, torch.float32) == "cpu, float32, 1 thread"
     finally:
         torch.set_num_threads(before)
 

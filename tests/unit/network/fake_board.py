@@ -9,7 +9,7 @@ from codezero.config import SwarmConfig
 from codezero.network.board import Notice, Sight
 from codezero.network.gossip import SwarmGossip
 from codezero.network.wire import Reason, WireError
-from tests.unit.network.memory_p2p import MemoryLink, exchange
+from tests.unit.dht.memory_p2p import MemoryLink, exchange
 from tests.unit.network.wire_builders import group
 
 
@@ -69,7 +69,7 @@ class Link(MemoryLink):
 
 def gossip(board: Board, link=None, **settings) -> SwarmGossip:
     config = SwarmConfig(**{"num_external": 4, **settings})
-    return SwarmGossip(link or Link(), board, config, num_generations=2)
+    return SwarmGossip(link or Link(), board, config, num_generations=2, fits=lambda task: len(task.question) < 1000)
 
 
 def play(board: Board, groups=(), elapsed_s: float = 0.0, **settings):

@@ -10,13 +10,13 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
+from codezero.dht.dht import key_id
+from codezero.dht.dictionary import pack_dictionary
 from codezero.network import genrl
-from codezero.network.dht import key_id
-from codezero.network.dictionary import pack_dictionary
 from codezero.network.genrl import GenrlBoard
 from codezero.network.wire import WireError
 from codezero.types import RoundId
-from tests.unit.network.memory_p2p import MemoryNetwork
+from tests.unit.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.wire_builders import SWARM, group, identity
 from tests.unit.network.wire_builders import genrl as record
 

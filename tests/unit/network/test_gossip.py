@@ -12,8 +12,8 @@ from codezero.network import gossip as gossip_module
 from codezero.network.gossip import TWIN, SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason, WireError
+from tests.unit.dht.memory_p2p import MemoryLink, MemoryNetwork, exchange
 from tests.unit.network.fake_board import Board, Link, gossip, of, play, questions
-from tests.unit.network.memory_p2p import MemoryLink, MemoryNetwork, exchange
 from tests.unit.network.wire_builders import SWARM, group, identity
 
 ALICE, BOB, CAROL = (identity(name).peer_id for name in ("alice", "bob", "carol"))
@@ -27,7 +27,7 @@ def test_own_groups_are_published_and_others_handed_out_with_address_and_age():
     assert board.published == [own]
     assert found.local == tuple(own)
     assert [(one.peer_id, one.address, one.age) for one in found.external] == [("p1", "1.2.3.4", 1)]
-    assert (found.rejected, found.network) == ((), "in memory")
+    assert (found.rejected, found.network) == ((), "1 peer in sight")
 
 
 def test_a_peer_s_groups_are_handed_out_once():
@@ -43,6 +43,7 @@ def test_a_peer_s_groups_are_handed_out_once():
     [
         ({"p1": [group("p1", "one", texts=("a", "b", "c"))]}, "group_size"),
         ({"p1": [group("p1", "one", texts=("a",))]}, "group_size"),
+        ({"p1": of("p1", "long " * 200)}, "too_long"),
         ({"p1": of("p1", "mine")}, "duplicate"),
         ({"p1": [group("p1", "mine", tests="other tests")]}, "duplicate"),
         ({"p1": of("p1", "same", "same")}, "duplicate"),
@@ -54,6 +55,7 @@ def test_a_peer_s_groups_are_handed_out_once():
     ids=[
         "too many",
         "too few",
+        "too long a task",
         "ours",
         "ours, other tests",
         "own twice",

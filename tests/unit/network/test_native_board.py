@@ -10,15 +10,15 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
+from codezero.dht.dht import Dht
+from codezero.dht.dictionary import pack_dictionary
+from codezero.dht.server import OWNERS
 from codezero.network import directory, wire
-from codezero.network.dht import Dht
-from codezero.network.dictionary import pack_dictionary
 from codezero.network.native import NativeBoard
-from codezero.network.server import OWNERS
 from codezero.network.wire import Reason
 from codezero.types import RoundId
-from tests.unit.network.asker import item_of
-from tests.unit.network.memory_p2p import MemoryNetwork
+from tests.unit.dht.asker import item_of
+from tests.unit.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.wire_builders import SWARM, announce, group, identity
 
 ROUND = RoundId(number=7)

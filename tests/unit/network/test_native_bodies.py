@@ -8,10 +8,10 @@ import time
 import msgspec
 import pytest
 
+from codezero.dht.server import OWN
 from codezero.network import directory, wire
-from codezero.network.server import OWN
-from tests.unit.network.asker import item_of
-from tests.unit.network.memory_p2p import MemoryNetwork
+from tests.unit.dht.asker import item_of
+from tests.unit.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.test_native_board import ALICE, KEY, MINUTES_S, ROUND, board, run, shows, signed
 
 

@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codezero.network.identity import peer_id_of
+from codezero.identity.key import peer_id_of
 from codezero.network.wire import (
     MAX_RECORD_BYTES,
     Reason,

@@ -7,7 +7,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from codezero.network.identity import Identity
+from codezero.identity.key import Identity
 from codezero.network.wire import Announcement, pack_genrl
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 

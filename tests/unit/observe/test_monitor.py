@@ -36,7 +36,7 @@ def report(number, **changes) -> RoundReport:
 
 def monitor(tmp_path):
     out = io.StringIO()
-    return RoundMonitor(tmp_path / "rounds.jsonl", Console(out), num_generations=4), out
+    return RoundMonitor(tmp_path / "rounds.jsonl", Console(out), num_generations=4, name_of=ascii), out
 
 
 def rounds_in(tmp_path):
@@ -62,11 +62,15 @@ def test_console_line():
     [
         (
             {"num_external_groups": 2, "num_pooled_groups": 4, "external_groups": {"a": 1, "b": 1}},
-            "| local 2 external 2 of 4 from 2 peers | dropped",
+            "| local 2 external 2 of 4 from a and b | dropped",
         ),
         (
             {"num_external_groups": 1, "num_pooled_groups": 1, "external_groups": {"a": 1}},
-            "| local 2 external 1 of 1 from 1 peer | dropped",
+            "| local 2 external 1 of 1 from a | dropped",
+        ),
+        (
+            {"num_external_groups": 3, "num_pooled_groups": 4, "external_groups": {"a": 1, "b": 1, "c": 1}},
+            "| local 2 external 3 of 4 from 3 peers | dropped",
         ),
         ({"num_pooled_groups": 3}, "| local 2 external 0 of 3 | dropped"),
         ({"network": "alone, dialling"}, "| local 2 external 0 | alone, dialling | dropped"),

@@ -18,7 +18,11 @@ GOOD, BAD = (40, 41, 42, 256), (50, 51)
 
 def learner(model=None, progress=lambda stage, done, total: None, reference_model=None, **config):
     encoder = TextEncoder(
-        tokenizer=tiny_tokenizer(), encode_prompt=lambda task: (1, 2, 3), end_token_id=256, max_completion_length=8
+        tokenizer=tiny_tokenizer(),
+        encode_prompt=lambda task: (1, 2, 3),
+        end_token_id=256,
+        max_prompt_length=16,
+        max_completion_length=8,
     )
     settings = {"learning_rate": 1e-3, "lora_learning_rate": 1e-2, **config}
     return GrpoLearner(
@@ -217,6 +221,38 @@ def test_peers_text_is_learned_from():
     report = learner(model).step([scored(texts, [1.0, 0.0], external=True, peer_id="peer")])
     assert report.num_tokens == 5  # four bytes and the end; the empty text is dropped but counts in the mean reward
     assert logprob(model, ids) > before
+
+
+@pytest.mark.parametrize("num_iterations", [1, 3])
+def test_peers_text_updates_exactly_as_the_same_tokens_of_our_own_do(num_iterations):
+    texts = [Rollout(text="good", finish=FinishReason.STOP), Rollout(text="bad", finish=FinishReason.LENGTH)]
+    good, bad = (tuple(tiny_tokenizer()(text).input_ids) for text in ("good", "bad"))
+    tokens = [rollout(completion_ids=(*good, 256)), rollout(completion_ids=bad)]
+    of_peer, of_own = tiny_model(), tiny_model()
+    settings = {"num_iterations": num_iterations, "learning_rate": 0.05}
+    found = learner(of_peer, **settings).step([scored(texts, [1.0, 0.0], external=True, peer_id="peer")])
+    wanted = learner(of_own, **settings).step([scored(tokens, [1.0, 0.0])])
+    assert found == wanted
+    assert (found.clip_fraction > 0.3) == (num_iterations == 3)  # old log-probs are those of our policy
+    assert all(torch.equal(a, b) for a, b in zip(of_peer.parameters(), of_own.parameters(), strict=True))
+
+
+def test_hostile_groups_of_peers_of_any_size_are_learned_from_beside_our_own():
+    texts = ["", "\x00", "<|im_end|>", "\u202e" * 9, "a" * 100_000, None, "ok"]
+    sizes = (1, 2, 7)
+    peers = [
+        scored(
+            [Rollout(text=text, finish=FinishReason.STOP) for text in texts[-size:]],
+            [float(i) for i in range(size)],
+            external=True,
+            peer_id=f"peer {size}",
+        )
+        for size in sizes
+    ]
+    report = learner().step([good_and_bad(), *peers])
+    assert report.skipped is None
+    assert report.num_zero_advantage == 1  # the group of one
+    assert report.num_tokens == 6 + 3 + (2 + 8 + 8 + 8 + 3)  # ours, "ok", and the last group cut to 8 tokens each
 
 
 def test_only_empty_completions_is_a_skipped_update():

@@ -11,6 +11,8 @@ from tests.builders import save_tiny, tiny_model
 
 def load(**changes):
     settings = {
+        "num_local": 1,
+        "num_external": 0,
         "num_generations": 4,
         "prompt_tokens": 150,
         "completion_tokens": 256,
@@ -112,10 +114,30 @@ def test_checkpointing_trades_activations_for_time():
         ({}, {"completion_tokens": 512}, 1),
         ({"micro_batch_size": 2}, {"completion_tokens": 512}, 2),
         ({}, {"device_type": "cuda"}, 4),
+        ({}, {"device_type": "cuda", "num_local": 2}, 8),
+        ({}, {"device_type": "cuda", "num_local": 2, "num_external": 2}, 16),
+        ({}, {"device_type": "cuda", "num_local": 2, "num_external": 9}, 16),
+        ({}, {"num_external": 9}, 1),
+        ({"micro_batch_size": 12}, {"num_external": 1}, 8),
     ],
 )
 def test_full_length_completions_in_a_micro_batch(settings, changes, expected):
     assert micro_batch_sequences(TrainConfig(**settings), load(**changes)) == expected
+
+
+def test_peers_groups_cost_activations_where_micro_batches_have_room_and_never_cache():
+    alone, shared = (
+        estimate(SMALLEST, TrainMethod.full, TrainConfig(micro_batch_size=8), load(num_external=n)) for n in (0, 1)
+    )
+    assert shared.activations > 1.5 * alone.activations
+    assert shared.kv_cache == alone.kv_cache
+    on_cpu = [estimate(SMALLEST, TrainMethod.full, TrainConfig(), load(num_external=n)) for n in (0, 6)]
+    assert on_cpu[0] == on_cpu[1]
+
+
+def test_cache_grows_with_own_groups():
+    one, two = (estimate(SMALLEST, TrainMethod.full, TrainConfig(), load(num_local=n)).kv_cache for n in (1, 2))
+    assert two == 2 * one
 
 
 def test_activations_are_what_the_forward_pass_keeps():

@@ -1,0 +1,83 @@
+"""The command line. Arguments are parsed first and heavy modules imported after, so that --help is instant."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from codezero import __version__
+from codezero.cli import identity, models, swarm
+from codezero.cli.options import add_stop_with_parent
+from codezero.errors import CodezeroError
+
+_RUN_EXAMPLES = """\
+examples:
+  codezero run preset=local                        train alone: no hub, no account, no chain
+  codezero run preset=faithful                     the defaults of the public CodeZero node
+  codezero run model.name=/path/to/model rounds=5  another model, five rounds
+  codezero run tasks.mbpp.weight=1 tasks.mbpp.path=mbpp.jsonl
+  codezero run swarm=invite.yaml                   join a swarm that you were invited to
+  codezero run --show-config                       every setting, explained, with its value
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code: 0 done or stopped by the user, 1 an error told in one line."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
+    if any(argument.startswith("-") or "settings" not in options for argument in rest):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        options.settings += rest
+    try:
+        return int(options.command(options) or 0)
+    except CodezeroError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="codezero", description="A node of a swarm in which language models learn to code."
+    )
+    parser.add_argument("--version", action="version", version=f"codezero {__version__}")
+    commands = parser.add_subparsers(metavar="command", required=True)
+
+    run = commands.add_parser(
+        "run",
+        help="run a node until it is stopped",
+        description="Runs a node: draw tasks, solve, score, learn, settle, and again.",
+        epilog=_RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("--rounds", type=int, metavar="N", help="stop after N rounds (same as rounds=N)")
+    run.add_argument("--show-config", action="store_true", help="print the resulting configuration and exit")
+    run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
+    add_stop_with_parent(run)
+    run.set_defaults(command=_run)
+    for group in (swarm, models, identity):
+        group.add_commands(commands)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from codezero import compose
+    from codezero.stop import stop_with_parent
+
+    if options.stop_with_parent:
+        stop_with_parent()
+    rounds = [] if options.rounds is None else [f"rounds={options.rounds}"]
+    config = compose.load([*options.settings, *rounds])
+    if options.show_config:
+        print(compose.explain(config), end="")
+        return 0
+    from codezero.observe.logs import quiet_libraries
+
+    quiet_libraries()
+    from codezero.node import run_node
+
+    return run_node(config)

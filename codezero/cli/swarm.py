@@ -1,0 +1,110 @@
+"""`codezero swarm`: host a swarm of one's own and invite others to it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from codezero.cli.options import add_stop_with_parent
+
+_EXAMPLES = """\
+examples:
+  codezero swarm up --nodes 3                      a bootnode and three nodes on this machine, until stopped
+  codezero swarm up --nodes 3 --rounds 10 train.method=lora
+  codezero swarm invite                            the file with which other machines join it
+  codezero swarm bootnode --listen /ip4/0.0.0.0/tcp/4001
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    text = "host a swarm of your own and invite others to it"
+    swarm = commands.add_parser("swarm", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
+    actions = swarm.add_subparsers(metavar="action", required=True)
+
+    text = "run a bootnode and several nodes on this machine"
+    up = actions.add_parser("up", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
+    up.add_argument("--nodes", type=int, default=2, metavar="K", help="how many nodes (default 2)")
+    up.add_argument("--rounds", type=int, default=0, metavar="N", help="stop when every node has finished N rounds")
+    _folder_option(up)
+    up.add_argument(
+        "--port", type=int, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
+    )
+    up.add_argument(
+        "--announce",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="multiaddress under which others reach the bootnode, as /ip4/203.0.113.7/tcp/4001; may be repeated",
+    )
+    up.add_argument("settings", nargs="*", metavar="key=value", help="settings of all nodes, as for codezero run")
+    up.set_defaults(command=_up)
+
+    text = "write the file with which other machines join the swarm"
+    invite = actions.add_parser("invite", help=text, description=text)
+    _folder_option(invite)
+    invite.add_argument("--out", metavar="FILE", help="where to write it (default: invite.yaml in the folder)")
+    invite.add_argument("--address", metavar="HOST", help="IP address or name under which others reach this machine")
+    invite.set_defaults(command=_invite)
+
+    text = "run a bootnode only, through which the nodes of a swarm find each other"
+    bootnode = actions.add_parser("bootnode", help=text, description=text)
+    for option, note in (("--listen", "to listen on (default /ip4/0.0.0.0/tcp/4001)"), ("--announce", "to announce")):
+        help_ = f"multiaddress {note}; may be repeated"
+        bootnode.add_argument(option, action="append", default=[], metavar="ADDRESS", help=help_)
+    bootnode.add_argument(
+        "--identity", default="bootnode.pem", metavar="FILE", help="its key, made on first start (default bootnode.pem)"
+    )
+    bootnode.add_argument(
+        "--network",
+        default="native",
+        choices=("native", "genrl"),
+        help="the wire format of the swarms it serves (default native)",
+    )
+    add_stop_with_parent(bootnode)
+    bootnode.set_defaults(command=_bootnode)
+
+
+def _folder_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--folder", default="swarms/home", help="where the swarm is kept (default swarms/home)")
+
+
+def _up(options: argparse.Namespace) -> int:
+    from codezero.launch.up import UpOptions, up
+
+    return up(
+        UpOptions(
+            nodes=options.nodes,
+            rounds=options.rounds,
+            folder=Path(options.folder).expanduser(),
+            port=options.port,
+            announce=options.announce,
+            settings=options.settings,
+        )
+    )
+
+
+def _invite(options: argparse.Namespace) -> None:
+    from codezero.launch.hosting import invite
+    from codezero.observe.console import Console
+
+    out = Path(options.out).expanduser() if options.out else None
+    invite(Path(options.folder).expanduser(), out, options.address, Console())
+
+
+def _bootnode(options: argparse.Namespace) -> int:
+    from codezero.launch.hosting import parse
+    from codezero.observe.logs import quiet_libraries
+    from codezero.stop import stop_with_parent
+
+    if options.stop_with_parent:
+        stop_with_parent()
+    listen = options.listen or ["/ip4/0.0.0.0/tcp/4001"]
+    addresses = [*(("--listen", text) for text in listen), *(("--announce", text) for text in options.announce)]
+    for option, address in addresses:
+        parse(option, address)
+    quiet_libraries()
+    from codezero.config import Network
+    from codezero.launch.bootnode import run_bootnode
+
+    return run_bootnode(listen, options.announce, Path(options.identity).expanduser(), Network(options.network))

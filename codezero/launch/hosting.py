@@ -1,0 +1,148 @@
+"""A swarm of one's own as others see it: the port and addresses of its bootnode, and the file that invites them."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import random
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from codezero import swarmfile
+from codezero.config import NodeConfig
+from codezero.errors import ConfigError, NetworkError
+from codezero.multiaddr import Multiaddr
+from codezero.observe.console import Console
+from codezero.swarmfile import MAX_BOOTNODES, SwarmFile
+
+PORTS = range(20000, 30000)
+"""Where a new bootnode's port is drawn from: below those that systems give to outgoing connections."""
+
+
+def swarm_path(folder: Path) -> Path:
+    """The swarm file of the swarm in a folder. Its first address is the one that nodes on this machine use."""
+    return folder / "swarm.yaml"
+
+
+def read_swarm(folder: Path) -> SwarmFile | None:
+    """The swarm that was made in the folder; None for a new one. Raises ConfigError: its file is damaged."""
+    return swarmfile.read(swarm_path(folder)) if swarm_path(folder).exists() else None
+
+
+def parse(key: str, text: str) -> Multiaddr:
+    """An address that the user gave. Raises ConfigError."""
+    try:
+        return Multiaddr.parse(text)
+    except ValueError as error:
+        raise ConfigError(f"{key}={text} is no address: {error}") from error
+
+
+def choose_port(wanted: int | None, listen: Multiaddr, before: SwarmFile | None, console: Console) -> int:
+    """The wanted port, else the one that the swarm had before, else a free one.
+
+    Raises NetworkError: the wanted port cannot be used, or none can.
+    """
+    if wanted is not None:
+        check_free(replace(listen, port=wanted))
+        return wanted
+    if before is not None:
+        port = Multiaddr.parse(before.bootnodes[0]).port
+        try:
+            check_free(replace(listen, port=port))
+        except NetworkError as error:
+            console.line(f"{str(error).partition(':')[0]}, as this swarm did before: it takes another one now")
+        else:
+            return port
+    for port in random.sample(PORTS, 100):
+        with contextlib.suppress(NetworkError):
+            check_free(replace(listen, port=port))
+            return port
+    raise NetworkError(f"no port from {PORTS[0]} to {PORTS[-1]} can be used on {listen.host}: check swarm.listen")
+
+
+def check_free(listen: Multiaddr) -> None:
+    """Raises NetworkError: one cannot listen there, or somebody does already.
+
+    The p2p daemon itself would start (it sets SO_REUSEPORT), and the two would share incoming connections at random.
+    """
+    if listen.ip is None:
+        return
+    family = socket.AF_INET6 if listen.ip.version == 6 else socket.AF_INET
+    kind = socket.SOCK_DGRAM if listen.transport == "udp" else socket.SOCK_STREAM
+    with socket.socket(family, kind) as probe:
+        if kind is socket.SOCK_STREAM:  # connections that have just ended are no obstacle
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((listen.host, listen.port))
+        except OSError as error:
+            what = f"{listen.transport} port {listen.port} of {listen.host}"
+            raise NetworkError(f"cannot listen on {what} ({error.strerror}): give another one") from error
+
+
+def describe(config: NodeConfig, port: int, peer_id: str, announce: Sequence[Multiaddr]) -> SwarmFile:
+    """The swarm of a configuration whose bootnode is this peer on this port. Raises ConfigError."""
+    listen = [replace(parse("swarm.listen", text), port=port) for text in config.swarm.listen]
+    addresses = [replace(at, host=host, peer=peer_id) for at in listen for host in _hosts(at)]
+    addresses[1:1] = [replace(at, peer=peer_id) for at in announce]
+    return SwarmFile(
+        name=config.swarm.name,
+        network=config.swarm.network,
+        bootnodes=tuple(map(str, addresses[:MAX_BOOTNODES])),
+        ledger=config.ledger.kind,
+        num_generations=config.rollout.num_generations,
+    )
+
+
+def _hosts(listen: Multiaddr) -> list[str]:
+    """Where a listener is reached: for one on all interfaces loopback first, then what other machines may use."""
+    if listen.ip is None or not listen.ip.is_unspecified:
+        return [listen.host]
+    family, loopback = (socket.AF_INET6, "::1") if listen.ip.version == 6 else (socket.AF_INET, "127.0.0.1")
+    up = [name for name, stats in psutil.net_if_stats().items() if stats.isup]
+    found = [
+        address.address.partition("%")[0]
+        for name, addresses in psutil.net_if_addrs().items()
+        for address in addresses
+        if name in up and address.family == family
+    ]
+    others = [ip for ip in map(ipaddress.ip_address, found) if not (ip.is_loopback or ip.is_link_local)]
+    return [loopback, *map(str, others)]
+
+
+def invite(folder: Path, out: Path | None, host: str | None, console: Console) -> None:
+    """Writes the swarm file for other machines and says what to do with it.
+
+    Raises ConfigError: there is no swarm in the folder, or no address that they could use.
+    """
+    swarm = read_swarm(folder)
+    if swarm is None:
+        raise ConfigError(f"there is no swarm in {folder}: start one with codezero swarm up --folder {folder}")
+    own = [Multiaddr.parse(text) for text in swarm.bootnodes]
+    if host is not None:
+        try:
+            reached = [own[0].at(host)]
+        except ValueError as error:
+            raise ConfigError(f"--address {host} is not possible: give an IP address or a host name") from error
+    else:
+        reached = [address for address in own if address.ip is None or not address.ip.is_loopback]
+    if not reached:
+        raise ConfigError(
+            f"the swarm in {folder} is reached from this machine only: start it where there is a network, with "
+            "swarm.listen=[/ip4/0.0.0.0/tcp/0], or name the address that others use with --address HOST"
+        )
+    path = out or folder / "invite.yaml"
+    swarmfile.write(path, replace(swarm, bootnodes=tuple(map(str, reached))))
+    console.line(f"{path} invites to the swarm '{swarm.name}' through")
+    for address in reached:
+        console.line(f"  {address}")
+    console.line(f"copy it to another machine and run there: codezero run swarm={path.name}")
+    console.line(f"that machine must be able to reach port {reached[0].port} of this one while the swarm is up")
+    if all(address.ip is not None and address.ip.is_private for address in reached):
+        console.line(
+            "these addresses are good inside this network; for machines elsewhere forward the port to this machine "
+            "and make the file with --address HOST, the address under which this network is known"
+        )

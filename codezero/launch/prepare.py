@@ -1,0 +1,57 @@
+"""Makes the models ready that the nodes of one machine share.
+
+In a process of its own, `python -m codezero.launch.prepare NODES key=value ...`, which takes torch out of memory when
+it ends; the launcher that asks for it runs for days. Its last line of output is the answer in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from codezero import compose
+from codezero.errors import CodezeroError, ModelError
+from codezero.observe.logs import quiet_libraries
+from codezero.stop import stop_with_parent
+
+
+def prepare(settings: Sequence[str], num_nodes: int) -> int:
+    """Prepares what nodes with these settings load; returns the bytes of memory that each may plan with.
+
+    Raises ModelError: weights cannot be had, or the process was killed.
+    """
+    command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), *settings]
+    # A session of its own: Ctrl-C is for the launcher, and the pipe's end tells this process to stop.
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines = process.stdout.read().splitlines()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode or not lines:
+        raise ModelError(f"preparing the models ended with exit code {process.returncode}: see above; free memory?")
+    answer = json.loads(lines[-1])
+    if "error" in answer:
+        raise ModelError(answer["error"])
+    return int(answer["bytes"])
+
+
+def main() -> None:
+    stop_with_parent()
+    quiet_libraries()
+    from codezero.models import prepare_for
+
+    try:
+        answer: dict[str, object] = {"bytes": prepare_for(compose.load(sys.argv[2:]), int(sys.argv[1]))}
+    except CodezeroError as error:
+        answer = {"error": str(error)}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

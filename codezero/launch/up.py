@@ -1,0 +1,202 @@
+"""A whole swarm on one machine: a bootnode and several nodes, as processes.
+
+<folder>/swarm.yaml            the swarm, as its nodes know it; `codezero swarm invite` makes invite.yaml of it
+<folder>/bootnode/             swarm.pem, and output.log with all that it printed
+<folder>/node-1/, node-2/ ...  swarm.pem, state/, logs/, output.log
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from codezero import __version__, compose, state, swarmfile
+from codezero.config import Network, NodeConfig
+from codezero.errors import ConfigError
+from codezero.identity import key as identity
+from codezero.launch import hosting
+from codezero.launch.child import Program, State
+from codezero.launch.prepare import prepare
+from codezero.launch.supervisor import Supervisor
+from codezero.observe.console import Console
+from codezero.swarmfile import SwarmFile, quoted
+
+BOOTNODE_TIMEOUT_S = 120.0
+"""For the bootnode to be ready; most of it goes into imports on a busy machine."""
+GIB = 1 << 30
+RESERVED = {
+    "state_dir": "every node has its own in --folder",
+    "tracking.log_dir": "every node has its own in --folder",
+    "swarm.identity_path": "every node has its own in --folder",
+    "swarm.bootnodes": "this swarm has its own; to join another one use codezero run swarm=FILE",
+    "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
+    "rounds": "use --rounds",
+}
+"""Settings that the launcher makes for each node, with what to do instead."""
+
+Command = Callable[[int, int], Sequence[str]]
+"""From a node's number (the bootnode's is 0) and the rounds left to it (0: no limit) to a command line."""
+Prepare = Callable[[Sequence[str], int], int]
+"""Makes the models ready for so many nodes of these settings; returns the bytes of memory for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What `codezero swarm up` is asked for."""
+
+    nodes: int
+    rounds: int = 0
+    """Rounds that each node finishes in this run; 0 runs until stopped."""
+    folder: Path
+    port: int | None = None
+    """The bootnode's; None takes the one it had before, or a free one."""
+    announce: Sequence[str] = ()
+    """Multiaddresses under which others reach the bootnode, besides those of this machine's interfaces."""
+    settings: Sequence[str] = ()
+
+
+def up(options: UpOptions, command: Command | None = None, prepare: Prepare = prepare) -> int:
+    """Runs a swarm until its nodes are done or it is stopped; returns 0, or 1 if any program failed for good.
+
+    `command` and `prepare` stand in for the real nodes and their models in tests.
+
+    Raises CodezeroError: a setting is impossible, the folder or port is in use, models cannot be had, or the bootnode
+    does not start.
+    """
+    console = Console()
+    folder = options.folder
+    with state.locked(folder, what="swarm folder", holder="swarm", setting="--folder") as lock:
+        before = hosting.read_swarm(folder)
+        settings = shared_settings(options, before)
+        config = _checked_config(options, settings)
+        swarm = describe(options, config, before, console)
+        console.line("looking at memory and models")
+        memory = prepare(settings, options.nodes)
+        swarmfile.write(hosting.swarm_path(folder), swarm)
+        cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+        threads = config.model.threads or max(1, cores // options.nodes)
+        settings += [f"model.threads={threads}", f"train.memory_limit_gib={memory / GIB:.3f}"]
+        each = f"{threads} thread{'s' * (threads > 1)} and {memory / GIB:.1f} GiB of memory each"
+        for line in _header(options, swarm, each):
+            console.line(line)
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+        with Supervisor(console, environment=environment, kept_open=[lock]) as supervisor:
+            return _supervise(supervisor, options, command or partial(command_line, options, config, swarm, settings))
+
+
+def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
+    """The settings that all nodes share: what makes it this swarm, then the user's, which win.
+
+    Raises ConfigError: one that is not the user's to make.
+    """
+    for setting in options.settings:
+        key, _, value = setting.partition("=")
+        if key in RESERVED:
+            raise ConfigError(f"{setting} is not possible here: {RESERVED[key]}")
+        if key == "swarm" and swarmfile.is_swarm_file(value):
+            raise ConfigError(f"{setting} is not possible here: to join that swarm use codezero run {setting}")
+    preset = [] if any(setting.startswith("preset=") for setting in options.settings) else ["preset=local"]
+    new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]
+    return [*preset, *(swarmfile.overrides(before) if before else new), *options.settings]
+
+
+def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
+    """What every node is configured with. Raises ConfigError: an option or setting is impossible."""
+    if options.nodes < 1:
+        raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
+    if options.rounds < 0:
+        raise ConfigError(f"--rounds {options.rounds} is not possible: use 0 to run until stopped")
+    if options.port is not None and not 0 < options.port < 65536:
+        raise ConfigError(f"--port {options.port} is not possible: use 1 to 65535")
+    config = compose.load(settings)
+    if config.swarm.network is Network.none:
+        raise ConfigError("swarm=alone is not possible here: use swarm=native or swarm=genrl")
+    if not config.swarm.listen:
+        raise ConfigError("swarm.listen=[] is not possible here: leave it out to listen on all interfaces")
+    for text in config.swarm.listen:
+        if hosting.parse("swarm.listen", text).port:
+            raise ConfigError(f"swarm.listen={text} is not possible here: use port 0, every node needs its own")
+    return config
+
+
+def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, console: Console) -> SwarmFile:
+    """The swarm as it will be, on a port that is free. Raises ConfigError or NetworkError: an address or the port."""
+    announce = [hosting.parse("--announce", text) for text in options.announce]
+    listen = hosting.parse("swarm.listen", config.swarm.listen[0])
+    own, _ = identity.load_or_create(options.folder / "bootnode" / "swarm.pem")
+    swarm = hosting.describe(config, hosting.choose_port(options.port, listen, before, console), own.peer_id, announce)
+    # An old invitation leads here as long as the first address and all but the other addresses are as they were.
+    if before is not None and replace(before, bootnodes=before.bootnodes[:1]) != replace(
+        swarm, bootnodes=swarm.bootnodes[:1]
+    ):
+        console.line("this swarm is no longer what earlier invitations say: make a new one for those you invited")
+    return swarm
+
+
+def _header(options: UpOptions, swarm: SwarmFile, each: str) -> list[str]:
+    folder = options.folder
+    nodes = f"{options.nodes} node{'s' * (options.nodes > 1)}"
+    return [
+        f"codezero {__version__}: swarm '{swarm.name}' with {nodes}, {each}",
+        f"bootnode: {swarm.bootnodes[0]}",
+        f"logs: {folder}/node-1/output.log has all that a node prints, {folder}/node-1/logs/ its rounds; so for each",
+        f"invite other machines: codezero swarm invite --folder {folder}",
+        "stop: Ctrl-C, again to stop at once; the same command goes on where it was",
+    ]
+
+
+def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> int:
+    bootnode = Program(
+        name="bootnode",
+        command=partial(command, 0),
+        log=options.folder / "bootnode" / "output.log",
+        serves=True,
+        ready="bootnode ",
+    )
+    supervisor.wait_until_ready(supervisor.add(bootnode), BOOTNODE_TIMEOUT_S)
+    for number in range(1, options.nodes + 1):
+        log = options.folder / f"node-{number}" / "output.log"
+        supervisor.add(Program(name=f"node-{number}", command=partial(command, number), log=log, rounds=options.rounds))
+    supervisor.run()
+    supervisor.stop()
+    for child in supervisor.children:
+        supervisor.say(child.program.name, child.summary())
+    return int(any(child.state is State.FAILED for child in supervisor.children))
+
+
+def command_line(
+    options: UpOptions, config: NodeConfig, swarm: SwarmFile, settings: Sequence[str], number: int, rounds_left: int
+) -> list[str]:
+    """The command line of a node, or of the bootnode as number 0."""
+    start = [sys.executable, "-m", "codezero"]
+    if number == 0:
+        port = hosting.parse("bootnodes", swarm.bootnodes[0]).port
+        listen = [str(replace(hosting.parse("swarm.listen", text), port=port)) for text in config.swarm.listen]
+        announce = [str(replace(hosting.parse("--announce", text), peer=None)) for text in options.announce]
+        key = options.folder / "bootnode" / "swarm.pem"
+        addresses = [f"--listen={text}" for text in listen] + [f"--announce={text}" for text in announce]
+        return [
+            *start,
+            "swarm",
+            "bootnode",
+            "--stop-with-parent",
+            *addresses,
+            f"--identity={key}",
+            f"--network={swarm.network.value}",
+        ]
+    home = options.folder / f"node-{number}"
+    own = [
+        f"rounds={rounds_left}",
+        f"seed={config.seed + number}",  # other tasks and other samples than the next node's
+        f"state_dir={quoted(str(home / 'state'))}",
+        f"tracking.log_dir={quoted(str(home / 'logs'))}",
+        f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
+        f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
+    ]
+    return [*start, "run", "--stop-with-parent", *settings, *own]

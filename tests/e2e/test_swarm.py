@@ -1,0 +1,126 @@
+"""A whole swarm on one machine as a user starts it: a bootnode and three nodes, on a tiny random model."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from codezero.train.checkpoint import CheckpointStore
+from tests.builders import save_tiny, tiny_model
+
+ROOT = Path(__file__).parent.parent.parent
+NODES = ("node-1", "node-2", "node-3")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """Short ones: to the tiny tokenizer every byte is a token."""
+    file = tmp_path_factory.mktemp("tasks") / "mbpp.jsonl"
+    rows = [
+        {"task_id": number, "text": f"Add {number}.", "test_list": [f"assert f(1) == {number + 1}"]}
+        for number in range(601, 641)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def up(model, tasks, folder, *arguments):
+    """Long random answers in groups of 8: some end by themselves and some do not, so that their rewards differ."""
+    return [
+        *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "3", "--folder", str(folder), *arguments),
+        *(
+            "tasks=mbpp",
+            f"tasks.mbpp.path={tasks}",
+            f"model.name={model}",
+            f"evaluator.model={model}",
+            "model.device=cpu",
+            "train.method=full",
+        ),
+        *("train.learning_rate=1e-3", "rollout.num_generations=8", "rollout.max_new_tokens=150", "swarm.patience=20"),
+    ]
+
+
+def reports(folder, node):
+    file = folder / node / "logs" / "rounds.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def peer_ids(output):
+    """Peer id by node, from what each says of itself."""
+    return dict(re.findall(r"^(node-\d) +\| peer: (\w+),", output, re.M))
+
+
+def left_over(folder):
+    """Processes of this swarm that still run."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(str(folder) in part for part in process.info["cmdline"] or ()):
+            found.append(process.info["cmdline"])
+    return found
+
+
+def test_three_nodes_learn_from_each_other_in_every_round(model, tasks, tmp_path):
+    ended = subprocess.run(
+        up(model, tasks, tmp_path, "--rounds", "3"), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    peers = peer_ids(ended.stdout)
+    assert set(peers) == set(NODES)
+    start = tiny_model().state_dict()
+    for node in NODES:
+        others = {peers[other] for other in NODES if other != node}
+        rounds = reports(tmp_path, node)
+        assert [report["round"] for report in rounds] == [1, 2, 3]
+        for report in rounds:
+            assert report["num_external_groups"] == 2
+            assert set(report["external_groups"]) == others
+        weights = CheckpointStore(tmp_path / node / "state" / "checkpoints").load_latest().learner["weights"]
+        assert any(not torch.equal(weights[name], start[name]) for name in weights if name in start)
+    assert left_over(tmp_path) == []
+
+
+def test_a_killed_node_leaves_the_others_running_and_comes_back_with_its_state(model, tasks, tmp_path):
+    process = subprocess.Popen(
+        up(model, tasks, tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        wait_until(lambda: all(len(reports(tmp_path, node)) >= 1 for node in NODES))
+        victim = next(p for p in psutil.process_iter(["cmdline"]) if is_node(p, tmp_path / "node-2"))
+        victim.kill()
+        done = {node: len(reports(tmp_path, node)) for node in NODES}
+        for node in NODES:
+            wait_until(lambda node=node: len(reports(tmp_path, node)) >= done[node] + 2)
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    numbers = [report["round"] for report in reports(tmp_path, "node-2")]
+    assert numbers == list(range(1, len(numbers) + 1))  # it went on where it was, each round once
+    assert left_over(tmp_path) == []
+
+
+def is_node(process, folder):
+    arguments = process.info["cmdline"] or ()
+    return "run" in arguments and any(str(folder) in part for part in arguments)
+
+
+def wait_until(holds, timeout_s=200):
+    end = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.2)
