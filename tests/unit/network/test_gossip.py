@@ -136,6 +136,34 @@ def test_of_each_publication_one_group_comes_before_any_second():
     assert "one" in questions(play(board, num_external=1))
 
 
+def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a_time():
+    reading, most, ticks = [0], [0], [0]
+
+    def fits(task) -> bool:
+        reading[0] += 1
+        most[0] = max(most[0], reading[0])
+        time.sleep(0.02)
+        reading[0] -= 1
+        return True
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(0.001)
+            ticks[0] += 1
+
+    async def scenario():
+        board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
+        one = SwarmGossip(Link(), board, SwarmConfig(num_external=4), num_generations=2, fits=fits)
+        ticker = asyncio.create_task(tick())
+        found = await exchange(one, 7)
+        ticker.cancel()
+        return len(found.external)
+
+    assert asyncio.run(scenario()) == 8
+    assert most == [1]
+    assert ticks[0] > 8
+
+
 def test_publications_that_stall_cost_a_bounded_time(monkeypatch):
     monkeypatch.setattr(gossip_module, "TAKE_S", 0.05)
     monkeypatch.setattr(gossip_module, "GATHER_S", 0.2)
