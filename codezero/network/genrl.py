@@ -81,7 +81,7 @@ class GenrlBoard:
                     address = await dht.addresses.address_of(peer_id)
                     newest[name] = Notice(
                         peer_id=name,
-                        digest=hashlib.sha256(versions[0]).digest(),
+                        digest=_digest(versions),
                         content=(versions, number),
                         address=address,
                         age=age,
@@ -131,6 +131,11 @@ def _versions(replicas: Sequence[Mapping[str, Entry]]) -> Mapping[str, Sequence[
         ranks = {value: (len(times), max(times)) for value, times in found.items()}
         ordered[name] = sorted(ranks, key=ranks.__getitem__, reverse=True)
     return ordered
+
+
+def _digest(versions: Sequence[bytes]) -> bytes:
+    """Changes when another version comes to light, so that a forged one does not stand for the true one."""
+    return hashlib.sha256(b"".join(sorted(hashlib.sha256(version).digest() for version in versions))).digest()
 
 
 def _peer_id(text: str) -> PeerID | None:

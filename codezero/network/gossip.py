@@ -52,9 +52,10 @@ class SwarmGossip:
         num_generations: int,
         fits: Callable[[Task], bool] = lambda task: True,
     ) -> None:
-        """`fits` says whether a task is short enough to be trained on; it is called on the network's thread."""
+        """`fits` says whether a task is short enough to be trained on; it is called while `exchange` waits, one call at
+        a time, on a thread of its own."""
         self._link, self._board, self._config = link, board, config
-        self._num_generations, self._fits = num_generations, fits
+        self._num_generations, self._fits, self._fitting = num_generations, fits, asyncio.Lock()
         self._pool_size = config.pool or 2 * config.num_external
         self._used: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         self._known_groups: OrderedDict[bytes, None] = OrderedDict()
@@ -67,52 +68,52 @@ class SwarmGossip:
     async def _exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         for group in groups:
             _remember(self._known_groups, _fingerprint(group))
-        publication = _Publication(round_id, groups, ttl_s=min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S))
-        rejected: _Rejected = Counter()
-        fresh, phrase = await self._watch(publication, time.monotonic() + self._config.patience * elapsed_s, rejected)
-        dht = await self._link.dht() if fresh else None
-        pool = await self._gather(dht, fresh, rejected) if dht is not None else []
-        if publication.groups and publication.kept_by is None:
-            logger.warning("round %d: no other node has kept our groups", round_id.number)
-        self._awaited = {notice.peer_id for notice in fresh}
+        now = _Exchange(round_id, groups, elapsed_s, self._config.patience)
+        while True:
+            fresh = await self._watch(now)
+            spoiled = await self._gather(now, fresh) if fresh else set()
+            now.heard |= {notice.peer_id for notice in fresh} - spoiled
+            # Who forges what a peer publishes must not make us leave before the peer has published.
+            if not spoiled or len(now.pool) >= self._pool_size or now.is_late():
+                break
+            await now.pause()
+        self._awaited = now.heard
         self._board.finished(round_id)
-        too_large = [(group.peer_id, "too_large_to_share") for group in groups[len(publication.groups) :]]
+        if now.groups and now.kept_by is None:
+            logger.warning("round %d: no other node has kept our groups", round_id.number)
+        too_large = [(group.peer_id, "too_large_to_share") for group in groups[len(now.groups) :]]
         return SwarmRound(
             round_id=round_id,
             local=tuple(groups),
-            external=tuple(pool),
-            rejected=(*too_large, *sorted((peer, reason.value) for peer, reason in rejected.elements())[:MAX_REJECTED]),
-            network=phrase,
+            external=tuple(now.pool[: self._pool_size]),
+            rejected=(
+                *too_large,
+                *sorted((peer, reason.value) for peer, reason in now.rejected.elements())[:MAX_REJECTED],
+            ),
+            network=TWIN if now.twin else now.in_sight or self._link.status(),
         )
 
-    async def _watch(
-        self, publication: _Publication, deadline_s: float, rejected: _Rejected
-    ) -> tuple[list[Notice], str]:
-        """Publishes, and looks until enough addresses or all who are awaited have published too, at most until the
-        deadline; once more if the daemon died meanwhile, for it may have taken our groups along. Returns what is new,
-        and how things stand in a few words."""
-        twin = False
-        poll_s = FIRST_POLL_S
+    async def _watch(self, now: _Exchange) -> list[Notice]:
+        """Publishes, and looks until enough addresses or all who are awaited have published too, at most until it is
+        late; once more if the daemon died meanwhile, for it may have taken our groups along. Returns what is new."""
         while True:
             dht = await self._link.dht()
             sight = Sight()
             if dht is not None:
-                await self._publish(dht, publication)
+                await self._publish(dht, now)
                 if self._pool_size:
-                    sight = await self._board.look(dht, publication.round_id)
-            twin |= sight.twin
-            if len(rejected) < MAX_REJECTED:
-                rejected.update(sight.rejected - rejected.keys())  # each look shows them again
-            fresh = [notice for notice in sight.notices if self._is_fresh(notice, rejected)]
-            enough = len({notice.address for notice in fresh}) >= self._pool_size
-            missing = self._awaited_in(sight) - {notice.peer_id for notice in fresh}
-            done = enough or not missing or time.monotonic() + poll_s > deadline_s
-            if done and (dht is None or await self._link.dht() is dht):
-                active = sum(notice.age is not None for notice in sight.notices)
-                seen = f"{active} peer{'s' * (active != 1)} in sight" if active else self._link.status()
-                return fresh, TWIN if twin else seen
-            await asyncio.sleep(poll_s)
-            poll_s = min(poll_s * 1.5, LAST_POLL_S)
+                    sight = await self._board.look(dht, now.round_id)
+            now.twin |= sight.twin
+            active = sum(notice.age is not None for notice in sight.notices)
+            now.in_sight = f"{active} peer{'s' * (active != 1)} in sight" if active else ""
+            if len(now.rejected) < MAX_REJECTED:
+                now.rejected.update(sight.rejected - now.rejected.keys())  # each look shows them again
+            fresh = [notice for notice in sight.notices if self._is_fresh(notice, now.rejected)]
+            enough = len(now.pool) + len({notice.address for notice in fresh}) >= self._pool_size
+            missing = self._awaited_in(sight) - now.heard - {notice.peer_id for notice in fresh}
+            if (enough or not missing or now.is_late()) and (dht is None or await self._link.dht() is dht):
+                return fresh
+            await now.pause()
 
     def _awaited_in(self, sight: Sight) -> set[str]:
         """Who is waited for. In a large swarm only some of those that published in the last round show where we look
@@ -121,18 +122,18 @@ class SwarmGossip:
             return self._link.others()
         return self._awaited & {notice.peer_id for notice in sight.notices} or self._awaited
 
-    async def _publish(self, dht: Dht, publication: _Publication) -> None:
+    async def _publish(self, dht: Dht, now: _Exchange) -> None:
         """Publishes unless it is done; again on a DHT that was started anew, which has lost what it held itself. Tries
         twice, for in the first try nodes may be asked that are gone and forgotten after it."""
         tries = 0
-        while publication.groups and publication.kept_by is not dht and tries < PUBLISH_TRIES:
+        while now.groups and now.kept_by is not dht and tries < PUBLISH_TRIES:
             try:
                 tries += 1
-                if await self._board.publish(dht, publication.round_id, publication.groups, publication.ttl_s):
-                    publication.kept_by = dht
+                if await self._board.publish(dht, now.round_id, now.groups, now.ttl_s):
+                    now.kept_by = dht
             except WireError as error:
-                logger.warning("round %d: %s; sharing one group less", publication.round_id.number, error)
-                publication.groups.pop()
+                logger.warning("round %d: %s; sharing one group less", now.round_id.number, error)
+                now.groups.pop()
                 tries = 0
 
     def _is_fresh(self, notice: Notice, rejected: _Rejected) -> bool:
@@ -147,20 +148,24 @@ class SwarmGossip:
             return True
         return False
 
-    async def _gather(self, dht: Dht, fresh: Sequence[Notice], rejected: _Rejected) -> list[RolloutGroup]:
-        """Fetches, address by address, what fills the pool; of each publication one group before any second."""
-        pool: list[RolloutGroup] = []
+    async def _gather(self, now: _Exchange, fresh: Sequence[Notice]) -> set[str]:
+        """Fetches, address by address, what fills the pool; of each publication one group before any second. Returns
+        whose publications are unusable."""
+        dht = await self._link.dht()
+        spoiled: set[str] = set()
         ahead = in_turns(fresh, [lambda notice: notice.address], lambda notices: random.random())
         deadline_s = time.monotonic() + GATHER_S
-        while ahead and len(pool) < self._pool_size and time.monotonic() < deadline_s:
-            count = min(self._pool_size - len(pool), MAX_FETCHES)
-            taken = await asyncio.gather(*[self._take(dht, notice, rejected) for notice in ahead[:count]])
+        while dht is not None and ahead and len(now.pool) < self._pool_size and time.monotonic() < deadline_s:
+            count = min(self._pool_size - len(now.pool), MAX_FETCHES)
+            taken = await asyncio.gather(*[self._take(dht, notice, now.rejected) for notice in ahead[:count]])
+            spoiled |= {notice.peer_id for notice, groups in zip(ahead, taken, strict=False) if groups is None}
             ahead = ahead[count:]
-            for turn in zip_longest(*taken):
-                pool += [group for group in turn if group is not None]
-        return pool[: self._pool_size]
+            for turn in zip_longest(*[groups or [] for groups in taken]):
+                now.pool += [group for group in turn if group is not None]
+        return spoiled
 
-    async def _take(self, dht: Dht, notice: Notice, rejected: _Rejected) -> list[RolloutGroup]:
+    async def _take(self, dht: Dht, notice: Notice, rejected: _Rejected) -> list[RolloutGroup] | None:
+        """The groups that can be used; None if the publication is none."""
         try:
             groups, dropped = await asyncio.wait_for(self._board.take(dht, notice), TAKE_S)
         except asyncio.TimeoutError:
@@ -169,14 +174,17 @@ class SwarmGossip:
         except WireError as error:
             logger.info("dropped what %s published: %s", notice.peer_id, error)
             rejected[notice.peer_id, error.reason] += 1
-            if error.reason is not Reason.UNAVAILABLE:
-                _remember(self._used, (notice.peer_id, notice.digest))
-            return []
+            if error.reason is Reason.UNAVAILABLE:
+                return []
+            _remember(self._used, (notice.peer_id, notice.digest))
+            return None
         _remember(self._used, (notice.peer_id, notice.digest))
         rejected.update((notice.peer_id, reason) for reason in dropped)
-        kept = []
+        kept: list[RolloutGroup] = []
         for group in groups:
-            reason = self._why_not(group)
+            if len(kept) == self._pool_size:
+                break
+            reason = await self._why_not(group)
             if reason is not None:
                 rejected[notice.peer_id, reason] += 1
             else:
@@ -184,20 +192,41 @@ class SwarmGossip:
                 kept.append(replace(group, address=notice.address, age=notice.age or 0))
         return kept
 
-    def _why_not(self, group: RolloutGroup) -> Reason | None:
+    async def _why_not(self, group: RolloutGroup) -> Reason | None:
         if len(group.rollouts) != self._num_generations:
             return Reason.GROUP_SIZE
-        if not self._fits(group.task):
-            return Reason.TOO_LONG
+        async with self._fitting:
+            # on another thread, for reading a megabyte of a stranger's text must not keep this one from answering
+            if not await asyncio.to_thread(self._fits, group.task):
+                return Reason.TOO_LONG
         return Reason.DUPLICATE if _fingerprint(group) in self._known_groups else None
 
 
-class _Publication:
-    """What we share of a round, and the DHT that has it."""
+class _Exchange:
+    """One round's exchange as it goes on."""
 
-    def __init__(self, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> None:
-        self.round_id, self.groups, self.ttl_s = round_id, list(groups), ttl_s
+    def __init__(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float, patience: float) -> None:
+        self.round_id, self.groups = round_id, list(groups)
+        """`groups` are those that we share."""
+        self.ttl_s = min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S)
         self.kept_by: Dht | None = None
+        """The DHT that has our groups."""
+        self.pool: list[RolloutGroup] = []
+        self.heard: set[str] = set()
+        """Peers whose publications we have."""
+        self.rejected: _Rejected = Counter()
+        self.twin, self.in_sight = False, ""
+        self._deadline_s = time.monotonic() + patience * elapsed_s
+        self._poll_s = FIRST_POLL_S
+
+    def is_late(self) -> bool:
+        """Whether there is no time for another look."""
+        return time.monotonic() + self._poll_s > self._deadline_s
+
+    async def pause(self) -> None:
+        """Until the next look."""
+        await asyncio.sleep(self._poll_s)
+        self._poll_s = min(self._poll_s * 1.5, LAST_POLL_S)
 
 
 def _remember(memory: OrderedDict[Any, None], what: Any) -> None:

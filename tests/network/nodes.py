@@ -119,7 +119,8 @@ def live_swarm(folder: Path) -> Iterator[Swarm]:
 
 def _end_daemons() -> None:
     """Also those of a link that could not end its own; that it could not is a failure."""
-    left = [child for child in psutil.Process().children(recursive=True) if child.name() == "p2pd"]
+    daemons = [child for child in psutil.Process().children(recursive=True) if child.name() == "p2pd"]
+    _, left = psutil.wait_procs(daemons, timeout=5)
     for child in left:
         child.kill()
     psutil.wait_procs(left)

@@ -93,6 +93,36 @@ def test_what_is_unavailable_now_is_asked_for_again_in_the_next_round():
     assert asyncio.run(scenario()) == ((("p1", "unavailable"),), {"one"})
 
 
+def test_a_forgery_does_not_make_us_leave_before_the_peer_has_published():
+    async def scenario():
+        board = Board(p1=WireError(Reason.MALFORMED, "forged"))
+        real_look = board.look
+
+        async def look(dht, round_id):
+            if board.looks == 2:
+                board.publications = {"p1": of("p1", "true")}
+            return await real_look(dht, round_id)
+
+        board.look = look
+        return await exchange(gossip(board, Link("p1")), 7, elapsed_s=20.0)
+
+    found = asyncio.run(scenario())
+    assert questions(found) == {"true"}
+    assert found.rejected == (("p1", "malformed"),)
+
+
+def test_who_publishes_nothing_but_garbage_is_not_awaited():
+    async def scenario():
+        board = Board(p1=WireError(Reason.MALFORMED, "garbage"))
+        one = gossip(board, Link("p1"))
+        await exchange(one, 1, elapsed_s=0.5)
+        looks = board.looks
+        await exchange(one, 2, elapsed_s=0.5)
+        return board.looks - looks
+
+    assert asyncio.run(scenario()) == 1
+
+
 def test_many_identities_of_one_address_take_one_place_each_turn():
     sybils = {f"sybil{number}": of(f"sybil{number}", f"spam {number}") for number in range(100)}
     board = Board(**sybils, p1=of("p1", "one"), p2=of("p2", "two"), p3=of("p3", "three"))
@@ -104,6 +134,34 @@ def test_many_identities_of_one_address_take_one_place_each_turn():
 def test_of_each_publication_one_group_comes_before_any_second():
     board = Board(p1=of("p1", *[f"many {number}" for number in range(60)]), p2=of("p2", "one"))
     assert "one" in questions(play(board, num_external=1))
+
+
+def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a_time():
+    reading, most, ticks = [0], [0], [0]
+
+    def fits(task) -> bool:
+        reading[0] += 1
+        most[0] = max(most[0], reading[0])
+        time.sleep(0.02)
+        reading[0] -= 1
+        return True
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(0.001)
+            ticks[0] += 1
+
+    async def scenario():
+        board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
+        one = SwarmGossip(Link(), board, SwarmConfig(num_external=4), num_generations=2, fits=fits)
+        ticker = asyncio.create_task(tick())
+        found = await exchange(one, 7)
+        ticker.cancel()
+        return len(found.external)
+
+    assert asyncio.run(scenario()) == 8
+    assert most == [1]
+    assert ticks[0] > 8
 
 
 def test_publications_that_stall_cost_a_bounded_time(monkeypatch):
