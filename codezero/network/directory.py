@@ -22,8 +22,8 @@ from codezero.dht.server import RecordRules
 from codezero.network import wire
 from codezero.network.wire import WireError
 
-SHARD_PEERS = 16
-"""Peers to a shard that is aimed at; a server keeps four times as many."""
+SHARD_PEERS = 24
+"""Peers to a shard that is aimed at; a server keeps 64."""
 MAX_DEPTH = 20
 DEPTH_ERROR = 0.4
 """How far apart the depths of a publisher and a reader may be: a swarm's size is estimated to a tenth or two, and a
@@ -44,7 +44,7 @@ def shard_of(swarm: str, peer_id: str, depth: int) -> str:
 
 def shards_to_read(num_nodes: float, dice: random.Random) -> Sequence[str]:
     """Two shards side by side, at a random place and the likely depth; with them the one that both lie in, where some
-    may take that depth. So all of its peers are found, 16 to 40, which is more than a node can use."""
+    may take that depth. So all of its peers are found, 25 to 50, which is more than a node can use."""
     exact = depth(num_nodes)
     bits = round(exact + DEPTH_ERROR)
     if bits == 0:

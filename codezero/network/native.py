@@ -52,23 +52,24 @@ class NativeBoard:
             digest=hashlib.sha256(body).digest(),
             size=len(body),
         )
-        if not any(await dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s)):
+        bits = round(directory.depth(dht.estimate_size()))
+        kept, twin = await asyncio.gather(
+            dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s),
+            self._is_there_a_twin(dht, self._own_key(bits)),
+        )
+        self._twin |= twin
+        if not any(kept):
             return False
         signed = wire.sign_announcement(announcement, self._identity)
-        bits = round(directory.depth(dht.estimate_size()))
         for deeper in range(DEEPER):
-            shard = directory.shard_of(self._swarm, self._identity.peer_id, bits + deeper)
-            key = directory.directory_key(self._swarm, shard)
-            self._twin |= await self._is_there_a_twin(dht, key)
+            key = self._own_key(bits + deeper)
             if any(await dht.store(key, self._identity.peer_id, signed, announcement.expires_at_s)):
                 return True
         return False
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
         if self._shards[0] != round_id:
-            own = directory.shard_of(self._swarm, self._identity.peer_id, round(directory.depth(dht.estimate_size())))
-            read = directory.shards_to_read(dht.estimate_size(), random.Random())
-            self._shards = (round_id, tuple(dict.fromkeys([own, *read])))
+            self._shards = (round_id, directory.shards_to_read(dht.estimate_size(), random.Random()))
         self._looked_at_s = time.time()
         keys = [directory.directory_key(self._swarm, shard) for shard in self._shards[1]]
         shown = await asyncio.gather(*[dht.read(key) for key in keys])
@@ -102,6 +103,9 @@ class NativeBoard:
     def finished(self, round_id: RoundId) -> None:
         self._exchanges_s.append(self._looked_at_s)
         self._twin = False
+
+    def _own_key(self, bits: int) -> str:
+        return directory.directory_key(self._swarm, directory.shard_of(self._swarm, self._identity.peer_id, bits))
 
     async def _is_there_a_twin(self, dht: Dht, key: str) -> bool:
         """Looks before we publish, for what we publish takes the place of what a twin did."""

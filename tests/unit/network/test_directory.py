@@ -10,9 +10,9 @@ from codezero.network.directory import depth, shard_of, shards_to_read
 
 
 @pytest.mark.parametrize(
-    ("num_nodes", "bits"), [(0, 0), (1, 0), (16, 0), (32, 1), (64, 2), (16 << 10, 10), (1 << 60, 20)]
+    ("num_nodes", "bits"), [(0, 0), (1, 0), (24, 0), (48, 1), (96, 2), (24 << 10, 10), (1 << 60, 20)]
 )
-def test_sixteen_peers_share_a_shard(num_nodes, bits):
+def test_twenty_four_peers_share_a_shard(num_nodes, bits):
     assert depth(num_nodes) == bits
 
 
@@ -29,20 +29,20 @@ def test_peers_spread_evenly_over_shards():
     assert all(400 < count < 600 for count in counts)
 
 
-@pytest.mark.parametrize("num_nodes", [1, 2, 10, 16])
+@pytest.mark.parametrize("num_nodes", [1, 2, 10, 24])
 def test_a_small_swarm_is_read_as_a_whole(num_nodes):
     assert shards_to_read(num_nodes, random.Random(1))[0] == ""
 
 
 @pytest.mark.parametrize(
     ("num_nodes", "depths"),
-    [(17, [0]), (20, [0, 1, 1]), (32, [1, 1]), (40, [1, 2, 2]), (64, [2, 2]), (100_000, [12, 13, 13])],
+    [(25, [0]), (30, [0, 1, 1]), (48, [1, 1]), (60, [1, 2, 2]), (96, [2, 2]), (150_000, [12, 13, 13])],
 )
 def test_a_reader_reads_two_or_three_shards_however_many_there_are(num_nodes, depths):
     assert [len(shard) for shard in shards_to_read(num_nodes, random.Random(1))] == depths
 
 
-@pytest.mark.parametrize("num_nodes", [20, 50, 64, 300, 5000])
+@pytest.mark.parametrize("num_nodes", [30, 60, 96, 300, 5000])
 def test_what_is_read_is_one_region_and_each_peer_of_it_is_in_one_of_its_shards(num_nodes):
     found = shards_to_read(num_nodes, random.Random(1))
     region = min(found, key=len) if len(found) == 3 else found[0][:-1]
@@ -53,11 +53,11 @@ def test_what_is_read_is_one_region_and_each_peer_of_it_is_in_one_of_its_shards(
 
 def test_readers_look_everywhere_in_turn():
     dice = random.Random(1)
-    read = {shard for _ in range(200) for shard in shards_to_read(128, dice)}
+    read = {shard for _ in range(200) for shard in shards_to_read(192, dice)}
     assert read == {format(number, "03b") for number in range(8)}
 
 
-@pytest.mark.parametrize("num_nodes", [18, 20, 32, 50, 300, 5000])
+@pytest.mark.parametrize("num_nodes", [27, 30, 48, 70, 300, 5000])
 def test_a_reader_and_a_publisher_whose_estimates_differ_by_a_quarter_meet(num_nodes):
     for publisher in (0.9, 1.0, 1.12):
         bits = round(depth(num_nodes * publisher))
