@@ -132,28 +132,23 @@ class Dht:
 
         Our own word counts only where nobody else was asked: it is of no use if our daemon has just died.
         """
-        item = Item(
-            key=key_id(key),
-            subkey=subkey,
-            value=msgspec.msgpack.encode(value),
-            expires_at_s=expires_at_s,
-            sender=self.p2p.peer_id.to_base58(),
-        )
-        nearest = await self._nearest(item.key, REPLICAS)
-        answers = await asyncio.gather(*[self._store_at(peer, item) for peer in nearest])
-        said = zip(nearest, answers, strict=True)
-        return tuple(answer for peer, answer in said if answer is not None and (peer is not None or len(nearest) == 1))
+        item = self._item(key, subkey, value, expires_at_s)
+        return await self._store_at(await self._nearest(item.key, REPLICAS), item)
+
+    async def replace(
+        self, key: str, subkey: str, value: bytes, expires_at_s: float
+    ) -> tuple[tuple[bool, ...], tuple[Mapping[str, Entry], ...]]:
+        """Stores an entry of a directory; returns as `store` does, and as `read` what was there before."""
+        item = self._item(key, subkey, value, expires_at_s)
+        found = await self._search(item.key, REPLICAS)
+        before = self._shown(item.key, found)
+        nearest = self._with_us(item.key, {peer: uid for peer, (uid, _) in found.items()}, REPLICAS)
+        return await self._store_at(nearest, item), before
 
     async def read(self, key: str) -> tuple[Mapping[str, Entry], ...]:
         """What each of the nearest nodes that answered has in a directory, and what we have: entry by subkey."""
         where = key_id(key)
-        read = [_read(peer, answer) for peer, (_, answer) in (await self._search(where, READ_REPLICAS)).items()]
-        if self._server is not None:
-            held = self._server.directory(where)
-            owners = {subkey: record.address for subkey, record in held.items() if record.address != OWN}
-            packed = [(subkey, record.value, record.expires_at_s) for subkey, record in held.items()]
-            read.append(_entries(self.p2p.peer_id, packed, owners))
-        return tuple(read)
+        return self._shown(where, await self._search(where, READ_REPLICAS))
 
     async def fetch(self, key: str, is_right: Callable[[bytes], bool]) -> bytes | None:
         """A plain record that passes the test, from the first node that has it; None if none of those near has.
@@ -186,6 +181,9 @@ class Dht:
         else:
             # Asking for the neighbouring id finds the same nodes without their sending what they hold under the key.
             found = {peer: uid for peer, (uid, _) in (await self._search(DHTID(where ^ 1), count)).items()}
+        return self._with_us(where, found, count)
+
+    def _with_us(self, where: DHTID, found: Mapping[PeerID, DHTID], count: int) -> Sequence[PeerID | None]:
         candidates: list[tuple[int, PeerID | None]] = [(where.xor_distance(uid), peer) for peer, uid in found.items()]
         if self._server is not None:
             candidates.append((where.xor_distance(self._id), None))
@@ -245,12 +243,29 @@ class Dht:
                 self._silent.popitem(last=False)
         return answer
 
-    async def _store_at(self, peer: PeerID | None, item: Item) -> bool | None:
-        if peer is None:
-            assert self._server is not None
-            return self._server.store(item, address=OWN)
-        answer = await self._protocol.call_store(peer, [item.key], [item.value], [item.expires_at_s], [item.subkey])
-        return bool(answer[0]) if answer else None
+    def _item(self, key: str, subkey: str | None, value: bytes, expires_at_s: float) -> Item:
+        sender, packed = self.p2p.peer_id.to_base58(), msgspec.msgpack.encode(value)
+        return Item(key=key_id(key), subkey=subkey, value=packed, expires_at_s=expires_at_s, sender=sender)
+
+    async def _store_at(self, nearest: Sequence[PeerID | None], item: Item) -> tuple[bool, ...]:
+        async def ask(peer: PeerID | None) -> bool | None:
+            if peer is None:
+                assert self._server is not None
+                return self._server.store(item, address=OWN)
+            answer = await self._protocol.call_store(peer, [item.key], [item.value], [item.expires_at_s], [item.subkey])
+            return bool(answer[0]) if answer else None
+
+        said = zip(nearest, await asyncio.gather(*map(ask, nearest)), strict=True)
+        return tuple(answer for peer, answer in said if answer is not None and (peer is not None or len(nearest) == 1))
+
+    def _shown(self, where: DHTID, found: Mapping[PeerID, tuple[DHTID, Answer]]) -> tuple[Mapping[str, Entry], ...]:
+        shown = [_read(peer, answer) for peer, (_, answer) in found.items()]
+        if self._server is not None:
+            held = self._server.directory(where)
+            owners = {subkey: record.address for subkey, record in held.items() if record.address != OWN}
+            packed = [(subkey, record.value, record.expires_at_s) for subkey, record in held.items()]
+            shown.append(_entries(self.p2p.peer_id, packed, owners))
+        return tuple(shown)
 
 
 def _read(peer: PeerID, answer: Answer) -> Mapping[str, Entry]:

@@ -7,7 +7,7 @@ import hashlib
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from hivemind.p2p import PeerID
@@ -52,18 +52,16 @@ class NativeBoard:
             digest=hashlib.sha256(body).digest(),
             size=len(body),
         )
-        bits = round(directory.depth(dht.estimate_size()))
-        kept, twin = await asyncio.gather(
-            dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s),
-            self._is_there_a_twin(dht, self._own_key(bits)),
-        )
-        self._twin |= twin
-        if not any(kept):
+        if not any(await dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s)):
             return False
         signed = wire.sign_announcement(announcement, self._identity)
+        bits = round(directory.depth(dht.estimate_size()))
         for deeper in range(DEEPER):
-            key = self._own_key(bits + deeper)
-            if any(await dht.store(key, self._identity.peer_id, signed, announcement.expires_at_s)):
+            shard = directory.shard_of(self._swarm, self._identity.peer_id, bits + deeper)
+            key = directory.directory_key(self._swarm, shard)
+            kept, before = await dht.replace(key, self._identity.peer_id, signed, announcement.expires_at_s)
+            self._twin |= self._is_there_a_twin(before)
+            if any(kept):
                 return True
         return False
 
@@ -104,13 +102,10 @@ class NativeBoard:
         self._exchanges_s.append(self._looked_at_s)
         self._twin = False
 
-    def _own_key(self, bits: int) -> str:
-        return directory.directory_key(self._swarm, directory.shard_of(self._swarm, self._identity.peer_id, bits))
-
-    async def _is_there_a_twin(self, dht: Dht, key: str) -> bool:
-        """Looks before we publish, for what we publish takes the place of what a twin did."""
+    def _is_there_a_twin(self, before: Sequence[Mapping[str, Entry]]) -> bool:
+        """In what we have taken the place of by publishing."""
         sight = Sight()
-        for replica in await dht.read(key):
+        for replica in before:
             if self._identity.peer_id in replica:
                 self._check(self._identity.peer_id, replica[self._identity.peer_id], sight)
         return sight.twin
