@@ -20,6 +20,7 @@ def path(tmp_path):
 
 def test_peers_are_found_again_after_a_restart_the_last_seen_first(path, monkeypatch):
     one = PeerCache(path)
+    monkeypatch.setattr(cache.time, "time", lambda: NOW)
     one.note([A])
     monkeypatch.setattr(cache.time, "time", lambda: NOW + 100)
     one.note([B])
