@@ -69,6 +69,13 @@ def is_running(p2p: P2P) -> bool:
     return p2p._child.returncode is None and not any(task.done() for task in tasks)
 
 
+def forget_cancelled(p2p: P2P) -> None:
+    """hivemind keeps the task of every call that its caller has taken back; a peer may make and take back thousands."""
+    tasks = p2p._client.control._handler_tasks
+    for call_id in [call_id for call_id, task in tasks.items() if task.done()]:
+        del tasks[call_id]
+
+
 async def connect(p2p: P2P, address: str) -> PeerID:
     """Dials a multiaddress that ends in /p2p/<peer id>. Raises one of DAEMON_ERRORS or ValueError: no connection."""
     where, _, peer = address.rpartition("/p2p/")

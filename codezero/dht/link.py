@@ -162,6 +162,7 @@ class SwarmLink:
         assert self._dht is not None
         if not daemon.is_running(self._dht.p2p):
             raise P2PDaemonError("it has ended")
+        daemon.forget_cancelled(self._dht.p2p)
         self._connected = await self._dht.addresses.refresh()
         await asyncio.gather(*[self._dial(address) for address in self._to_dial()])
         if time.monotonic() - self._looked_around_s >= LOOK_AROUND_S:

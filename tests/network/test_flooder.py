@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
 import time
 
 import msgspec
 import pytest
+from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
 from codezero.dht import records
 from codezero.dht.dht import key_id
 from codezero.network import directory
-from tests.network.hostile import sends, store_request
-from tests.network.nodes import Node, exchange_all, live_swarm, sources
+from tests.network.hostile import answers, sends, store_request
+from tests.network.nodes import Node, eventually, exchange_all, live_swarm, sources
 from tests.unit.dht.test_dictionary import nested, sent
 
 
@@ -106,3 +108,25 @@ def test_two_nodes_exchange_in_the_same_round_whatever_a_third_floods_them_with(
         assert (held > 0) is (flood == "bodies")
         assert held < records.MAX_STORED_BYTES // 2
         assert node.dht.num_neighbours() <= 1 + len(FLOODS)
+
+
+def test_calls_taken_back_leave_nothing_behind(pair):
+    swarm, alice, _ = pair
+    mallory = swarm.node("mallory who takes back", alice)
+    mallory.wait_for(alice)
+    ping = dht_pb2.PingRequest(peer=mallory.dht._protocol.node_info, validate=True)
+    stub = mallory.dht._protocol.get_stub(PeerID.from_base58(alice.peer_id))
+    answers(mallory, "ping", None)  # which alice waits for before she answers
+
+    async def call_and_take_back() -> int:
+        refused = 0
+        for _ in range(20):
+            try:
+                await stub.rpc_ping(ping, timeout=0.05)
+            except asyncio.TimeoutError:
+                refused += 1
+        return refused
+
+    assert mallory.link.run(call_and_take_back()) == 20
+    tasks = alice.dht.p2p._client.control._handler_tasks
+    eventually(lambda: len(tasks) == 0)
