@@ -16,7 +16,8 @@ begin at the same moment, or spread over `--spread` seconds.
 Columns: `published`, seconds that publishing takes; `collected`, seconds from when a publication was out and its
 collector had begun, until the collector had its groups decoded; `seen`, the same until it came in sight; `calls`, made
 by a node in a round; `KB`, sent in calls and answers, and `lo KB` all that went over loopback, of other programs too;
-`CPU ms` of a node in a round. All are means over nodes, and medians over rounds; the first round is not counted.
+`CPU ms` and `p2pd ms`, processor time of a node in a round; `others %`, how much of the processor time used was that
+of other programs. All are means over nodes, and medians over rounds; the first round is not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.measure import machine
+from benchmarks.measure import busy_s, machine
 from benchmarks.real_swarm import Order, real_swarm
 from benchmarks.simulated_p2p import SimulatedNetwork
 from benchmarks.simulated_swarm import SimulatedNode, simulated_swarm, simulated_time
@@ -63,6 +64,7 @@ REAL = {
     "lo KB": ".0f",
     "CPU ms": ".0f",
     "p2pd ms": ".0f",
+    "others %": ".0f",
 }
 SIMULATED = {
     "calls": ".1f",
@@ -101,7 +103,7 @@ def measure_real(num_nodes: int, config: SwarmConfig, options: argparse.Namespac
             rounds = []
             for _ in range(options.rounds + 1):
                 number += 1
-                before, lo_bytes = [node.meter() for node in nodes], loopback_bytes()
+                before, lo_bytes, machine_s = [node.meter() for node in nodes], loopback_bytes(), busy_s()
                 begin_s = time.monotonic() + 0.2
                 for index, node in enumerate(random.sample(nodes, num_nodes)):
                     node.begin(
@@ -113,15 +115,18 @@ def measure_real(num_nodes: int, config: SwarmConfig, options: argparse.Namespac
                         )
                     )
                 records = dict(node.record() for node in nodes)
-                lo_bytes = loopback_bytes() - lo_bytes
+                lo_bytes, machine_s = loopback_bytes() - lo_bytes, busy_s() - machine_s
                 used = [(node.meter(), earlier) for node, earlier in zip(nodes, before, strict=True)]
+                python_s = sum(now.python_cpu_s - old.python_cpu_s for now, old in used)
+                daemon_s = sum(now.daemon_cpu_s - old.daemon_cpu_s for now, old in used)
                 rounds.append(
                     {
                         **latencies(records),
                         **traffic([now.traffic - earlier.traffic for now, earlier in used]),
                         "lo KB": lo_bytes / 1024 / num_nodes,
-                        "CPU ms": 1e3 * statistics.fmean(now.python_cpu_s - old.python_cpu_s for now, old in used),
-                        "p2pd ms": 1e3 * statistics.fmean(now.daemon_cpu_s - old.daemon_cpu_s for now, old in used),
+                        "CPU ms": 1e3 * python_s / num_nodes,
+                        "p2pd ms": 1e3 * daemon_s / num_nodes,
+                        "others %": max(100 * (1 - (python_s + daemon_s) / machine_s), 0.0),
                     }
                 )
                 note(f"real {num_nodes}, round {number}: {rounds[-1]}")

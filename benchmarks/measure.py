@@ -40,9 +40,9 @@ class Cost:
 def measure(work: Callable[[], Result]) -> tuple[Result, Cost]:
     """Runs `work` and says what it took."""
     peak = _KernelPeak() if _can_reset_peak() else _SampledPeak()
-    wall, cpu, busy = time.perf_counter(), time.process_time(), _busy_s()
+    wall, cpu, busy = time.perf_counter(), time.process_time(), busy_s()
     result = work()
-    wall, cpu, busy = time.perf_counter() - wall, time.process_time() - cpu, _busy_s() - busy
+    wall, cpu, busy = time.perf_counter() - wall, time.process_time() - cpu, busy_s() - busy
     return result, Cost(wall_s=wall, cpu_s=cpu, other_cpu_s=max(busy - cpu, 0.0), peak_bytes=peak.read())
 
 
@@ -66,7 +66,7 @@ def machine() -> str:
     )
 
 
-def _busy_s() -> float:
+def busy_s() -> float:
     """Processor time of the whole machine so far."""
     times = psutil.cpu_times()
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
