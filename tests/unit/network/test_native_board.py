@@ -80,18 +80,18 @@ def test_what_one_publishes_another_sees_and_takes():
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", Reason.WRONG_VERSION),
-        (b"\x02" + b"x" * 100, Reason.WRONG_VERSION),
-        (b"\x01\xc1", Reason.MALFORMED),
-        (b"\x01" + b"\x91" * 2000, Reason.MALFORMED),
-        (b"\x01" + b"\xa4\xff\xfe\xfd\xfc", Reason.MALFORMED),
-        (b"x" * 300_00, Reason.OVERSIZED),
-        (signed("bob"), Reason.WRONG_PEER),
-        (signed("alice", swarm="another"), Reason.WRONG_SWARM),
-        (signed("alice")[:-1] + b"\0", Reason.BAD_SIGNATURE),
-        (signed("alice", ago_s=700.0), Reason.STALE),
-        (signed("alice", ago_s=1e8), Reason.STALE),
-        (signed("alice", ago_s=-100.0), Reason.STALE),
+        (lambda: b"", Reason.WRONG_VERSION),
+        (lambda: b"\x02" + b"x" * 100, Reason.WRONG_VERSION),
+        (lambda: b"\x01\xc1", Reason.MALFORMED),
+        (lambda: b"\x01" + b"\x91" * 2000, Reason.MALFORMED),
+        (lambda: b"\x01" + b"\xa4\xff\xfe\xfd\xfc", Reason.MALFORMED),
+        (lambda: b"x" * 300_00, Reason.OVERSIZED),
+        (lambda: signed("bob"), Reason.WRONG_PEER),
+        (lambda: signed("alice", swarm="another"), Reason.WRONG_SWARM),
+        (lambda: signed("alice")[:-1] + b"\0", Reason.BAD_SIGNATURE),
+        (lambda: signed("alice", ago_s=700.0), Reason.STALE),
+        (lambda: signed("alice", ago_s=1e8), Reason.STALE),
+        (lambda: signed("alice", ago_s=-100.0), Reason.STALE),
     ],
     ids=[
         "nothing",
@@ -109,7 +109,8 @@ def test_what_one_publishes_another_sees_and_takes():
     ],
 )
 def test_what_a_replica_makes_up_is_dropped_with_its_reason(content, reason):
-    sight = run(lambda: seen([(ALICE, content), (BOB, signed("bob"))]))
+    """Contents are made here and not when this file is read: what lies ahead by then is past by now."""
+    sight = run(lambda: seen([(ALICE, content()), (BOB, signed("bob"))]))
     assert [notice.peer_id for notice in sight.notices] == [BOB]
     assert sight.rejected == {(ALICE, reason)}
 
