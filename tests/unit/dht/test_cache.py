@@ -88,6 +88,7 @@ def test_the_file_is_not_written_again_for_the_same_peers(path):
 
 def test_the_file_is_written_again_after_a_minute(path, monkeypatch):
     one = PeerCache(path)
+    monkeypatch.setattr(cache.time, "time", lambda: NOW)
     one.note([A])
     monkeypatch.setattr(cache.time, "time", lambda: NOW + 1000)
     one.note([A])
