@@ -70,7 +70,7 @@ class Models:
             self.judge, self.frozen = self._load(judge_name, judge_folder, judge_dtype), contextlib.nullcontext
             self.judge.model.requires_grad_(False)
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
-        console.line(f"evaluator: {judge_name}, frozen, by {config.evaluator.mode.value}; it never runs code")
+        console.line(f"evaluator: {judge_name}, frozen, by {config.evaluator.verdict.value}; it never runs code")
 
     def _choose_method(
         self, folder: Path, room: Room, policy_folder: Path, judge_folder: Path, dtype: torch.dtype

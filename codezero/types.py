@@ -121,6 +121,24 @@ class Outcome(str, Enum):
     """The evaluator gave no judgement: the whole group stays unscored."""
 
 
+class CaseOutcome(str, Enum):
+    """What became of one test case of a task."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    """It could not be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One test case, walked through or executed."""
+
+    outcome: CaseOutcome
+    reason: str = ""
+    """Why not `PASS`, in a few words; untrusted text in part."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The judgement of one rollout. Made by evaluate."""
@@ -130,6 +148,10 @@ class Verdict:
     """Predicted probability that all tests pass; None unless judged."""
     rules: Mapping[str, float] = field(default_factory=dict)
     """Score in 0..1 of each static rule, by name."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why a rule's score is below 1, by its name."""
+    cases: tuple[CaseResult, ...] = ()
+    """What the dry run, or the execution, of each test case came to; empty without one."""
     reply: str = ""
     """The evaluator's raw reply, for the log; untrusted text."""
 

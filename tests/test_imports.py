@@ -18,6 +18,7 @@ LEVELS = {
     "swarmfile": 1,
     "ports": 1,
     "prompts": 1,
+    "testcases": 1,
     "llm": 2,
     "identity": 2,
     "dht": 2,

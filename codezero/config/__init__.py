@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from codezero.config.check import require
 from codezero.config.learning import (
+    Backend,
     BuiltinConfig,
     DatasetConfig,
     Device,
@@ -36,6 +37,7 @@ from codezero.config.swarm import (
 )
 
 __all__ = [
+    "Backend",
     "BuiltinConfig",
     "DatasetConfig",
     "Device",

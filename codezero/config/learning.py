@@ -46,9 +46,18 @@ class Moments(Enum):
     float32 = "float32"
 
 
+class Backend(Enum):
+    auto = "auto"
+    transformers = "transformers"
+    llama_cpp = "llama_cpp"
+    ollama = "ollama"
+    openai = "openai"
+    execution = "execution"
+
+
 class VerdictMode(Enum):
     logit = "logit"
-    json = "json"
+    generate = "generate"
 
 
 @dataclass
@@ -144,20 +153,39 @@ class TasksConfig:
 
 @dataclass
 class EvaluatorConfig:
+    backend: Backend = Backend.auto
+    """Where the frozen judge runs: transformers (in this process), llama_cpp (a process of its own), ollama, openai (a
+    server that speaks that protocol), or auto. execution asks no model: it RUNS the tests, in a sandbox."""
     model: str = "auto"
-    """The frozen judge: auto (1.5B where memory allows, else 0.5B), a catalogue name, a hub id or a folder."""
-    mode: VerdictMode = VerdictMode.logit
-    """logit reads the probability of yes against no in one forward pass; json lets the judge write its verdict."""
+    """The frozen judge: auto (1.5B where memory allows, else 0.5B), a catalogue name, a hub id or a folder; for ollama
+    and openai the name that the server knows it by."""
+    verdict: VerdictMode = VerdictMode.logit
+    """logit reads the probability of yes against no in one forward pass; generate lets the judge write JSON."""
+    dry_run: bool = True
+    """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; what it
+    cannot decide is left to the judge."""
     dtype: Dtype = Dtype.auto
-    """Precision of the judge; auto is float32 on cpu and mps, bfloat16 on cuda."""
+    """Precision of the judge in this process; auto is bfloat16 on cuda and on CPUs that compute in it, else float32."""
     max_new_tokens: int = 256
-    """Longest verdict in tokens, for mode json."""
+    """Longest verdict in tokens, for generate."""
     batch_size: int = 4
     """Rollouts judged in one forward pass."""
+    url: str = ""
+    """Base URL of the server, for ollama and openai; empty takes the one each listens on by default on this machine."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the server's key, if it wants one."""
+    timeout_s: float = 120.0
+    """Seconds after which a request to a judge outside this process has failed."""
+    retries: int = 2
+    """Times a failed request is repeated, after a growing, jittered wait."""
+    execute_external: bool = False
+    """With backend=execution, also run code that peers sent; without it their groups stay unscored."""
 
     def __post_init__(self) -> None:
         require(self.max_new_tokens >= 1, "evaluator.max_new_tokens", self.max_new_tokens, "use 1 or more")
         require(self.batch_size >= 1, "evaluator.batch_size", self.batch_size, "use 1 or more")
+        require(self.timeout_s > 0, "evaluator.timeout_s", self.timeout_s, "use a number of seconds such as 120")
+        require(self.retries >= 0, "evaluator.retries", self.retries, "use 0 to try once only")
 
 
 @dataclass

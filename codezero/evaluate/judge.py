@@ -50,11 +50,11 @@ class TransformersJudge:
         self._model, self._config, self._frozen = model, config, frozen
         self._choices = [model.encode_text(word)[0] for word in (prompt.YES, prompt.NO)]
         if self._choices[0] == self._choices[1]:
-            raise EvaluatorError(f"{model.name} cannot tell Yes from No by one token: set evaluator.mode=json")
+            raise EvaluatorError(f"{model.name} cannot tell Yes from No by one token: set evaluator.verdict=generate")
 
     def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
         """Opinions in the order of `solutions`, at most `evaluator.batch_size` in one forward pass."""
-        by_logit = self._config.mode is VerdictMode.logit
+        by_logit = self._config.verdict is VerdictMode.logit
         messages = prompt.yes_no_messages if by_logit else prompt.json_messages
         prompts = [self._model.encode_chat(messages(task.question, task.tests, code)) for task, code in solutions]
         context = self._model.context_length - (1 if by_logit else self._config.max_new_tokens)
@@ -68,7 +68,7 @@ class TransformersJudge:
                 for start in range(0, len(order), size):
                     rows = order[start : start + size]
                     batch = [prompts[i] for i in rows]
-                    found = self._by_logit(batch) if by_logit else self._by_json(batch)
+                    found = self._by_logit(batch) if by_logit else self._by_writing(batch)
                     for i, opinion in zip(rows, found, strict=True):
                         opinions[i] = opinion
         except torch.OutOfMemoryError as error:
@@ -80,7 +80,7 @@ class TransformersJudge:
         # A probability that is not finite compares false and so becomes no verdict.
         return [Opinion(p_correct=yes if 0.0 <= yes <= 1.0 else None, reply=f"P(Yes)={yes:.3f}") for yes, _ in rows]
 
-    def _by_json(self, batch: list[list[int]]) -> list[Opinion]:
+    def _by_writing(self, batch: list[list[int]]) -> list[Opinion]:
         params = SamplingParams(max_new_tokens=self._config.max_new_tokens, temperature=0.0)
         model = self._model
         groups = sample_groups(model.model, batch, 1, params, end_ids=model.end_ids, pad_id=model.pad_id)

@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import ast
 import builtins
-import warnings
 from collections.abc import Iterator
 
 from pyflakes import checker, messages
 
+from codezero.testcases import UNPARSEABLE, parse_source
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _BUILTIN_NAMES = frozenset(dir(builtins))
-MAX_SOURCE_CHARS = 20_000
-"""Longer code and tests are not parsed. Nesting 25 times as deep crashes CPython 3.10, and f-strings of 1 MB take it a
-minute; up to here everything tried took less than 0.1 s."""
-_UNPARSEABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What `ast.parse` raises on hostile text: bad syntax, null bytes, nesting too deep for its stack."""
-_UNCHECKABLE = (*_UNPARSEABLE, AssertionError)
+_UNCHECKABLE = (*UNPARSEABLE, AssertionError)
 """What pyflakes raises besides: it parses annotations in quotes, and asserts that future imports are at the top."""
 
 
@@ -27,7 +23,7 @@ def check(code: str, tests: str) -> dict[str, float]:
 
     Code that does not parse has only `parses`, at 0; tests that do not parse call nothing.
     """
-    tree = _parse(code)
+    tree = parse_source(code)
     if tree is None:
         return {"parses": 0.0}
     scores = {"parses": 1.0}
@@ -43,20 +39,9 @@ def check(code: str, tests: str) -> dict[str, float]:
     return scores
 
 
-def _parse(code: str) -> ast.Module | None:
-    if len(code) > MAX_SOURCE_CHARS:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # of the judged code, not of ours
-            return ast.parse(code)
-    except _UNPARSEABLE:
-        return None
-
-
 def _calls_in(tests: str) -> dict[str, list[ast.Call]]:
     """Calls of names that the tests use but neither define, import, nor find among the builtins."""
-    tree = _parse(tests)
+    tree = parse_source(tests)
     if tree is None:
         return {}
     own = _BUILTIN_NAMES | {name for node in ast.walk(tree) for name in _bound_names(node)}

@@ -189,6 +189,6 @@ def test_long_prompts_share_a_forward_pass_with_fewer_others(roomy, monkeypatch)
 
 
 def test_json_judge_without_a_verdict_in_its_reply_gives_no_opinion(tiny):
-    judge = TransformersJudge(tiny, EvaluatorConfig(mode=VerdictMode.json, max_new_tokens=4))
+    judge = TransformersJudge(tiny, EvaluatorConfig(verdict=VerdictMode.generate, max_new_tokens=4))
     (opinion,) = judge.judge([(task(), "x = 1")])
     assert opinion.p_correct is None

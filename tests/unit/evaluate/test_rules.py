@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.evaluate.rules import MAX_SOURCE_CHARS, check
+from codezero.evaluate.rules import check
+from codezero.testcases import MAX_SOURCE_CHARS
 
 TESTS = "assert add(1, 2) == 3\nassert add(0, b=5) == 5"
 GOOD = "def add(a, b):\n    return a + b"
