@@ -12,8 +12,9 @@ import torch
 
 from codezero import __version__, peer, state
 from codezero.config import NodeConfig
+from codezero.errors import EvaluatorError
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.judge import TransformersJudge
+from codezero.evaluate.judge import ModelJudge
 from codezero.identity import names
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
@@ -70,6 +71,8 @@ class Node:
         self._tasks = make_task_source(config.tasks, config.seed)
 
         models = Models(config, self._folder, console)
+        if models.judge_backend is None:
+            raise EvaluatorError("evaluator.backend=execution is not there yet: use evaluator.backend=auto")
         self._policy, self._settings = models.policy, models.settings
         self._solver = PolicySolver(
             models.policy, config.rollout, seed=config.seed, peer_id=place.peer_id, progress=console.progress
@@ -94,7 +97,7 @@ class Node:
             solver=self._solver,
             gossip=place.gossip(encoder.fits),
             evaluator=FrozenEvaluator(
-                TransformersJudge(models.judge, config.evaluator, models.frozen),
+                ModelJudge(models.judge_backend, config.evaluator),
                 config.reward,
                 console.progress,
             ),

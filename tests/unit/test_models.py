@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from codezero import compose, models
-from codezero.evaluate.judge import TransformersJudge
+from codezero.evaluate.judge import ModelJudge
 from codezero.models import Models
 from codezero.observe.console import Console
 from tests.builders import save_tiny, task
@@ -43,7 +43,7 @@ def made_from(tmp_path, policy, judge, *settings):
 
 
 def opinions(config, made):
-    judge = TransformersJudge(made.judge, config.evaluator, made.frozen)
+    judge = ModelJudge(made.judge_backend, config.evaluator)
     return [opinion.p_correct for opinion in judge.judge([(task(), "def f(x): return x + 1"), (task(), "pass")])]
 
 

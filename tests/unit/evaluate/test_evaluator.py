@@ -5,8 +5,9 @@ import torch
 
 from codezero.config import EvaluatorConfig, RewardConfig, VerdictMode
 from codezero.errors import EvaluatorError
+from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.judge import Opinion, TransformersJudge
+from codezero.evaluate.judge import ModelJudge, Opinion
 from codezero.llm.choose import choice_probabilities
 from codezero.llm.load import load_model
 from codezero.prompts.evaluator import yes_no_messages
@@ -28,6 +29,10 @@ class ScriptedJudge:
         if isinstance(self.answers, Exception):
             raise self.answers
         return [Opinion(p_correct=self.answers[code]) for _, code in solutions]
+
+
+def local_judge(model, config):
+    return ModelJudge(TransformersBackend(model, config), config)
 
 
 def score(judge, *texts, external=()):
@@ -101,7 +106,7 @@ def test_choice_probabilities_of_a_ragged_batch_equal_those_of_each_alone(prompt
 @pytest.mark.parametrize("batch_size", [1, 2, 16])
 def test_transformers_judge_gives_opinions_in_order_whatever_the_batch(tiny, batch_size):
     solutions = [(task(), "def f(x):\n    return x" + " + 1" * n) for n in (5, 0, 9, 2)]
-    judge = TransformersJudge(tiny, EvaluatorConfig(batch_size=batch_size))
+    judge = local_judge(tiny, EvaluatorConfig(batch_size=batch_size))
     alone = [judge.judge([solution])[0].p_correct for solution in solutions]
     assert [o.p_correct for o in judge.judge(solutions)] == pytest.approx(alone, abs=1e-5)
     assert all(0 < p < 1 for p in alone)
@@ -109,7 +114,7 @@ def test_transformers_judge_gives_opinions_in_order_whatever_the_batch(tiny, bat
 
 def test_solution_beyond_the_judges_context_gets_no_opinion_and_the_others_do(tiny):
     solutions = [(task(), "x = 1  # " + "y" * 3000), (task(), "x = 1")]
-    long, short = TransformersJudge(tiny, EvaluatorConfig()).judge(solutions)
+    long, short = local_judge(tiny, EvaluatorConfig()).judge(solutions)
     assert long.p_correct is None
     assert short.p_correct is not None
 
@@ -148,7 +153,7 @@ FENCED = "```python\n{}\n```"
 )
 def test_hostile_group_of_a_peer_is_scored_or_not_and_nothing_raises(tiny, of, text, is_scored):
     hostile = group([rollout(text=text), rollout(text=BAD)], of=of, peer_id="hostile")
-    own, found = score(TransformersJudge(tiny, EvaluatorConfig()), GOOD, external=[hostile])
+    own, found = score(local_judge(tiny, EvaluatorConfig()), GOOD, external=[hostile])
     assert own.scored
     assert found.scored is is_scored
     assert all(math.isfinite(reward.total) for reward in found.rewards)
@@ -169,9 +174,9 @@ def roomy(tmp_path_factory):
 
 def test_a_prompt_that_fits_the_context_but_not_the_time_is_not_judged(roomy):
     solutions = [(task(question="x" * size), "x = 1") for size in (5_500, 6_000)]  # one token a character
-    fitting, long = TransformersJudge(roomy, EvaluatorConfig()).judge(solutions)
+    fitting, long = local_judge(roomy, EvaluatorConfig()).judge(solutions)
     assert fitting.p_correct is not None
-    assert (long.p_correct, long.reply) == (None, "longer than the judge's 6144 tokens")
+    assert (long.p_correct, long.reply) == (None, "longer than roomy takes, or answered otherwise")
 
 
 def test_long_prompts_share_a_forward_pass_with_fewer_others(roomy, monkeypatch):
@@ -181,14 +186,14 @@ def test_long_prompts_share_a_forward_pass_with_fewer_others(roomy, monkeypatch)
         sizes.append(len(prompts))
         return [(0.5, 0.5)] * len(prompts)
 
-    monkeypatch.setattr("codezero.evaluate.judge.choice_probabilities", remember)
-    judge = TransformersJudge(roomy, EvaluatorConfig(batch_size=4))
+    monkeypatch.setattr("codezero.evaluate.backends.transformers.choice_probabilities", remember)
+    judge = local_judge(roomy, EvaluatorConfig(batch_size=4))
     judge.judge([(task(), f"x = {n}") for n in range(6)])
     judge.judge([(task(question="x" * 5_000), f"x = {n}") for n in range(6)])
     assert sizes == [4, 2, 3, 3]
 
 
 def test_json_judge_without_a_verdict_in_its_reply_gives_no_opinion(tiny):
-    judge = TransformersJudge(tiny, EvaluatorConfig(verdict=VerdictMode.generate, max_new_tokens=4))
+    judge = local_judge(tiny, EvaluatorConfig(verdict=VerdictMode.generate, max_new_tokens=4))
     (opinion,) = judge.judge([(task(), "x = 1")])
     assert opinion.p_correct is None

@@ -1,0 +1,158 @@
+"""Asking a server that may be slow, down, or hostile: one total timeout, bounded repeats, and one kind of error.
+
+Nothing a server sends is trusted: its reply is capped, must be JSON of the expected shape, and reaches logs escaped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from codezero.errors import EvaluatorError
+
+MAX_REPLY_BYTES = 1 << 20
+"""Twenty alternatives of one token take 4 KB, a written verdict of 256 tokens some 2 KB."""
+SHOWN_BYTES = 200
+"""Of a refusal's text, what is shown."""
+WAIT_S = 1.0
+"""Before the first repeat, give or take half; each further wait is twice as long."""
+REFUSED = (400, 413, 422)
+"""Statuses by which servers refuse one request, such as a prompt longer than the model's context."""
+BUSY = (408, 425, 429)
+
+logger = logging.getLogger(__name__)
+Reply = TypeVar("Reply")
+
+
+class _Unavailable(Exception):
+    """The server cannot answer now; it may in a moment."""
+
+
+class JsonClient:
+    """Posts JSON to one server. Redirects are not followed, so neither prompts nor key go anywhere else."""
+
+    def __init__(
+        self, url: str, *, timeout_s: float, retries: int, at_once: int, key: str = "", key_env: str = ""
+    ) -> None:
+        """`key_env` names where `key` came from, for messages. Raises EvaluatorError: no usable URL or key."""
+        self._host = _host(url)
+        if not (key.isascii() and key.isprintable()):
+            raise EvaluatorError(f"{key_env} holds characters that no key has: set it to the server's key alone")
+        self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
+        self._key_env = key_env or "the key"
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    @property
+    def place(self) -> str:
+        return self._url
+
+    def ask(self, path: str, bodies: Sequence[object], reply: type[Reply]) -> list[Reply | None]:
+        """The replies to `bodies`, in their order; None for a request that the server refuses as it is.
+
+        Raises EvaluatorError: no whole, sensible reply in time, after as many repeats as allowed.
+        """
+        return asyncio.run(self._ask_all(path, bodies, reply))
+
+    async def _ask_all(self, path: str, bodies: Sequence[object], reply: type[Reply]) -> list[Reply | None]:
+        turn = asyncio.Semaphore(self._at_once)
+        # Timeouts are ours: the client's own start again with every byte.
+        async with httpx2.AsyncClient(
+            headers=self._headers, timeout=None, follow_redirects=False, trust_env=not _is_loopback(self._host)
+        ) as client:
+
+            async def one(body: object) -> Reply | None:
+                async with turn:
+                    raw = await self._repeat(client, path, msgspec.json.encode(body))
+                return None if raw is None else self._decode(raw, reply)
+
+            return await asyncio.gather(*map(one, bodies))
+
+    async def _repeat(self, client: httpx2.AsyncClient, path: str, body: bytes) -> bytes | None:
+        for attempt in range(self._retries + 1):
+            if attempt:
+                await asyncio.sleep(WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+            try:
+                return await asyncio.wait_for(self._post(client, path, body), self._timeout_s)
+            except asyncio.TimeoutError as error:
+                # Not repeated: a server that is this busy would only get more to do.
+                raise EvaluatorError(
+                    f"the judge at {self.place} gave no whole reply in {self._timeout_s:g} s: raise "
+                    "evaluator.timeout_s, or use a smaller model"
+                ) from error
+            except (httpx2.HTTPError, _Unavailable) as error:
+                failure = error
+        reason = ascii(str(failure))[1:-1] or type(failure).__name__
+        raise EvaluatorError(
+            f"the judge at {self.place} cannot be asked, {reason} (tried {self._retries + 1} times): see that the "
+            "server runs, and evaluator.url"
+        ) from failure
+
+    async def _post(self, client: httpx2.AsyncClient, path: str, body: bytes) -> bytes | None:
+        async with client.stream("POST", self._url + path, content=body) as response:
+            raw = bytearray()
+            async for chunk in response.aiter_raw():  # as sent: nothing here is unpacked
+                raw += chunk
+                if len(raw) > MAX_REPLY_BYTES:
+                    raise EvaluatorError(f"the judge at {self.place} sent more than {MAX_REPLY_BYTES} bytes")
+        status = response.status_code
+        if status == 200:
+            return bytes(raw)
+        text = ascii(bytes(raw[:SHOWN_BYTES]).decode("utf-8", "replace"))[1:-1]
+        if status in REFUSED:
+            logger.warning("the judge at %s refused a request: HTTP %d %s", self.place, status, text)
+            return None
+        if status in BUSY or status >= 500:
+            raise _Unavailable(f"HTTP {status}")
+        raise EvaluatorError(self._refusal(status, text))
+
+    def _refusal(self, status: int, text: str) -> str:
+        where = f"the judge at {self.place}"
+        if status in (401, 403):
+            return f"{where} refused the key (HTTP {status}): check {self._key_env}"
+        if status == 404:
+            return f"{where} knows no such path or model (HTTP 404 {text}): check evaluator.url and evaluator.model"
+        if 300 <= status < 400:
+            return f"{where} redirects (HTTP {status}), which is not followed: set evaluator.url to the final address"
+        return f"{where} answered HTTP {status} {text}: check evaluator.url"
+
+    def _decode(self, raw: bytes, reply: type[Reply]) -> Reply:
+        try:
+            return msgspec.json.decode(raw, type=reply)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise EvaluatorError(
+                f"the judge at {self.place} sent what is no reply of its protocol ({ascii(str(error))[1:-1]}): check "
+                "evaluator.backend and evaluator.url"
+            ) from error
+
+
+def _host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises where it is no number
+        usable = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
+    except ValueError:
+        usable = None
+    if not usable or parts.username or parts.password or parts.query or parts.fragment:
+        # The URL itself is not shown: it may hold a password.
+        raise EvaluatorError(
+            "evaluator.url is no plain server address: write it as http://HOST:PORT/v1, without user, password or "
+            "query (a key comes from the environment, see evaluator.api_key_env)"
+        )
+    return str(parts.hostname)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,86 @@
+"""A judge behind a server that speaks OpenAI's chat protocol: vLLM, SGLang, llama.cpp's own, and others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from codezero.config import EvaluatorConfig
+from codezero.errors import EvaluatorError
+from codezero.evaluate.backends.base import PROBE, Chat, check_by_asking
+from codezero.evaluate.backends.client import JsonClient
+from codezero.evaluate.backends.served import NUM_ALTERNATIVES, Position, plain, shares
+
+DEFAULT_URL = "http://127.0.0.1:8000/v1"
+"""Where vLLM listens unless told otherwise."""
+NO_THINKING: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
+"""What vLLM, SGLang and llama.cpp hand to the chat template; Qwen3's then leaves out the thinking, others ignore it."""
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[Position] | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    logprobs: _Logprobs | None = None
+
+
+class _Reply(msgspec.Struct):
+    choices: list[_Choice]
+
+
+class OpenAIBackend:
+    """backends.base.JudgeBackend over POST {url}/chat/completions, at most `evaluator.batch_size` requests at once."""
+
+    def __init__(self, config: EvaluatorConfig, client: JsonClient) -> None:
+        self._config, self._client = config, client
+        self._extra = NO_THINKING
+        self.name = f"{config.model} at {client.place}"
+
+    @classmethod
+    def from_config(cls, config: EvaluatorConfig) -> OpenAIBackend:
+        """Reads the key from the environment. Raises EvaluatorError: no usable URL, key or model name."""
+        if config.model == "auto":
+            raise EvaluatorError("evaluator.model=auto names no model of a server: give the name it serves")
+        client = JsonClient(
+            config.url or DEFAULT_URL,
+            timeout_s=config.timeout_s,
+            retries=config.retries,
+            at_once=config.batch_size,
+            key=os.environ.get(config.api_key_env, "").strip(),
+            key_env=config.api_key_env,
+        )
+        return cls(config, client)
+
+    def check(self) -> None:
+        """Also finds out whether the server takes the switch that turns thinking off; some refuse what is not OpenAI's.
+
+        Raises EvaluatorError: it cannot be asked, or answers without what `evaluator.verdict` needs.
+        """
+        if self._ask([PROBE], 1, {}) == [None]:
+            self._extra = {}
+        check_by_asking(self, self._config)
+
+    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
+        answers = self._ask(chats, 1, {"logprobs": True, "top_logprobs": NUM_ALTERNATIVES})
+        return [
+            shares((answer.logprobs and answer.logprobs.content) or (), choices) if answer else None
+            for answer in answers
+        ]
+
+    def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
+        return [answer.message.content if answer else None for answer in self._ask(chats, max_new_tokens, {})]
+
+    def _ask(self, chats: Sequence[Chat], max_tokens: int, more: dict[str, Any]) -> list[_Choice | None]:
+        settings = {"model": self._config.model, "max_tokens": max_tokens, "temperature": 0.0, **self._extra, **more}
+        bodies = [{"messages": plain(chat), **settings} for chat in chats]
+        replies = self._client.ask("/chat/completions", bodies, _Reply)
+        return [next(iter(reply.choices), None) if reply else None for reply in replies]

@@ -1,0 +1,138 @@
+"""A judge from a GGUF file, by llama.cpp in a process of its own that is started again when it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from codezero.config import EvaluatorConfig
+from codezero.errors import EvaluatorError
+from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
+from codezero.evaluate.backends.client import JsonClient
+from codezero.evaluate.backends.http import OpenAIBackend
+from codezero.evaluate.backends.llama_cpp_server import Settings, Started
+
+COMMAND = (sys.executable, "-m", "codezero.evaluate.backends.llama_cpp_server")
+START_TIMEOUT_S = 180.0
+"""Longest wait for a model to be loaded: from a slow disk, a gigabyte takes a minute."""
+END_S = 2.0
+"""After a request has failed, how long its process may take to turn out dead."""
+PACKAGE = "xllamacpp"
+
+logger = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
+
+
+class LlamaCppBackend:
+    """backends.base.JudgeBackend. Starts its process when first asked; it ends with `close`, or with this one."""
+
+    def __init__(self, config: EvaluatorConfig, weights: Path, threads: int, command: Sequence[str] = COMMAND) -> None:
+        self._config = replace(config, model=weights.name)
+        self._weights, self._threads, self._command = weights, threads, command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._server: OpenAIBackend | None = None
+        self.name = f"{weights.name} in llama.cpp"
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running process."""
+        return None if self._process is None else self._process.pid
+
+    def check(self) -> None:
+        self._ask(OpenAIBackend.check)
+
+    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
+        return self._ask(lambda server: server.choose(chats, choices))
+
+    def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
+        return self._ask(lambda server: server.write(chats, max_new_tokens))
+
+    def close(self) -> None:
+        """Ends the process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self._process = self._server = None
+
+    def _ask(self, question: Callable[[OpenAIBackend], Answer]) -> Answer:
+        """Asks a living process, and another one if that died over it, `evaluator.retries` times."""
+        for left in range(self._config.retries, -1, -1):
+            server = self._running()
+            try:
+                return question(server)
+            except EvaluatorError:
+                died = self._has_died()
+                self.close()  # one that lives and does not answer in time is not asked again either
+                if not died or left == 0:
+                    raise
+                logger.warning("%s died and is started again", self.name)
+        raise AssertionError("unreachable")
+
+    def _has_died(self) -> bool:
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        return self._process.returncode is not None
+
+    def _running(self) -> OpenAIBackend:
+        if self._server is None or self._process is None or self._process.poll() is not None:
+            self.close()
+            self._server = self._start()
+        return self._server
+
+    def _start(self) -> OpenAIBackend:
+        key = secrets.token_hex(16)
+        settings = Settings(
+            model=str(self._weights),
+            context=MAX_PROMPT_TOKENS + self._config.max_new_tokens,
+            threads=self._threads,
+            key=key,
+        )
+        with tempfile.TemporaryFile() as complaints:
+            # A session of its own: Ctrl-C is for this process, and the pipe's end tells that one to stop.
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                start_new_session=True,
+            )
+            started = self._wait_until_started(self._process, settings)
+            if not started.url:
+                self.close()
+                complaints.seek(0)
+                last = complaints.read().decode("utf-8", "replace").strip().splitlines()[-1:]
+                reason = ascii(", ".join([started.error, *last]).strip(", "))[1:-1]
+                raise EvaluatorError(
+                    f"{self.name} did not start ({reason or 'no reason given'}): `pip install codezero[llama-cpp]`, "
+                    "`codezero models verify`, or set evaluator.backend=transformers"
+                )
+        client = JsonClient(started.url + "/v1", timeout_s=self._config.timeout_s, retries=0, at_once=1, key=key)
+        return OpenAIBackend(self._config, client)
+
+    def _wait_until_started(self, process: subprocess.Popen[bytes], settings: Settings) -> Started:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(msgspec.json.encode(settings) + b"\n")
+            process.stdin.flush()
+            if not select.select([process.stdout], [], [], START_TIMEOUT_S)[0]:
+                return Started(error=f"not ready in {START_TIMEOUT_S:g} s")
+            return msgspec.json.decode(process.stdout.readline(), type=Started)
+        except (OSError, msgspec.MsgspecError):
+            return Started(error="its process ended")

@@ -1,0 +1,62 @@
+"""The process of a llama.cpp judge: `python -m codezero.evaluate.backends.llama_cpp_server`.
+
+Reads one line of JSON from standard input (`Settings`), loads the model, prints one line of JSON (`Started`), and
+serves OpenAI's chat protocol on a free port of 127.0.0.1 until standard input ends, which it does with the parent.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+
+class Settings(msgspec.Struct):
+    model: str
+    """Path of a GGUF file."""
+    context: int
+    """Most tokens, prompt and answer together."""
+    threads: int
+    key: str
+    """Asked of every request: any program on the machine can reach the port."""
+
+
+class Started(msgspec.Struct):
+    url: str = ""
+    error: str = ""
+
+
+def main() -> None:
+    settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=Settings)
+    try:
+        server, answer = _serve(settings)
+    except (ImportError, RuntimeError, OSError) as error:
+        server, answer = None, Started(error=str(error) or type(error).__name__)
+    print(msgspec.json.encode(answer).decode(), flush=True)
+    if server is not None:
+        sys.stdin.buffer.read()
+    os._exit(0)  # at once: the server's own end would wait for a prompt that is being read
+
+
+def _serve(settings: Settings) -> tuple[Any, Started]:
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings.model
+    params.n_ctx = settings.context
+    params.n_parallel = 1  # one after another: each keeps what it has in common with the one before, a task's problem
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
+    params.n_gpu_layers = 0
+    params.cache_ram_mib = 0  # by default up to 8 GiB of earlier prompts
+    params.hostnames, params.port = ["127.0.0.1"], 0
+    params.api_keys = [settings.key]
+    params.ui = params.endpoint_slots = params.endpoint_props = False
+    params.verbosity = 1  # errors
+    server = xllamacpp.Server(params)
+    return server, Started(url=server.listening_address)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A judge from transformers in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+
+from codezero.config import EvaluatorConfig, VerdictMode
+from codezero.errors import EvaluatorError
+from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
+from codezero.llm.choose import choice_probabilities
+from codezero.llm.load import LoadedModel
+from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.prompts.evaluator import NO, YES
+
+MAX_BATCH_TOKENS = 16_384
+"""Most tokens in a forward pass, padding included: some 1.6 GiB with a 0.5B judge, counting its MLP, cache and mask;
+learning, which the memory plan is made for, takes more."""
+
+Frozen = Callable[[], AbstractContextManager[object]]
+
+
+class TransformersBackend:
+    """backends.base.JudgeBackend. At most `evaluator.batch_size` chats share a forward pass."""
+
+    def __init__(self, model: LoadedModel, config: EvaluatorConfig, frozen: Frozen = nullcontext) -> None:
+        """Answers inside `frozen()`: where the judge shares its weights with a policy, that puts adapters aside."""
+        self._model, self._config, self._frozen = model, config, frozen
+        self.name = model.name
+
+    def check(self) -> None:
+        """Raises EvaluatorError: verdicts are to be read from one token, and the tokenizer has none for each."""
+        if self._config.verdict is VerdictMode.logit:
+            self._first_tokens((YES, NO))
+
+    def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
+        first = self._first_tokens(choices)
+        model = self._model
+        answers: list[tuple[float, ...] | None] = [None] * len(chats)
+        with self._in_order():
+            for rows, batch in self._batches(chats, 1):
+                found = choice_probabilities(model.model, batch, first, pad_id=model.pad_id)
+                for i, probabilities in zip(rows, found, strict=True):
+                    answers[i] = probabilities
+        return answers
+
+    def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
+        params = SamplingParams(max_new_tokens=max_new_tokens, temperature=0.0)
+        model = self._model
+        answers: list[str | None] = [None] * len(chats)
+        with self._in_order():
+            for rows, batch in self._batches(chats, max_new_tokens):
+                groups = sample_groups(model.model, batch, 1, params, end_ids=model.end_ids, pad_id=model.pad_id)
+                for i, group in zip(rows, groups, strict=True):
+                    answers[i] = model.tokenizer.decode(group[0].completion_ids, skip_special_tokens=True)
+        return answers
+
+    def _first_tokens(self, choices: Sequence[str]) -> list[int]:
+        found = [self._model.encode_text(choice)[0] for choice in choices]
+        if len(set(found)) < len(found):
+            raise EvaluatorError(
+                f"{self.name} cannot tell {' from '.join(choices)} by one token: set evaluator.verdict=generate"
+            )
+        return found
+
+    def _batches(self, chats: Sequence[Chat], num_new: int) -> Iterator[tuple[list[int], list[list[int]]]]:
+        """Rows of `chats` that share a forward pass, and their ids, by length; chats that are too long are left out."""
+        prompts = [self._model.encode_chat(chat) for chat in chats]
+        room = min(self._model.context_length - num_new, MAX_PROMPT_TOKENS)
+        order = sorted((i for i, ids in enumerate(prompts) if len(ids) <= room), key=lambda i: len(prompts[i]))
+        longest = max((len(prompts[i]) for i in order), default=1)
+        size = max(1, min(self._config.batch_size, MAX_BATCH_TOKENS // longest))
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            yield rows, [prompts[i] for i in rows]
+
+    @contextmanager
+    def _in_order(self) -> Iterator[None]:
+        try:
+            with self._frozen():
+                yield
+        except torch.OutOfMemoryError as error:
+            raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
