@@ -12,6 +12,7 @@ from codezero.evaluate.judge import Judge, Opinion
 from codezero.evaluate.reward import reward
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
+from codezero.testcases import parse_tests
 from codezero.types import Outcome, RolloutGroup, ScoredGroup, SwarmRound, Task, Verdict
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,12 @@ class FrozenEvaluator:
             return Verdict(outcome=Outcome.NO_CODE if isinstance(text, str) else Outcome.NO_TEXT)
         opinion = opinions[code]
         outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
+        assert isinstance(text, str)  # there is code in it
+        scores = rules.check(code, text, task, parse_tests(task.tests))
         return Verdict(
-            outcome=outcome, p_correct=opinion.p_correct, rules=rules.check(code, task.tests), reply=opinion.reply
+            outcome=outcome,
+            p_correct=opinion.p_correct,
+            rules={name: score.score for name, score in scores.items()},
+            reasons={name: score.reason for name, score in scores.items() if score.reason},
+            reply=opinion.reply,
         )

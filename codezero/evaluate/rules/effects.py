@@ -1,0 +1,197 @@
+"""Forbidden side effects, read off the syntax tree: what reaches out of the program, or into its interpreter."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+
+from codezero.evaluate.rules.solution import BUILTINS, FUNCTIONS, KEPT, RuleScore, Solution, broken
+
+_PURE_MODULES = frozenset(
+    """__future__ abc argparse array ast base64 binascii bisect calendar cmath codecs collections colorsys contextlib
+    contextvars copy csv dataclasses datetime decimal difflib doctest enum errno fractions functools graphlib
+    hashlib heapq hmac html io ipaddress itertools json keyword locale logging math numbers operator os pprint
+    queue random re secrets shlex statistics string struct sys textwrap time timeit tokenize traceback types
+    typing unicodedata unittest urllib uuid warnings weakref zlib zoneinfo""".split()  # noqa: SIM905
+)
+"""Modules of the standard library that compute; those in `_SAFE_NAMES` only by these of their names. Another module of
+the standard library is a side effect; one that is not of it is none: whether it can be imported is another matter."""
+_SAFE_NAMES = {
+    "codecs": frozenset({"encode", "decode"}),
+    "io": frozenset({"StringIO", "BytesIO", "IOBase", "RawIOBase", "BufferedReader", "TextIOWrapper"}),
+    "logging": frozenset({"getLogger", "debug", "info", "warning", "error", "basicConfig", "DEBUG", "INFO", "WARNING"}),
+    "os": frozenset({"path", "sep", "linesep", "curdir", "pardir", "extsep"}),
+    "os.path": frozenset(
+        ["basename", "dirname", "split", "splitext", "join", "normpath", "isabs", "commonprefix", "commonpath", "sep"]
+    ),
+    "sys": frozenset(
+        """argv stdin stdout stderr maxsize maxunicode float_info int_info byteorder version version_info platform
+        getsizeof getrecursionlimit setrecursionlimit set_int_max_str_digits intern hexversion""".split()  # noqa: SIM905
+    ),
+    "types": frozenset({"SimpleNamespace", "MappingProxyType", "GeneratorType", "NoneType", "UnionType"}),
+    "unittest": frozenset({"TestCase", "main"}),
+    "urllib": frozenset({"parse"}),
+}
+_PROGRAM_NAMES = {
+    "os": frozenset({"read", "write", "fstat", "environ"}),
+    "sys": frozenset({"exit", "__stdin__", "__stdout__"}),
+    "io": frozenset({"open"}),
+}
+"""Besides, for programs: fast reading of stdin as contestants write it."""
+_PROGRAM_MODULES = frozenset({"threading", "fileinput", "atexit"})
+"""For programs: a thread with a large stack, input by lines, and output that is written at the end."""
+_OUTSIDE_MODULES = frozenset(
+    """aiohttp boto3 cffi codezero hivemind httpx IPython paramiko pexpect pip psutil pytest _pytest requests
+        setuptools urllib3 websocket websockets""".split()  # noqa: SIM905
+)
+_OUTSIDE_ATTRIBUTES = frozenset(
+    """system popen rmtree unlink savetxt loadtxt genfromtxt fromfile tofile memmap savez read_csv to_csv read_pickle
+    to_pickle read_text write_text read_bytes write_bytes ctypeslib""".split()  # noqa: SIM905
+)
+"""Files and processes by way of modules from outside the standard library, such as numpy."""
+_BUILTINS = frozenset({"eval", "exec", "compile", "__import__", "open", "breakpoint", "globals", "__builtins__"})
+_EXITS = frozenset({"exit", "quit", "SystemExit", "KeyboardInterrupt"})
+_ESCAPES = frozenset(
+    """__subclasses__ __globals__ __builtins__ __code__ __closure__ __bases__ __base__ __mro__ __import__ __loader__
+    __spec__ __reduce__ __reduce_ex__ __getattribute__ __kwdefaults__ __defaults__ __self__ __func__
+    __excepthook__ f_back f_globals f_locals f_builtins f_code gi_frame gi_code cr_frame ag_frame tb_frame tb_next
+    co_code excepthook""".split()  # noqa: SIM905
+)
+_REFLECTION = frozenset({"getattr", "setattr", "delattr"})
+_MAX_STRING_CHARS = 2_000
+
+
+def effects(solution: Solution) -> RuleScore:
+    """Whether the code keeps to computing: no files, network, processes, threads, exits, code made at run time,
+    patched modules or ways into the interpreter."""
+    for line, what in _Effects(solution).found():
+        return broken(f"line {line}: {what}")
+    return KEPT
+
+
+class _Effects:
+    """One pass over a solution's tree, given which names stand for which modules."""
+
+    def __init__(self, solution: Solution) -> None:
+        self.nodes, self.is_program = solution.nodes, solution.asked.is_program
+        self.modules: dict[str, str] = {}
+        """Module, or module.name, by the name that the code imports it under."""
+        self.defined: set[str] = set()
+        """Functions and classes of the code."""
+        self.assigned: set[str] = set()
+        """Variables and parameters of the code, in whatever scope."""
+        self.passed_over: set[int] = set()
+        """Ids of names looked at where they stand: the subject of an attribute, and what `except` names."""
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    self.modules[alias.asname or alias.name.split(".")[0]] = (
+                        alias.name if alias.asname else alias.name.split(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom):
+                self.modules.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
+            elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                self.defined.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self.assigned.add(node.id)
+            elif isinstance(node, ast.arg):
+                self.assigned.add(node.arg)
+            elif isinstance(node, ast.Attribute):
+                self.passed_over.add(id(node.value))
+            elif isinstance(node, ast.ExceptHandler) and node.type is not None:
+                self.passed_over.update(id(inner) for inner in ast.iter_child_nodes(ast.Expr(value=node.type)))
+
+    def found(self) -> Iterator[tuple[int, str]]:
+        """(line, what) of each side effect."""
+        for node in self.nodes:
+            for what in self._look_at(node):
+                yield getattr(node, "lineno", 0), what
+
+    def _look_at(self, node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.Import):
+            yield from (what for alias in node.names for what in self._imported(alias.name))
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield from self._imported(f"{node.module}.{alias.name}")
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield from self._name(node)
+        elif isinstance(node, ast.Attribute):
+            yield from self._attribute(node.value, node.attr, changes=not isinstance(node.ctx, ast.Load))
+        elif isinstance(node, ast.Call):
+            yield from self._call(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _MAX_STRING_CHARS:
+            yield from (f"names {name} in a string" for name in _ESCAPES if "__" in name and name in node.value)
+
+    def _imported(self, path: str) -> Iterator[str]:
+        root, *rest = path.split(".")
+        if root in _OUTSIDE_MODULES or (root in sys.stdlib_module_names and not self._is_allowed(root)):
+            yield f"imports {root}"
+        elif rest and rest[-1] in _OUTSIDE_ATTRIBUTES | _ESCAPES:
+            yield f"imports {path}"
+        else:
+            yield from self._unsafe(path)
+
+    def _is_allowed(self, module: str) -> bool:
+        return module in _PURE_MODULES or (self.is_program and module in _PROGRAM_MODULES)
+
+    def _unsafe(self, path: str) -> Iterator[str]:
+        """Names of a module that is safe in part only, each step of `path` looked at."""
+        steps = path.split(".")
+        for end in range(1, len(steps)):
+            module = ".".join(steps[:end])
+            safe = _SAFE_NAMES.get(module)
+            if safe is None:
+                continue
+            if self.is_program:
+                safe = safe | _PROGRAM_NAMES.get(module, frozenset())
+            if steps[end] not in safe and steps[end] != "*":
+                yield f"uses {'.'.join(steps[: end + 1])}"
+
+    def _name(self, node: ast.Name) -> Iterator[str]:
+        name = node.id
+        if name in self.modules:
+            if self.modules[name] in _SAFE_NAMES and id(node) not in self.passed_over:
+                yield f"hands the module {self.modules[name]} around"
+        elif name in self.defined or name in self.assigned:
+            return
+        elif name in _BUILTINS and not (name == "open" and self.is_program):
+            yield f"uses {name}"
+        elif name in _EXITS and not self.is_program and id(node) not in self.passed_over:
+            yield f"ends the program with {name}"
+
+    def _call(self, node: ast.Call) -> Iterator[str]:
+        if not isinstance(node.func, ast.Name) or node.func.id in self.defined:
+            return
+        name = node.func.id
+        if name in self.assigned and name in _BUILTINS | _EXITS and not (name == "open" and self.is_program):
+            yield f"calls {name}"
+        if name in _REFLECTION and len(node.args) > 1:
+            wanted = node.args[1]
+            if isinstance(wanted, ast.Constant) and isinstance(wanted.value, str):
+                yield from self._attribute(node.args[0], wanted.value, changes=name != "getattr")
+            elif not isinstance(wanted, ast.Name):
+                yield f"{name} of a name that is put together"
+
+    def _attribute(self, subject: ast.expr, name: str, *, changes: bool) -> Iterator[str]:
+        if name in _ESCAPES or name in _OUTSIDE_ATTRIBUTES:
+            yield f"uses .{name}"
+        path = self._path(subject)
+        if path is None:
+            is_builtin = isinstance(subject, ast.Name) and subject.id in BUILTINS - self.defined - self.assigned
+            if changes and is_builtin:
+                yield f"changes .{name} of a builtin"
+        elif changes and not (self.is_program and path == "sys"):
+            yield f"changes {path}.{name}"
+        else:
+            yield from self._unsafe(f"{path}.{name}")
+
+    def _path(self, node: ast.expr) -> str | None:
+        """The dotted path of a name inside an imported module; None for anything else."""
+        names: list[str] = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.modules:
+            return None
+        return ".".join([self.modules[node.id], *reversed(names)])

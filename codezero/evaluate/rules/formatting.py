@@ -1,0 +1,35 @@
+"""Formatting: the form of the answer around the code, and its length."""
+
+from __future__ import annotations
+
+import re
+
+from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, broken
+
+_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(\w*)[ \t]*\r?$", re.MULTILINE)
+MAX_OUTSIDE_CHARS = 200
+"""Text around the block that costs nothing: a sentence before and one after it."""
+REASONABLE_CHARS = 6_000
+"""Code up to here is of reasonable length: it is also as much as the judge is shown. The longest reference solution of
+MBPP has 1,500."""
+
+
+def fence(solution: Solution) -> RuleScore:
+    """Whether the answer is one fenced block of Python, closed, with little text around it."""
+    marks = list(_FENCE_LINE.finditer(solution.text))
+    if len(marks) % 2:
+        return broken("the code block is not closed: the answer was cut off", 0.0)
+    if len(marks) > 2:
+        return broken(f"the answer holds {len(marks) // 2} blocks instead of one", 0.5)
+    outside = len(solution.text.strip()) - len(solution.code) if marks else 0
+    if outside > MAX_OUTSIDE_CHARS:
+        return broken(f"{outside} characters of text stand around the block", 0.5)
+    return KEPT
+
+
+def length(solution: Solution) -> RuleScore:
+    """1 up to `REASONABLE_CHARS`, less in proportion beyond."""
+    size = len(solution.code)
+    if size <= REASONABLE_CHARS:
+        return KEPT
+    return broken(f"the code has {size:,} characters, more than {REASONABLE_CHARS:,}", REASONABLE_CHARS / size)

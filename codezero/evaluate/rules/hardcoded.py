@@ -1,0 +1,165 @@
+"""Hard-coding: answers looked up by the tests' own inputs instead of being computed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codezero.evaluate.rules.literals import Literals
+from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, broken
+from codezero.evaluate.rules.tables import Row, branches, tables
+
+_LONG_STRING = 12
+_LARGE_NUMBER = 1_000
+"""Strings this long and numbers this large are in honest code on purpose, not by chance."""
+_MIN_CASES = 2
+_MIN_LIST = 3
+"""Two answers in their order may be chance, such as the halves of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A test in numbers of `Literals`."""
+
+    inputs: frozenset[int]
+    """Everything that stands for its input: single arguments, all of them, and either printed."""
+    answer: int
+    is_telling: bool
+    """No honest table has this input: a collection, a large number, a long string."""
+    is_boolean: bool
+
+
+def hardcoded(solution: Solution) -> RuleScore | None:
+    """Whether the code computes its answers.
+
+    Broken by a table in which at least two tests (or the only one) are found, input and answer, and which they are half
+    of or more; or whose inputs are such as no honest table has. A table is a dictionary, a list of pairs, two parallel
+    lists, or all conditions on equality with what they lead to: `if`, conditional expressions, `case`, `and`/`or`.
+    Broken, too, by a list of just the tests' answers in their order, and by constants for all of them if these are
+    collections, or large numbers: then the input is hidden, in a hash for one.
+
+    Not counted, since honest code has them: base cases (0, 1, -1, empty), boolean answers of conditions, and words
+    that the statement itself maps to each other.
+    """
+    if solution.asked.is_program:
+        return None
+    literals = Literals()
+    cases = list(_cases(solution, literals))
+    if not cases:
+        return None
+    needed = min(_MIN_CASES, len(cases))
+    by_row: dict[Row, set[int]] = {}
+    for i, case in enumerate(cases):
+        for key in case.inputs:
+            by_row.setdefault((key, case.answer), set()).add(i)
+    for line, rows, is_chain in tables(solution.nodes, literals):
+        hits = [found for row in rows if (found := by_row.get(row))]
+        found = {i for hit in hits for i in hit if not (is_chain and cases[i].is_boolean)}
+        telling = sum(cases[i].is_telling for i in found)
+        if telling >= needed or (len(found) >= needed and 2 * len(hits) >= len(rows)):
+            return broken(f"line {line}: looks up the answers of {len(found)} of {len(cases)} tests by their inputs")
+    return _answers_only(solution, literals)
+
+
+def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
+    """The tests that have a literal input, which is no base case, and a literal answer."""
+    words = _words(solution)
+    for call, expected in solution.asked.pairs:
+        answer = literals.of(expected)
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if answer is None or any(literals.of(argument) is None for argument in arguments):
+            continue
+        told = [a for a in arguments if not _is_base_case(a) and not (_is_word(a, words) and _is_word(expected, words))]
+        if told:
+            whole = ast.Tuple(elts=arguments, ctx=ast.Load())
+            yield _Case(
+                inputs=frozenset(number for a in [*told, whole] for number in _spellings(a, literals)),
+                answer=answer,
+                is_telling=any(_is_telling(argument) for argument in told),
+                is_boolean=isinstance(expected, ast.Constant) and isinstance(expected.value, bool | None),
+            )
+
+
+def _words(solution: Solution) -> set[str]:
+    """The words of the question without the tests that it shows."""
+    tests = {line.strip() for line in solution.task.tests.splitlines()}
+    lines = [line for line in solution.task.question.splitlines() if line.strip() not in tests]
+    return set(re.findall(r"\w+", "\n".join(line for line in lines if "assert" not in line)))
+
+
+def _spellings(argument: ast.expr, literals: Literals) -> Iterator[int]:
+    """The argument as a value, and as the text that str and repr make of it."""
+    number = literals.of(argument)
+    if number is None:
+        return
+    yield number
+    try:
+        value = ast.literal_eval(argument)
+        yield from (literals.text(str(value)), literals.text(repr(value)))
+    except (ValueError, TypeError):
+        return  # calls such as set([1]), sets of lists
+
+
+def _elements(node: ast.expr) -> list[ast.expr] | None:
+    """The elements of a collection, the keys of a dictionary; None for anything else."""
+    if isinstance(node, ast.Call) and node.args:
+        node = node.args[0]
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return node.elts
+    if isinstance(node, ast.Dict):
+        return [key for key in node.keys if key is not None]
+    return [] if isinstance(node, ast.Call) else None
+
+
+def _scalar(node: ast.expr) -> object:
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _is_base_case(argument: ast.expr) -> bool:
+    elements = _elements(argument)
+    return not elements if elements is not None else _scalar(argument) in (0, 1, "", b"", None)
+
+
+def _is_word(node: ast.expr, words: set[str]) -> bool:
+    """A string of words that the statement has, too."""
+    value = _scalar(node)
+    return isinstance(value, str) and bool(value.strip()) and set(re.findall(r"\w+", value)) <= words
+
+
+def _is_telling(argument: ast.expr) -> bool:
+    elements = _elements(argument)
+    if elements is not None:
+        return len(elements) > 1
+    value = _scalar(argument)
+    if isinstance(value, str | bytes):
+        return len(value) >= _LONG_STRING
+    return isinstance(value, int | float) and (value >= _LARGE_NUMBER or value % 1 != 0)
+
+
+def _answers_only(solution: Solution, literals: Literals) -> RuleScore:
+    """Broken by the tests' answers without their inputs."""
+    expected = [answer for _, answer in solution.asked.pairs if not isinstance(_scalar(answer), bool)]
+    in_order = [number for answer in expected if (number := literals.of(answer)) is not None]
+    if len(set(in_order)) < _MIN_CASES:
+        return KEPT
+    # Not strings: honest code, too, answers with one of a few fixed sentences.
+    all_telling = all(_is_telling(answer) and not isinstance(_scalar(answer), str) for answer in expected)
+    returned: set[int | None] = set()
+    for node in solution.nodes:
+        held: list[ast.expr] = []
+        if isinstance(node, ast.List | ast.Tuple):
+            held = node.elts
+        elif isinstance(node, ast.Dict):
+            held = node.values
+        elif isinstance(node, ast.Return | ast.IfExp) or (isinstance(node, ast.Assign) and all_telling):
+            returned.update(literals.of(v) for v in (getattr(node, "value", None), *branches(node)))
+        numbers = [literals.of(item) for item in held]
+        is_list = len(set(in_order)) >= _MIN_LIST and numbers == in_order
+        if is_list or (all_telling and set(in_order) <= set(numbers)):
+            return broken(f"line {getattr(node, 'lineno', 0)}: holds just the answers of the tests")
+    if all_telling and set(in_order) <= returned:
+        return broken("returns just the answers of the tests")
+    return KEPT

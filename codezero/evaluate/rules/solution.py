@@ -1,0 +1,239 @@
+"""What the rules look at: a completion taken apart, and what the tests of its task ask for."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from codezero.testcases import MAX_SOURCE_CHARS, TestSuite, parse_source
+from codezero.types import Task, TaskOrigin
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SCOPED_EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+BUILTINS = frozenset(dir(builtins))
+
+MAX_DEPTH = 150
+"""Deepest nesting of a syntax tree that is looked into: walking it recursively, as unparsing does, takes some five
+frames a level of CPython's 1,000. Programs that people write stay below 40."""
+MAX_NODES = 6_000
+"""Most nodes of a syntax tree that pyflakes is asked about; 4,096 tokens of ordinary code come to about 5,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleScore:
+    """What one rule says of a solution."""
+
+    score: float
+    """0 (broken) to 1 (kept)."""
+    reason: str = ""
+    """Why not 1, in one line; untrusted text in part."""
+
+
+KEPT = RuleScore(score=1.0)
+
+
+def broken(reason: str, score: float = 0.0) -> RuleScore:
+    """A rule not kept. Control characters of the solution do not get into the reason."""
+    line = "".join(char if char.isprintable() else "?" for char in reason)
+    return RuleScore(score=score, reason=line if len(line) <= 200 else line[:199] + "…")
+
+
+def depth_of(tree: ast.AST) -> int:
+    """How deep a syntax tree is nested, found without recursion."""
+    deepest, stack = 0, [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
+    return deepest
+
+
+def read(source: str) -> ast.Module | str:
+    """The syntax tree of Python source, or why the rules do not look into it."""
+    if len(source) > MAX_SOURCE_CHARS:
+        return f"the code is longer than {MAX_SOURCE_CHARS:,} characters"
+    tree = parse_source(source)
+    if tree is None:
+        return "the code is not valid Python"
+    if depth_of(tree) > MAX_DEPTH:
+        return f"the code is nested deeper than {MAX_DEPTH} levels"
+    if any(
+        isinstance(n, ast.Constant) and isinstance(n.value, int) and n.value.bit_length() > 10_000
+        for n in ast.walk(tree)
+    ):
+        return "the code holds a number of more than 3,000 digits"  # CPython refuses to print one
+    return tree
+
+
+def printed(node: ast.AST) -> str:
+    """The source of a tree that `read` let through, printed in one way only; empty where CPython cannot print it."""
+    try:
+        return ast.unparse(node)
+    except ValueError:  # some f-strings
+        return ""
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's body that run when it runs: not those of functions and classes nested in it."""
+    stack: list[ast.AST] = list(getattr(function, "body", []))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
+    """All nodes but statements that are a bare constant: docstrings and the like, which do nothing."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        yield node
+        stack.extend(ast.iter_child_nodes(node))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the tests call, and with which literal arguments which literal answers are expected."""
+
+    calls: dict[str, list[ast.Call]] = field(default_factory=dict)
+    """Calls by name, of names that the tests neither define, import nor find among the builtins."""
+    builtin_calls: dict[str, list[ast.Call]] = field(default_factory=dict)
+    """Calls of builtins in a test that calls nothing else: MBPP has tests of a function named `sum`."""
+    pairs: list[tuple[ast.Call, ast.expr]] = field(default_factory=list)
+    """(call, expected value) of each test of the form `f(...) == value`, or `not f(...)`."""
+    names: frozenset[str] = frozenset()
+    """Every name that the tests mention."""
+    statements: frozenset[str] = frozenset()
+    """The tests, each printed in one way only."""
+    num_cases: int = 0
+    is_program: bool = False
+    """Whether a program is asked for, which reads stdin and prints, and not a function."""
+
+
+def asked_of(task: Task, suite: TestSuite) -> Asked:
+    """Tests that cannot be read ask for nothing."""
+    if suite.examples:
+        return Asked(is_program=True, num_cases=len(suite.examples))
+    is_program = task.origin is TaskOrigin.CODE_CONTESTS
+    source = "\n".join([suite.setup, *(statement.source for statement in suite.statements)])
+    tree = read(source)
+    if isinstance(tree, str):
+        return Asked(is_program=is_program)
+    own = {name for node in ast.walk(tree) for name in bound_names(node)}
+    calls: dict[str, list[ast.Call]] = {}
+    builtin_calls: dict[str, list[ast.Call]] = {}
+    for statement in tree.body:
+        found = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        for into, wanted in ((calls, False), (builtin_calls, True)):
+            for call in found:
+                name = call.func.id  # type: ignore[attr-defined]
+                if name not in own and (name in BUILTINS) is wanted and (not wanted or not _calls_else(found)):
+                    into.setdefault(name, []).append(call)
+    targets = calls.keys() | builtin_calls.keys()
+    return Asked(
+        calls=calls,
+        builtin_calls=builtin_calls,
+        pairs=[pair for node in ast.walk(tree) if isinstance(node, ast.Assert) for pair in _pair(node.test, targets)],
+        names=frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)),
+        statements=frozenset(printed(statement) for statement in tree.body),
+        num_cases=suite.num_cases,
+        is_program=is_program,
+    )
+
+
+def _calls_else(found: list[ast.Call]) -> bool:
+    return any(isinstance(call.func, ast.Name) and call.func.id not in BUILTINS for call in found)
+
+
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """Names that this node itself binds."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+
+
+def _pair(test: ast.expr, targets: set[str]) -> Iterator[tuple[ast.Call, ast.expr]]:
+    negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    if negated or isinstance(test, ast.Call):
+        call = _target_call(test, targets)
+        if call is not None and (test is call or negated):
+            yield call, ast.Constant(value=not negated)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is):
+        sides = (test.left, test.comparators[0])
+        for ours, theirs in (sides, sides[::-1]):
+            call = _target_call(ours, targets)
+            if call is not None and _target_call(theirs, targets) is None:
+                yield call, theirs
+                return
+
+
+def _target_call(node: ast.AST, targets: set[str]) -> ast.Call | None:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in targets:
+            return inner
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """A completion that parses, beside what is asked. Nothing of it is ever executed."""
+
+    text: str
+    code: str
+    tree: ast.Module
+    task: Task
+    asked: Asked
+
+    @cached_property
+    def defined(self) -> dict[str, ast.stmt]:
+        """What the module's top level defines or assigns, by name; of a name bound twice, the last."""
+        found: dict[str, ast.stmt] = {}
+        for statement in _top_level(self.tree.body):
+            found.update((name, statement) for node in _expressions(statement) for name in bound_names(node))
+        return found
+
+    @cached_property
+    def targets(self) -> dict[str, Function]:
+        """The functions of the solution that the tests call."""
+        wanted = [*self.asked.calls, *self.asked.builtin_calls]
+        return {name: node for name in wanted if isinstance(node := self.defined.get(name), Function)}
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes but docstrings."""
+        return list(without_docstrings(self.tree))
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run in the module's scope, those inside `if`, `try`, `with`, `match` and loops included."""
+    stack: list[ast.AST] = list(reversed(body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            inner = ast.stmt | ast.ExceptHandler | ast.match_case
+            stack.extend(reversed([child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]))
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The statement and the expressions of its own that run in its scope."""
+    yield statement
+    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+        return
+    stack = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, SCOPED_EXPRESSIONS):
+            stack.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt))

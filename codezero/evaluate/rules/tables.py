@@ -1,0 +1,124 @@
+"""What a program maps to what by literals: dictionaries, pairs, parallel lists, and conditions on equality."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from codezero.evaluate.rules.literals import Literals
+
+Row = tuple[int, int]
+"""(key, value) in numbers of `Literals`."""
+
+MAX_PARALLEL = 16
+"""Most displays that are tried as one half of two parallel lists."""
+
+_Side = Iterable[ast.expr | None]
+
+
+def tables(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, list[Row], bool]]:
+    """(line, rows, whether conditions are in it) of each table; the last ones join all conditions, then all rows."""
+    everything: list[Row] = []
+    chain: list[Row] = []
+    first = first_of_chain = 0
+    for node in nodes:
+        rows = [row for keys, values in _sides(node) for row in _numbers(keys, values, literals)]
+        if not rows:
+            continue
+        line = getattr(node.pattern if isinstance(node, ast.match_case) else node, "lineno", 0)
+        first = first or line
+        everything += rows
+        if isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set | ast.Call):
+            yield line, rows, False
+        else:
+            first_of_chain = first_of_chain or line
+            chain += rows
+    for line, rows in _parallel(nodes, literals):
+        yield line, rows, False
+    yield first_of_chain, chain, True
+    yield first, everything, True
+
+
+def branches(node: ast.AST) -> list[ast.expr]:
+    """The two values of a conditional expression."""
+    return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+
+
+def _numbers(keys: _Side, values: _Side, literals: Literals) -> list[Row]:
+    """Each key with each value, of those that are literals."""
+    found = [n for value in values if (n := literals.of(value)) is not None]
+    return [(n, value) for key in keys if (n := literals.of(key)) is not None for value in found]
+
+
+def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:
+    """The keys and the values of what this node by itself maps."""
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            yield [key], [value.body if isinstance(value, ast.Lambda) else value]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        yield from (([ast.Constant(value=keyword.arg)], [keyword.value]) for keyword in node.keywords)
+    elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+        pairs = (e.elts for e in node.elts if isinstance(e, ast.List | ast.Tuple) and len(e.elts) == 2)
+        yield from (([key], [value]) for key, value in pairs)
+    elif isinstance(node, ast.If):
+        yield list(_compared(node.test)), _results(node.body)
+    elif isinstance(node, ast.IfExp):
+        yield list(_compared(node.test)), [node.body]
+    elif isinstance(node, ast.match_case):
+        yield list(_matched(node.pattern)), _results(node.body)
+    elif isinstance(node, ast.BoolOp):
+        yield [key for part in node.values for key in _compared(part)], node.values
+    elif isinstance(node, ast.BinOp):
+        yield [key for part in (node.left, node.right) for key in _compared(part)], [node.left, node.right]
+    elif isinstance(node, ast.Assign):
+        subscripts = [target for target in node.targets if isinstance(target, ast.Subscript)]
+        yield from (([target.slice], [node.value]) for target in subscripts)
+
+
+def _compared(test: ast.expr) -> Iterator[ast.expr]:
+    """What a condition compares with for equality, also in parts joined by `and` and `or`."""
+    stack = [test]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.BoolOp):
+            stack.extend(node.values)
+        elif isinstance(node, ast.Compare):
+            for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+                if isinstance(op, ast.Eq | ast.Is):
+                    yield from (left, right)
+                elif isinstance(op, ast.In) and isinstance(right, ast.List | ast.Tuple | ast.Set):
+                    yield from right.elts
+
+
+def _results(body: list[ast.stmt]) -> list[ast.expr | None]:
+    """The values that a block returns, yields or assigns as its own statements."""
+    found: list[ast.expr | None] = []
+    for statement in body:
+        if isinstance(statement, ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign):
+            found.append(statement.value)
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield):
+            found.append(statement.value.value)
+    return found
+
+
+def _matched(pattern: ast.pattern) -> Iterator[ast.expr]:
+    """The values, and the sequences of values, that a pattern matches."""
+    for node in ast.walk(pattern):
+        if isinstance(node, ast.MatchValue):
+            yield node.value
+        elif isinstance(node, ast.MatchSequence) and all(isinstance(p, ast.MatchValue) for p in node.patterns):
+            elements = [p.value for p in node.patterns if isinstance(p, ast.MatchValue)]
+            yield ast.Tuple(elts=elements, ctx=ast.Load())
+
+
+def _parallel(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, list[Row]]]:
+    """Pairs of displays of one length, as `zip` or a common index would join them."""
+    displays = [node for node in nodes if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1]
+    flat = [d for d in displays if all(literals.of(element) is not None for element in d.elts)][:MAX_PARALLEL]
+    for keys in flat:
+        for values in flat:
+            if keys is not values and len(keys.elts) == len(values.elts):
+                rows = [
+                    row for k, v in zip(keys.elts, values.elts, strict=True) for row in _numbers([k], [v], literals)
+                ]
+                yield keys.lineno, rows
