@@ -1,0 +1,198 @@
+"""A program without what does not affect it: comments, docstrings, text that stands alone, code that nothing reaches.
+
+Two degrees: `normalise` changes nothing that running the program could tell, so that a dry run may take it; `reachable`
+goes on to drop what the tested functions do not need, for the eyes of the judge only.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, read
+from codezero.prompts.neutral import looks_like_verdict as looks_like_verdict
+
+_MAX_PASSES = 8
+"""Unused code that only unused code uses goes one layer a pass."""
+_BLOCKS = ("body", "orelse", "finalbody")
+_ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+
+
+def normalise(code: str) -> str:
+    """The program without comments, docstrings, statements that are a bare constant, and annotations in quotes.
+
+    Raises ValueError: the code does not parse, or is longer or nested deeper than the rules look into.
+    """
+    return ast.unparse(stripped(code))
+
+
+def stripped(code: str) -> ast.Module:
+    """The tree of `normalise`."""
+    tree = read(code)
+    if isinstance(tree, str):
+        raise ValueError(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Constant):
+            node.annotation = None
+        elif isinstance(node, FUNCTIONS) and isinstance(node.returns, ast.Constant):
+            node.returns = None
+        for body in _blocks(node):
+            kept = [s for s in body if not (isinstance(s, ast.Expr) and _is_idle(s.value))]
+            _replace(body, kept, node)
+    return tree
+
+
+def reachable(tree: ast.Module, wanted: Collection[str] | None) -> ast.Module:
+    """The tree, changed in place, without annotations, code after a `return`, branches of constant conditions, and
+    definitions, imports and assignments of names that nothing reached from `wanted` mentions.
+
+    `wanted` are the names that the tests use: then prints of constants and the `__main__` part go, too. It is empty for
+    a program, of which everything that runs is reached, and None where nobody knows: then the top level stays.
+    """
+    is_function = wanted is None or bool(wanted)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, FUNCTIONS):
+            node.returns = None
+        in_class = isinstance(node, ast.ClassDef)
+        for body in _blocks(node):
+            live = [left for s in body for left in _live(s, is_function=is_function, in_class=in_class)]
+            _replace(body, _up_to_end(live), node)
+    for function in [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]:
+        _drop_unused(function, set())
+    if wanted is not None:
+        _drop_unused(tree, set(wanted))
+    return tree
+
+
+def _up_to_end(body: list[ast.stmt]) -> list[ast.stmt]:
+    """A block up to its first `return`, `raise`, `break` or `continue`; whole where a `yield` follows, since that makes
+    its function a generator."""
+    end = next((i + 1 for i, statement in enumerate(body) if isinstance(statement, _ENDS)), len(body))
+    yields = any(isinstance(n, ast.Yield | ast.YieldFrom) for statement in body[end:] for n in ast.walk(statement))
+    return body if yields else body[:end]
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in _BLOCKS:
+        body = getattr(node, name, None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+            yield body
+
+
+def _replace(body: list[ast.stmt], kept: list[ast.stmt], owner: ast.AST) -> None:
+    """Puts `kept` into a block, `pass` where a block must not be empty."""
+    may_be_empty = isinstance(owner, ast.Module) or body is not getattr(owner, "body", None)
+    body[:] = kept or ([] if may_be_empty else [ast.Pass()])
+
+
+def _live(statement: ast.stmt, *, is_function: bool, in_class: bool) -> list[ast.stmt]:
+    """What is left of a statement: one branch of a constant condition, nothing of what only prints constants."""
+    if isinstance(statement, ast.If | ast.While):
+        branch: list[ast.stmt] | None = None
+        if isinstance(statement.test, ast.Constant) and not statement.test.value:
+            branch = statement.orelse
+        elif isinstance(statement.test, ast.Constant) and isinstance(statement, ast.If):
+            branch = statement.body
+        elif is_function and _is_main_guard(statement.test):
+            branch = statement.orelse
+        if branch is not None:
+            return [left for s in branch for left in _live(s, is_function=is_function, in_class=in_class)]
+    if is_function and isinstance(statement, ast.Expr) and _is_fixed_print(statement.value):
+        return []
+    is_declaration = isinstance(statement, ast.AnnAssign) and statement.value is None and not in_class
+    return [] if is_declaration or isinstance(statement, ast.Pass) else [statement]
+
+
+def _is_fixed_print(value: ast.expr) -> bool:
+    """A print whose text is known before the program runs."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.func.id != "print":
+        return False
+    parts = [*value.args, *(keyword.value for keyword in value.keywords)]
+    return all(_is_idle(part) for part in parts)
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _is_idle(value: ast.expr) -> bool:
+    """Whether evaluating it does nothing: a constant, text without fields, or a list or tuple of such."""
+    allowed = ast.Constant | ast.List | ast.Tuple | ast.JoinedStr | ast.expr_context
+    return all(isinstance(node, allowed) for node in ast.walk(value))
+
+
+def _is_pure(value: ast.expr | None) -> bool:
+    """Whether evaluating it does nothing, and fails only where a name is not defined or a key cannot be hashed."""
+    allowed = ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.JoinedStr | ast.FormattedValue
+    if value is None or (isinstance(value, ast.Lambda) and not value.args.defaults and not value.args.kw_defaults):
+        return True
+    return all(isinstance(node, allowed | ast.expr_context) for node in ast.walk(value))
+
+
+def _drop_unused(scope: ast.AST, wanted: set[str]) -> None:
+    """Drops from a function or module what binds only names that the rest of it never mentions."""
+    for _ in range(_MAX_PASSES):
+        dropped = False
+        droppable = {id(s): set(_binds(s)) for s in _statements(scope) if _is_droppable(s)}
+        used = wanted | _mentioned(scope, droppable)
+        for node in [scope, *_statements(scope)]:
+            for body in _blocks(node):
+                kept = [s for s in body if id(s) not in droppable or droppable[id(s)] & used]
+                dropped |= len(kept) < len(body)
+                _replace(body, kept, node)
+        if not dropped:
+            return
+
+
+def _statements(scope: ast.AST) -> Iterator[ast.stmt]:
+    """Statements of a scope, not of functions and classes nested in it."""
+    stack: list[ast.AST] = [scope]
+    while stack:
+        node = stack.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield child
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(
+                child, (*FUNCTIONS, ast.ClassDef)
+            ):
+                stack.append(child)
+
+
+def _is_droppable(statement: ast.stmt) -> bool:
+    """Whether leaving it out changes nothing but the names it binds."""
+    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+        return not statement.decorator_list
+    if isinstance(statement, ast.Import):
+        return True
+    if isinstance(statement, ast.ImportFrom):
+        return all(alias.name != "*" for alias in statement.names)
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(target, ast.Name) for target in statement.targets) and _is_pure(statement.value)
+    return isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and _is_pure(statement.value)
+
+
+def _binds(statement: ast.stmt) -> Iterator[str]:
+    yield from bound_names(statement)
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        for node in ast.walk(statement):
+            yield from bound_names(node)
+
+
+def _mentioned(scope: ast.AST, droppable: dict[int, set[str]]) -> set[str]:
+    """Names that a scope uses, what a droppable statement says of itself left out: a recursive function does not keep
+    itself alive."""
+    used: set[str] = set()
+    stack: list[tuple[ast.AST, set[str]]] = [(scope, set())]
+    while stack:
+        node, own = stack.pop()
+        own = droppable.get(id(node), own)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store) and node.id not in own:
+            used.add(node.id)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            used.update(node.names)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            used.add(node.target.id)
+        stack.extend((child, own) for child in ast.iter_child_nodes(node))
+    return used

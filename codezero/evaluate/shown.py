@@ -1,0 +1,138 @@
+"""What of a task and a solution the judge gets to see: nothing of the author's that talks to it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codezero.evaluate.normalise import reachable, stripped
+from codezero.evaluate.rules.solution import BUILTINS, asked_of, read
+from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
+from codezero.testcases import TestSuite
+from codezero.types import Task
+
+MAX_NAME_CHARS = 40
+"""Longer names are sentences. The longest function name in MBPP has 31."""
+MAX_STRING_CHARS = 400
+_MIN_PROSE_WORDS = 4
+_PROSE_SHARE = 0.7
+"""Of a text's characters, those that belong to words or stand between them; a regular expression has fewer."""
+_WORD = re.compile(r"[^\W\d_]+")
+REMOVED = "[removed]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The texts to put before a judge, for `prompts.evaluator`."""
+
+    question: str
+    tests: str
+    code: str
+
+
+def show(task: Task, suite: TestSuite, code: str) -> Shown:
+    """Question and tests, which depend on the task alone, and the code as far as it decides what the tests see.
+
+    In the code, comments, docstrings and whatever is unreachable are gone (`normalise`). Names that look like a
+    verdict, are very long, or use letters beyond ASCII become v1, v2, ... Strings that look like a verdict, are prose,
+    very long or beyond ASCII become 'text1', 'text2', ..., unless question or tests have them. Names of the tests
+    change in tests and question likewise.
+
+    Raises ValueError: the code does not parse (rule `parses`), or Python cannot print it.
+    """
+    names = {name: f"v{i}" for i, name in enumerate(_suspicious(read(task.tests)), start=1)}
+    question, tests = (_line_by_line(_renamed(text, names)) for text in (task.question, task.tests))
+    asked = asked_of(task, suite)
+    wanted = None if not asked.names and not asked.is_program else asked.names
+    tree = reachable(stripped(code), wanted)
+    names |= {name: f"v{i}" for i, name in enumerate(_suspicious(tree, names), start=len(names) + 1)}
+    _rename(tree, names)
+    _replace_strings(tree, f"{question}\n{tests}")
+    printed = ast.unparse(ast.fix_missing_locations(tree))
+    return Shown(question=question, tests=tests, code=plain(printed))
+
+
+def _line_by_line(text: str) -> str:
+    """A text of a task without the lines that address the judge."""
+    return "\n".join(REMOVED if addresses_the_judge(line) else line for line in plain(text).split("\n"))
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    for old, new in names.items():
+        text = re.sub(rf"\b{re.escape(old)}\b", new, text)
+    return text
+
+
+def _identifiers(node: ast.AST) -> Iterator[tuple[str, str | list[str]]]:
+    """(field, name or names) of a node: every text in a syntax tree that is not the value of a constant."""
+    if isinstance(node, ast.Constant):
+        return
+    for name, value in ast.iter_fields(node):
+        is_list = isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+        if name != "type_comment" and (isinstance(value, str) or is_list):
+            yield name, value
+
+
+def _suspicious(tree: ast.Module | str, known: dict[str, str] | None = None) -> list[str]:
+    """Names to be replaced, in the order in which they come up; `known` ones are not looked at again."""
+    if isinstance(tree, str):
+        return []
+    found: dict[str, None] = {}
+    seen = set(known or ()) | BUILTINS
+    for node in ast.walk(tree):
+        for _, value in _identifiers(node):
+            for name in [value] if isinstance(value, str) else value:
+                if name not in seen:
+                    seen.add(name)
+                    if len(name) > MAX_NAME_CHARS or not name.isascii() or looks_like_verdict(name):
+                        found[name] = None
+    return list(found)
+
+
+def _rename(tree: ast.Module, names: dict[str, str]) -> None:
+    for node in ast.walk(tree):
+        for field, value in list(_identifiers(node)):
+            setattr(
+                node, field, names.get(value, value) if isinstance(value, str) else [names.get(v, v) for v in value]
+            )
+
+
+def _replace_strings(tree: ast.Module, context: str) -> None:
+    """Puts placeholders for strings that are suspicious by themselves, or together with others of their statement."""
+    placeholders: dict[str | bytes, str] = {}
+    for group in _groups(tree):
+        strange = [node for node in group if _text(node) not in context]
+        together = len(strange) > 1 and bool(looks_like_verdict(" ".join(_text(node) for node in strange)))
+        for node in strange:
+            if together or _is_suspicious(_text(node)):
+                assert isinstance(node.value, str | bytes)
+                text = placeholders.setdefault(node.value, f"text{len(placeholders) + 1}")
+                node.value = text.encode() if isinstance(node.value, bytes) else text
+
+
+def _groups(tree: ast.Module) -> Iterator[Sequence[ast.Constant]]:
+    """The strings of each statement, those of statements inside it left out."""
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.stmt):
+            found: list[ast.Constant] = []
+            stack = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
+            while stack:
+                node = stack.pop()
+                if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and node.value:
+                    found.append(node)
+                children = (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt))
+                stack.extend(reversed(list(children)))
+            yield found
+
+
+def _text(node: ast.Constant) -> str:
+    return node.value.decode("latin-1") if isinstance(node.value, bytes) else str(node.value)
+
+
+def _is_suspicious(text: str) -> bool:
+    words = _WORD.findall(text)
+    is_prose = len(words) >= _MIN_PROSE_WORDS and sum(len(word) + 1 for word in words) >= _PROSE_SHARE * len(text)
+    is_foreign = not text.isascii() and any(char.isalpha() for char in text)
+    return is_prose or is_foreign or len(text) > MAX_STRING_CHARS or looks_like_verdict(text) is not None

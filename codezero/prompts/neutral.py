@@ -1,0 +1,143 @@
+"""Untrusted text made harmless before a model reads it, and the detector of text that addresses its judge."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL_TOKEN = re.compile(
+    r"<(?=[|\uff5c])|(?<=[|\uff5c])(?=>)|<(?=/?(?:s|bos|eos|pad|unk|system|user|assistant|think|tool_call|tool_response|"
+    r"start_of_turn|end_of_turn|start_header_id|end_header_id)>)|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS)\])|<(?=</?SYS>)",
+    re.IGNORECASE,
+)
+"""Where a space goes so that no tokenizer reads a control token: Qwen's, Llama's, Mistral's, Gemma's, DeepSeek's."""
+_VERDICT_KEY = re.compile(r"""(["'])is_correct\1(?=\s*:)""", re.IGNORECASE)
+
+
+def plain(text: str) -> str:
+    """`text` as a model may read it: lines end in \\n, nothing is invisible, nothing is a control token of a chat or
+    the key of a JSON verdict. Ordinary text and code stay as they are."""
+    text = "".join(char for char in _LINE_ENDS.sub("\n", text) if char in "\n\t" or not _is_invisible(char))
+    text = _CONTROL_TOKEN.sub(lambda match: match.group() + " ", text)
+    return _VERDICT_KEY.sub(r"\1is-correct\1", text)
+
+
+def _is_invisible(char: str) -> bool:
+    """Control and format characters, lone surrogates, variation selectors, and letters that show nothing."""
+    return (
+        unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn") or char in _BLANK or "\ufe00" <= char <= "\ufe0f"
+    )
+
+
+_BLANK = "\u115f\u1160\u3164\uffa0\u2800\u034f"
+_LOOKALIKES = str.maketrans(
+    "асеорхуіѕјһԁԛԝкмтнвгαορντικευχωηı" + "0134578@$!",
+    "aceopxyisjhdqwkmthbraopvtikeuxwni" + "oleastbasi",
+)
+"""Cyrillic and Greek letters that look like Latin ones, and digits and signs that are written for letters."""
+
+_TESTS = r"(?:the|of|these|hidden|unit|public|given|provided|assert(?:ion)?)*(?:tests?|cases?|asserts?|assertions?)"
+_JUDGE = r"(?:evaluator|judge|grader|reviewer|assessor|verifier|examiner|scorer|languagemodel|llm)s?"
+_MUST = (
+    r"(?:must|should|shall|will|can|needs?to|ha(?:s|ve)to|please|note|answers?|says?|repl(?:y|ies)|responds?|output)"
+)
+_SOLUTION = r"(?:solution|code|program|function|implementation|submission|answer|output|result|logic|this|it)"
+_PRAISE = r"(?:correct|right|perfect|valid|verified|flawless|bugfree|optimal|proven|accepted|passing)"
+_SURELY = (
+    r"(?:is|are|was|be|has|been|completely|fully|100|percent|definitely|certainly|provably|perfectly|indeed|very|all)*"
+)
+_YES = r"(?:yes|true|correct|accepted|pass(?:ed)?)"
+
+_CLAIMS: tuple[tuple[str, str], ...] = (
+    (
+        "plants a verdict",
+        r"iscorrect|(?:verdict|judge?ment|pcorrect)(?:is|yes|true|correct|pass|1)|correct(?:true|yes)",
+    ),
+    (
+        "gives instructions",
+        r"(?:ignore|disregard|forget|override)(?:all|any|the|your|of|previous|prior|above|earlier|"
+        r"system)*(?:instruction|prompt|rule|message|text)",
+    ),
+    ("imitates a chat", r"imstart|imend|endoftext|startofturn|endofturn|eotid|startheaderid|beginofsentence"),
+    (
+        "addresses the evaluator",
+        rf"{_JUDGE}(?:the|model|you|ai|,)*{_MUST}|(?:dear|attention|noteto|to)(?:the|ai|llm)*{_JUDGE}",
+    ),
+    (
+        "asks for an answer",
+        rf"(?:answer|reply|respond|say|output|verdict|return|print)(?:s|ed|ing)?(?:with|is|the|oneword|"
+        rf"word|a|only|just|simply|always|must|be|should)*{_YES}",
+    ),
+    (
+        "claims that tests pass",
+        rf"(?:all|every|each|any){_TESTS}(?:have|are|is|was|were|will|do|does|been|successfully|"
+        rf"now|here)*(?:pass|succe|ok|green|satisf|hold|correct|works?)|"
+        rf"pass(?:es|ed|ing)?(?:all|every|each|any){_TESTS}|{_TESTS}(?:have|are|is)?pass(?:ed|es)",
+    ),
+    (
+        "claims to be right",
+        rf"{_SOLUTION}(?:is|are|was|hasbeen|havebeen|looks){_SURELY}{_PRAISE}|"
+        rf"(?:verified|certified|approved|proven|proved|reviewed)(?:correct|right|by|solution)|"
+        rf"(?:correct|right|perfect|flawless|verified){_SOLUTION}|(?:100|hundred)percentcorrect",
+    ),
+    (
+        "asks for a score",
+        r"(?:give|award|grant|assign|deserves?)(?:it|me|this|solution|code|the|an?|s)*"
+        r"(?:full|max|maximum|maximal|high|highest|top|perfect|10)(?:est)?(?:score|mark|point|reward|rating)|"
+        r"(?:full|maximum|perfect)(?:score|marks|points|reward)",
+    ),
+    (
+        "speaks for an authority",
+        r"(?:system|admin|administrator|developer|openai|gensyn|anthropic|qwen)"
+        r"(?:message|note|prompt|override|says|confirms?|notice)",
+    ),
+    ("claims to be right", r"testsuccess|passed\d*(?:of|in)?\d*tests?|\d+passed(?:in|0failed)?|0fail(?:ed|ures)"),
+)
+"""What verdict-like text says, and a pattern of it in text of letters and digits only. As those have no word ends, the
+patterns are made of words that ordinary identifiers seldom have in this order."""
+_FOREIGN = re.compile(
+    r"正确|通过|測試|测试|评估|評估|忽略|答案是|正解|合格|정답|통과|"
+    r"вернопройдены|всетесты|правильн|игнорируй|"
+    r"todaslaspruebas|todoslostests|correcto|touslestests|tousl?estest|reussi|alletests|bestanden|korrekt|tuttiitest"
+)
+_STRONG = frozenset({"plants a verdict", "gives instructions", "imitates a chat", "addresses the evaluator"})
+_MAX_LOOKED_AT = 20_000
+
+
+def looks_like_verdict(text: str) -> str | None:
+    """What text that seems to talk to a judge does, in a few words; None for text that does not.
+
+    Case, spaces, signs between letters, camelCase, invisible characters and look-alike letters make no difference.
+    Ordinary text is now and then taken for it ("print YES"): what it costs must be small.
+    """
+    if _CONTROL_TOKEN.search(text):
+        return "imitates a chat"
+    folded = _fold(text[:_MAX_LOOKED_AT])
+    latin = _squeeze(folded.translate(_LOOKALIKES))
+    spellings = {_squeeze(folded), latin, latin[::-1]}
+    for squeezed in spellings:
+        for what, pattern in _COMPILED:
+            if pattern.search(squeezed):
+                return what
+        if _FOREIGN.search(squeezed):
+            return "claims to be right"
+    return None
+
+
+def addresses_the_judge(text: str) -> bool:
+    """Whether text does what no statement of a problem has to do, "print YES" being none of it."""
+    return looks_like_verdict(text) in _STRONG
+
+
+def _fold(text: str) -> str:
+    """Lower case without accents, invisible characters and the many forms in which Unicode has a letter."""
+    text = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in text if not _is_invisible(c) and not unicodedata.combining(c)).casefold()
+
+
+def _squeeze(text: str) -> str:
+    return "".join(char for char in text if char.isalnum())
+
+
+_COMPILED = tuple((what, re.compile(pattern)) for what, pattern in _CLAIMS)
