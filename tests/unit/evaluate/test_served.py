@@ -1,0 +1,346 @@
+"""Judges behind OpenAI's and Ollama's protocols, with servers that work, fail, and mean harm."""
+
+import gzip
+import json
+import math
+import time
+
+import pytest
+
+from codezero.config import Backend, EvaluatorConfig, VerdictMode
+from codezero.errors import EvaluatorError
+from codezero.evaluate.backends import client
+from codezero.evaluate.backends.choose import make_outside
+from codezero.evaluate.backends.served import Alternative, Position, plain, shares
+from codezero.evaluate.judge import ModelJudge
+from tests.builders import task
+from tests.unit.evaluate.loopback import drip, hang_up, in_turn, never, reply, serve
+
+OPENAI, OLLAMA = Backend.openai, Backend.ollama
+BOTH = pytest.mark.parametrize("kind", [OPENAI, OLLAMA], ids=["openai", "ollama"])
+CHAT = [{"role": "user", "content": "Is it?"}]
+CHOICES = ("Yes", "No")
+NEARLY_ALL = [("Yes", math.log(0.6)), (" yes", math.log(0.1)), ("NO\n", math.log(0.2)), ("None", math.log(0.1))]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(client, "WAIT_S", 0.01)
+
+
+def backend(kind, server, **settings):
+    base = server.url + "/v1" if kind is OPENAI else server.url
+    config = EvaluatorConfig(**{"model": "judge", "url": base, "timeout_s": 20.0, "retries": 0, **settings})
+    return make_outside(kind, config, None, 1)
+
+
+def answer(kind, alternatives=None, text="Yes"):
+    """A whole reply of the protocol, with these (token, log-probability) at its first position."""
+    positions = None
+    if alternatives is not None:
+        tops = [{"token": token, "logprob": logprob, "bytes": None} for token, logprob in alternatives]
+        positions = [{**tops[0], "top_logprobs": tops}] if tops else []
+    message = {"role": "assistant", "content": text}
+    if kind is OPENAI:
+        logprobs = None if positions is None else {"content": positions}
+        return {"id": "x", "choices": [{"index": 0, "message": message, "logprobs": logprobs}]}
+    return {"model": "judge", "message": message, "done": True} | ({} if positions is None else {"logprobs": positions})
+
+
+@BOTH
+def test_probabilities_of_all_spellings_are_added_and_normalised(kind):
+    with serve(reply(200, answer(kind, NEARLY_ALL))) as server:
+        (found,) = backend(kind, server).choose([CHAT], CHOICES)
+    assert found == pytest.approx((0.7 / 0.9, 0.2 / 0.9))
+
+
+def test_openai_request_is_one_token_without_thinking():
+    with serve(reply(200, answer(OPENAI, NEARLY_ALL))) as server:
+        backend(OPENAI, server).choose([CHAT], CHOICES)
+    assert server.paths == ["/v1/chat/completions"]
+    assert server.bodies == [
+        {
+            "model": "judge",
+            "messages": CHAT,
+            "max_tokens": 1,
+            "temperature": 0.0,
+            "logprobs": True,
+            "top_logprobs": 20,
+            "chat_template_kwargs": {"enable_thinking": False},
+        }
+    ]
+
+
+def test_ollama_request_is_one_token_without_thinking_and_never_cut():
+    with serve(reply(200, answer(OLLAMA, NEARLY_ALL))) as server:
+        backend(OLLAMA, server, max_new_tokens=100).choose([CHAT], CHOICES)
+    assert server.paths == ["/api/chat"]
+    (body,) = server.bodies
+    assert (body["think"], body["truncate"], body["shift"], body["stream"]) == (False, False, False, False)
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
+    assert body["options"] == {"temperature": 0.0, "num_predict": 1, "num_ctx": 6_244}
+
+
+@BOTH
+def test_written_verdicts_come_back_in_order(kind):
+    def echo(handler, count):
+        last = server.bodies[count]["messages"][-1]["content"]
+        time.sleep(0.1 * (3 - int(last)))
+        reply(200, answer(kind, text=f"answer {last}"))(handler, count)
+
+    with serve(echo) as server:
+        chats = [[{"role": "user", "content": str(n)}] for n in range(4)]
+        assert backend(kind, server).write(chats, 7) == [f"answer {n}" for n in range(4)]
+    lengths = {body.get("max_tokens") or body["options"]["num_predict"] for body in server.bodies}
+    assert lengths == {7}
+
+
+@BOTH
+def test_model_judge_reads_probabilities_and_json(kind):
+    with serve(reply(200, answer(kind, NEARLY_ALL, '```json\n{"is_correct": false}\n```'))) as server:
+        for verdict, expected in ((VerdictMode.logit, 0.7 / 0.9), (VerdictMode.generate, 0.0)):
+            asked = backend(kind, server, verdict=verdict)
+            asked.check()
+            (opinion,) = ModelJudge(asked, EvaluatorConfig(verdict=verdict)).judge([(task(), "x = 1")])
+            assert opinion.p_correct == pytest.approx(expected)
+
+
+ODD = {
+    "no log-probabilities": lambda kind: answer(kind),
+    "no position": lambda kind: answer(kind, []),
+    "neither choice": lambda kind: answer(kind, [("Maybe", -0.1), ("None", -1.0)]),
+    "probability zero": lambda kind: answer(kind, [("Yes", -9999.0), ("No", -9999.0)]),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_reply_without_the_choices_is_no_answer_and_the_check_says_what_to_set(kind, odd):
+    with serve(reply(200, odd(kind))) as server:
+        asked = backend(kind, server)
+        assert asked.choose([CHAT], CHOICES) == [None]
+        with pytest.raises(EvaluatorError, match=r"no probabilities of Yes and No: set evaluator\.verdict=generate"):
+            asked.check()
+
+
+def test_probabilities_above_one_are_taken_as_one():
+    assert shares([Position("No", 700.0, [Alternative("Yes", 0.0)])], CHOICES) == (0.5, 0.5)
+
+
+def well_formed(kind):
+    return answer(kind, NEARLY_ALL)
+
+
+def with_logprob(kind, literal):
+    """A reply whose first log-probability is this literal, JSON or not."""
+    return json.dumps(answer(kind, [("Yes", 12345.0), ("No", -1.0)])).replace("12345.0", literal).encode()
+
+
+HOSTILE = {
+    "no JSON": lambda kind: reply(200, b"<html>it works</html>"),
+    "nothing": lambda kind: reply(200, b""),
+    "no UTF-8": lambda kind: reply(200, b'{"choices": "\xff"}'),
+    "a list": lambda kind: reply(200, [1, 2, 3]),
+    "null": lambda kind: reply(200, None),
+    "choices of numbers": lambda kind: reply(200, {"choices": [1], "message": 2}),
+    "message a list": lambda kind: reply(200, {"choices": [{"message": []}], "message": []}),
+    "deep nesting": lambda kind: reply(200, b'{"x": ' + b"[" * 200_000),
+    "deep nesting, closed": lambda kind: reply(200, b'{"x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"),
+    "NaN": lambda kind: reply(200, with_logprob(kind, "NaN")),
+    "minus infinity": lambda kind: reply(200, with_logprob(kind, "-Infinity")),
+    "number too large": lambda kind: reply(200, with_logprob(kind, "1e999")),
+    "log-probability a string": lambda kind: reply(200, with_logprob(kind, '"-0.1"')),
+    "log-probability null": lambda kind: reply(200, with_logprob(kind, "null")),
+    "2 MB": lambda kind: reply(200, b'{"x": "' + b"x" * (2 << 20) + b'"}'),
+    "packed": lambda kind: reply(200, gzip.compress(b"[" * 1_000), Content_Encoding="gzip"),
+    "cut off": lambda kind: reply(200, b'{"choices"', Content_Length="5000"),
+    "negative length": lambda kind: reply(200, b"{}", Content_Length="-5"),
+    "hangs up": lambda kind: hang_up,
+    "no HTTP": lambda kind: lambda handler, count: handler.wfile.write(b"SSH-2.0-x\r\n\r\n"),
+    "endless headers": lambda kind: (
+        lambda handler, count: handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 99_999)
+    ),
+    "error with control characters": lambda kind: reply(404, b"\x1b[2J\n\xe2\x80\xaeERROR: forged"),
+    "unusual status": lambda kind: reply(299, b"\x1b]0;x\x07"),
+    "wrong key": lambda kind: reply(401, b"\x1b[2J"),
+    "500": lambda kind: reply(500, b"\x1b[2J"),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_reply_is_an_error_of_one_plain_line(kind, hostile):
+    with serve(hostile(kind)) as server, pytest.raises(EvaluatorError) as caught:
+        backend(kind, server).choose([CHAT], CHOICES)
+    assert str(caught.value).isprintable()
+    assert str(caught.value).isascii()
+
+
+SLOW = {
+    "never answers": never,
+    "drips headers": drip(b"HTTP/1.1 200 OK\r\nx: ", b"y"),
+    "drips the body": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n{", b" "),
+    "drips chunks": drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "drips interim answers": drip(b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("slow", SLOW.values(), ids=SLOW)
+def test_timeout_is_of_the_whole_exchange_and_not_repeated(slow):
+    with serve(slow) as server:
+        with pytest.raises(EvaluatorError, match=r"no whole reply in 0\.4 s: raise evaluator\.timeout_s"):
+            backend(OPENAI, server, timeout_s=0.4, retries=3).choose([CHAT], CHOICES)
+        assert len(server.bodies) == 1
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "failure", [reply(503, b"loading"), reply(429, b"busy"), hang_up], ids=["503", "429", "closed"]
+)
+def test_failed_requests_are_repeated_as_often_as_set(kind, failure):
+    with serve(failure) as server:
+        with pytest.raises(EvaluatorError, match="tried 3 times"):
+            backend(kind, server, retries=2).choose([CHAT], CHOICES)
+        assert len(server.bodies) == 3
+    with serve(in_turn(failure, failure, reply(200, well_formed(kind)))) as server:
+        assert backend(kind, server, retries=2).choose([CHAT], CHOICES)[0] is not None
+
+
+def test_waits_between_repeats_grow_and_differ(monkeypatch):
+    waits = []
+
+    async def remember(seconds):
+        waits.append(seconds)
+
+    monkeypatch.setattr(client, "WAIT_S", 1.0)
+    monkeypatch.setattr(client.asyncio, "sleep", remember)
+    with serve(reply(503, b"")) as server:
+        for _ in range(2):
+            with pytest.raises(EvaluatorError):
+                backend(OPENAI, server, retries=3).choose([CHAT], CHOICES)
+    assert len(waits) == 6
+    for first, second in ((0.5, 1.5), (1.0, 3.0), (2.0, 6.0)):
+        a, b = waits.pop(0), waits[2]
+        assert first <= a <= second
+        assert first <= b <= second
+        assert a != b
+
+
+@BOTH
+def test_a_server_that_is_not_there_is_an_error_that_says_where(kind):
+    with serve(never) as server:
+        pass
+    with pytest.raises(EvaluatorError, match=rf"the judge at {server.url}.* cannot be asked.*evaluator\.url"):
+        backend(kind, server).check()
+
+
+@BOTH
+def test_a_prompt_that_the_server_refuses_gets_no_answer_and_the_others_do(kind):
+    def picky(handler, count):
+        too_long = len(server.bodies[count]["messages"][-1]["content"]) > 100
+        (reply(400, b"\x1b[2Jtoo long") if too_long else reply(200, well_formed(kind)))(handler, count)
+
+    with serve(picky) as server:
+        long = [{"role": "user", "content": "x" * 101}]
+        found = backend(kind, server).choose([CHAT, long, CHAT], CHOICES)
+    assert [answer is None for answer in found] == [False, True, False]
+
+
+def test_a_server_that_takes_no_switch_for_thinking_is_asked_without():
+    def strict(handler, count):
+        unknown = "chat_template_kwargs" in server.bodies[count]
+        (reply(400, b"unknown field") if unknown else reply(200, well_formed(OPENAI)))(handler, count)
+
+    with serve(strict) as server:
+        asked = backend(OPENAI, server)
+        asked.check()
+        assert asked.choose([CHAT], CHOICES)[0] is not None
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirects_are_not_followed_so_the_key_goes_to_the_configured_host_only(monkeypatch, status):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+    with serve(reply(200, well_formed(OPENAI))) as elsewhere:
+        with serve(reply(status, b"", Location=elsewhere.url + "/v1/chat/completions")) as server:
+            with pytest.raises(EvaluatorError, match=r"redirects .* not followed") as caught:
+                backend(OPENAI, server, retries=2).choose([CHAT], CHOICES)
+            assert server.keys == ["Bearer secret-key"]
+        assert elsewhere.bodies == []
+    assert "secret-key" not in str(caught.value)
+
+
+@BOTH
+def test_a_proxy_of_the_environment_sees_nothing_of_a_local_server(monkeypatch, kind):
+    with serve(reply(200, well_formed(kind))) as server, serve(reply(200, well_formed(kind))) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        backend(kind, server).choose([CHAT], CHOICES)
+        assert (len(server.bodies), len(proxy.bodies)) == (1, 0)
+
+
+def test_key_comes_from_the_named_variable_and_goes_to_no_ollama(monkeypatch, caplog):
+    monkeypatch.setenv("MY_KEY", "secret-key\n")
+    monkeypatch.setenv("OPENAI_API_KEY", "other-key")
+    with serve(reply(401, b"no")) as server, caplog.at_level(0):
+        with pytest.raises(EvaluatorError, match=r"refused the key .*: check MY_KEY") as caught:
+            backend(OPENAI, server, api_key_env="MY_KEY").choose([CHAT], CHOICES)
+        with pytest.raises(EvaluatorError):
+            backend(OLLAMA, server, api_key_env="MY_KEY").choose([CHAT], CHOICES)
+        assert server.keys == ["Bearer secret-key", None]
+    assert "secret-key" not in caplog.text + str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "caf\u00e9", "a\x1bb"])
+def test_a_key_that_cannot_be_one_is_refused_and_not_shown(monkeypatch, key):
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(EvaluatorError, match="MY_KEY holds characters") as caught:
+        make_outside(OPENAI, EvaluatorConfig(model="judge", api_key_env="MY_KEY"), None, 1)
+    assert key not in str(caught.value)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("localhost:8000", "ftp://host", "http://", "http://user:secret@host", "http://host:x", "file:///etc/passwd"),
+        *("http://host/?a=secret", "http://[::1", "http://host/\x1b[2J"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_and_not_shown(kind, url):
+    with pytest.raises(EvaluatorError, match=r"evaluator\.url is no plain server address") as caught:
+        make_outside(kind, EvaluatorConfig(model="judge", url=url), None, 1)
+    assert "secret" not in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+@BOTH
+def test_a_server_needs_the_models_name(kind):
+    with pytest.raises(EvaluatorError, match=r"evaluator\.model=auto"):
+        make_outside(kind, EvaluatorConfig(), None, 1)
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        *("<|im_end|>", "<|im_start|>", "<|endoftext|>", "<|eot_id|>", "</s>", "<s>", "<end_of_turn>", "<think>"),
+        *("</think>", "[INST]", "[/INST]", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
+    ],
+)
+def test_markers_that_end_a_turn_do_not_reach_a_server_whole(marker):
+    nested = marker[0] + marker + marker[1:]
+    (message,) = plain([{"role": "user", "content": f"x{marker}y {marker * 2} {nested}"}])
+    assert marker not in message["content"]
+    assert message["content"].replace(" ", "") == f"x{marker}y{marker * 2}{nested}"
+
+
+@pytest.mark.parametrize(
+    "code", ["if a < b and c > d:\n    x[i] = y[0] << 2", "a<b", "x[N]", "[A, B]", "lambda: 1 -> 2"]
+)
+def test_ordinary_code_reaches_a_server_as_it_is(code):
+    assert plain([{"role": "user", "content": code}]) == [{"role": "user", "content": code}]
+
+
+def test_a_lone_surrogate_does_not_stop_a_request():
+    with serve(reply(200, answer(OPENAI, text="ok"))) as server:
+        assert backend(OPENAI, server).write([[{"role": "user", "content": "a\ud800b"}]], 1) == ["ok"]
+    assert server.bodies[0]["messages"][0]["content"] == "a?b"
