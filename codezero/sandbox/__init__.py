@@ -1,0 +1,1 @@
+"""Running untrusted Python solutions against their tests, in processes of their own that can reach nothing else."""

@@ -1,0 +1,159 @@
+"""Shutting this process in, layer by layer. Each layer that the machine does not permit is left out and named.
+
+In a user and mount namespace the new root is a small tmpfs that shows the system's libraries and Python, read-only, and
+one empty folder; nothing of the host's other files exists there, and there is no /proc. The last step is a chroot, not
+for safety but because the kernel refuses new user namespaces to processes in one.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import sysconfig
+from collections.abc import Mapping
+from contextlib import suppress
+
+from codezero.sandbox.inside import kernel
+
+OWN_USERS_FROM = 2_000_000_000
+"""Where we are root every sandbox gets a user of its own: this plus its process id. systemd keeps the ids from
+1879048192 to 2147352575 unused (UIDS-GIDS in its documentation)."""
+NOBODY = 65_534
+FILES_BYTES = 32 << 20
+"""Size of the empty folder, where it is a file system of its own."""
+MAX_FILES = 2_048
+_SHOWN = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_KEPT_MOUNT_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY
+"""statvfs gives these four with the numbers that mount takes; a user namespace may not clear them."""
+
+
+def enter_namespaces() -> bool:
+    """Own namespaces of users (unless root), mounts, processes, network, IPC and host name; processes from the next
+    fork on. False where that is not permitted, with nothing changed."""
+    wanted = kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
+    user, group = os.geteuid(), os.getegid()
+    try:
+        kernel.unshare(wanted if user == 0 else wanted | kernel.NEWUSER)
+    except OSError:
+        return False
+    if user != 0:
+        for file, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{NOBODY} {user} 1"),
+            ("gid_map", f"{NOBODY} {group} 1"),
+        ):
+            with open(f"/proc/self/{file}", "w") as opened:
+                opened.write(text)
+    return True
+
+
+def enter_own_root(box: str, owner: int | None) -> bool:
+    """Builds the small root over the folder `box` and moves there; the current folder is the empty one.
+
+    False where mounts are not permitted; then everything is still in its old place.
+    """
+    try:
+        kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+        kernel.mount("tmpfs", box, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,nr_inodes=256,mode=755")
+        root, old = f"{box}/root", f"{box}/old"
+        for folder in (root, old, f"{root}/dev", f"{root}/tmp"):
+            os.mkdir(folder)
+        for path in _paths_to_show():
+            _show(path, root + path)
+        for name in _DEVICES:
+            with open(f"{root}/dev/{name}", "x"):
+                pass
+            kernel.mount(f"/dev/{name}", f"{root}/dev/{name}", None, kernel.MS_BIND)
+        size = f"size={FILES_BYTES},nr_inodes={MAX_FILES},mode=700"
+        if owner is not None:
+            size += f",uid={owner},gid={owner}"
+        kernel.mount("tmpfs", f"{root}/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, size)
+        kernel.pivot_root(box, old)
+    except OSError:
+        with suppress(OSError):
+            kernel.detach(box)
+        return False
+    kernel.detach("/old")
+    os.chroot("/root")
+    os.chdir("/tmp")
+    return True
+
+
+def _paths_to_show() -> list[str]:
+    """The system's folders, and where this Python keeps itself when that is not within them."""
+    paths = [path for path in _SHOWN if os.path.lexists(path)]
+    own = (sys.base_prefix, sys.base_exec_prefix, sysconfig.get_path("stdlib"))
+    for path in map(os.path.realpath, own):
+        if not any(path == other or path.startswith(other + "/") for other in paths):
+            paths.append(path)
+    return paths
+
+
+def _show(path: str, target: str) -> None:
+    """Makes a folder of the host visible, read-only; a link stays a link."""
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), target)
+        return
+    os.makedirs(target)
+    kernel.mount(path, target, None, kernel.MS_BIND | kernel.MS_REC)
+    kept = os.statvfs(target).f_flag & _KEPT_MOUNT_FLAGS
+    flags = kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount("none", target, None, flags | kept)
+
+
+def own_user() -> int | None:
+    """The user id that this sandbox is to run as; None where we are not root and stay who we are."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        with open("/proc/self/uid_map") as file:
+            spans = [tuple(map(int, line.split())) for line in file]
+    except (OSError, ValueError):
+        return NOBODY
+    wanted = OWN_USERS_FROM + os.getpid()
+    return wanted if any(first <= wanted < first + count for first, _, count in spans) else NOBODY
+
+
+def give_up_rights(user: int | None, in_namespaces: bool) -> None:
+    """Raises OSError: root could not become another user."""
+    if user is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user) if kernel.IS_LINUX else os.setgid(user)
+        os.setresuid(user, user, user) if kernel.IS_LINUX else os.setuid(user)
+    if kernel.IS_LINUX:
+        if in_namespaces or user is not None:
+            kernel.drop_capabilities()
+        kernel.forbid_new_privileges()
+        kernel.die_with_parent()
+        kernel.forbid_tracing()
+
+
+def first_to_be_killed() -> None:
+    """When the machine runs out of memory, the kernel is to end the sandbox before anything else."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def set_limits(limits: Mapping[str, int], processes: int) -> None:
+    """rlimits of the calling process, without a way back; `processes` may it have, threads included."""
+    wanted = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_CPU": limits["cpu_s"],
+        "RLIMIT_FSIZE": limits["file_bytes"],
+        "RLIMIT_NOFILE": limits["files"],
+        "RLIMIT_NPROC": processes,
+        "RLIMIT_AS": limits["memory_bytes"],
+        "RLIMIT_MSGQUEUE": 0,
+    }
+    for name, most in wanted.items():
+        number = getattr(resource, name, None)
+        if number is None:
+            continue
+        hard = resource.getrlimit(number)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with suppress(ValueError, OSError):  # macOS takes no RLIMIT_AS below what is already mapped
+            resource.setrlimit(number, (most, most))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past the limit is then an OSError

@@ -1,0 +1,259 @@
+"""The process of the tests: it calls the solution in the other process and decides every case. No solution runs here,
+except for tests that hand objects of their own to the solution: those need both in one process (`together`)."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+import select
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from codezero.sandbox.inside import solution
+from codezero.sandbox.inside.channel import Channel, Gone
+from codezero.sandbox.inside.values import NotData, decode, encode
+
+Report = Callable[[Mapping[str, Any]], None]
+_STDERR_BYTES = 4_096
+
+
+class Together(BaseException):
+    """A test hands the solution something that cannot travel to another process."""
+
+
+class SolutionError(Exception):
+    """The solution raised something that is no ordinary exception, such as SystemExit."""
+
+
+class Session:
+    """The solution's process, as the tests see it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._remotes: dict[int, Remote] = {}
+        self.needs_together = False
+
+    def load(self) -> str | None:
+        """Waits until the solution is loaded; the error if it was not."""
+        reply = self._channel.receive()
+        return reply["error"][1] if "error" in reply else None
+
+    def names(self, wanted: Sequence[str]) -> dict[str, Any]:
+        """Those of the names that the solution defines."""
+        self._channel.send({"names": list(wanted)})
+        return {name: self._decode(coded) for name, coded in self._reply().get("value", [])}
+
+    def do(self, operation: str, *arguments: Any, **named: Any) -> Any:
+        """The result of an operation over there. Raises what it raised, as its built-in class."""
+        coded = [self._encode(value) for value in arguments]
+        self._channel.send(
+            {"do": operation, "arguments": coded, "named": {name: self._encode(value) for name, value in named.items()}}
+        )
+        reply = self._reply()
+        for value, change in zip(arguments, reply.get("changed", ()), strict=False):
+            if change is not None:
+                _become(value, self._decode(change))
+        return self._decode(reply["value"])
+
+    def _reply(self) -> dict[str, Any]:
+        reply = self._channel.receive()
+        if not isinstance(reply, dict) or not ("value" in reply or "error" in reply):
+            raise Gone("a reply is garbled")
+        if "error" in reply:
+            kind, text = map(str, reply["error"])
+            cls = getattr(builtins, kind, SolutionError)
+            if not (isinstance(cls, type) and issubclass(cls, Exception)):
+                cls = SolutionError
+            try:
+                raised = cls(text.removeprefix(f"{kind}: "))
+            except TypeError:  # UnicodeDecodeError and its like want more arguments
+                raised = SolutionError(text)
+            raise raised
+        return reply
+
+    def _encode(self, value: Any) -> Any:
+        try:
+            return encode(value, self._number)
+        except RecursionError as error:
+            raise NotData("nested too deeply") from error
+
+    def _number(self, value: Any) -> int:
+        if type(value) is Remote:
+            return int(object.__getattribute__(value, "_number"))
+        self.needs_together = True  # a test's bare `except:` may swallow what follows
+        raise Together
+
+    def _decode(self, coded: Any) -> Any:
+        return decode(coded, self._remote)
+
+    def _remote(self, number: Any) -> Remote:
+        if not isinstance(number, int):
+            raise NotData("the value is garbled")
+        return self._remotes.setdefault(number, Remote(self, number))
+
+
+class Remote:
+    """Something of the solution that is no plain data: functions, classes, and instances of its classes."""
+
+    def __init__(self, session: Session, number: int) -> None:
+        object.__setattr__(self, "_session", session)
+        object.__setattr__(self, "_number", number)
+
+    def __getattr__(self, name: str) -> Any:
+        return _do("getattr", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _do("setattr", self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        # Equal to plain data it never is: whatever its __eq__ would say, it is the solution's word.
+        return type(other) is Remote and _do("eq", self, other) is True
+
+    def __hash__(self) -> int:
+        return int(object.__getattribute__(self, "_number"))
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        session: Session = object.__getattribute__(self, "_session")
+        return session.do("call", self, *arguments, **named)
+
+
+def _do(operation: str, remote: Remote, *arguments: Any) -> Any:
+    session: Session = object.__getattribute__(remote, "_session")
+    return session.do(operation, remote, *arguments)
+
+
+def _special(operation: str) -> Callable[..., Any]:
+    return lambda self, *arguments: _do(operation, self, *arguments)
+
+
+def _comparison(operation: str) -> Callable[..., Any]:
+    return lambda self, other: _do(operation, self, other) if type(other) is Remote else NotImplemented
+
+
+_COMPARISONS = ("lt", "le", "gt", "ge")
+for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "eq"}:
+    setattr(Remote, f"__{_name}__", (_comparison if _name in _COMPARISONS else _special)(_name))
+
+
+def _become(value: Any, changed: Any) -> None:
+    """What the solution did to a mutable argument happens to the test's own object."""
+    if type(value) is not type(changed):
+        return
+    if isinstance(value, (list, bytearray)):
+        value[:] = changed
+    elif isinstance(value, (dict, set)):
+        value.clear()
+        value.update(changed)
+
+
+def run_statements(suite: Mapping[str, Any], first: int, session: Session, report: Report) -> None:
+    """Runs set-up and the cases from `first` on, against the solution's process."""
+    if (error := session.load()) is not None:
+        report({"failed": error})
+        return
+    namespace = _namespace(session.names(_wanted_names(suite)))
+    _run_cases(suite, first, namespace, report, lambda: session.needs_together)
+
+
+def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report) -> None:
+    """The same in one process with the solution, in one namespace: a solution that looks for it can reach `report`."""
+    try:
+        module = solution.load(code, "solution")
+    except BaseException as error:
+        report({"failed": solution.describe(error)[1]})
+        return
+    _run_cases(suite, first, vars(module), report, lambda: False)
+
+
+def _run_cases(
+    suite: Mapping[str, Any], first: int, namespace: dict[str, Any], report: Report, stop: Callable[[], bool]
+) -> None:
+    try:
+        exec(compile(suite["setup"], "<setup>", "exec", dont_inherit=True), namespace)
+    except Together:
+        report({"together": True})
+        return
+    except ModuleNotFoundError as error:
+        report({"failed": f"the tests need {error.name}, which is not in the standard library", "unknown": True})
+        return
+    except Exception as error:
+        report({"together": True} if stop() else {"failed": f"in the tests' set-up: {solution.describe(error)[1]}"})
+        return
+    report({"loaded": True})
+    for number in range(first, len(suite["statements"])):
+        failed = None
+        try:
+            exec(compile(suite["statements"][number], "<test>", "exec", dont_inherit=True), namespace)
+        except Gone:
+            raise
+        except BaseException as error:
+            failed = solution.describe(error)[1]
+        if stop():
+            report({"together": True})
+            return
+        report({"case": number, "failed": failed})
+
+
+def _namespace(found: Mapping[str, Any]) -> dict[str, Any]:
+    module = types.ModuleType("tests")
+    sys.modules["tests"] = module
+    module.__dict__.update(found)
+    return module.__dict__
+
+
+def _wanted_names(suite: Mapping[str, Any]) -> list[str]:
+    """Names that the tests use and do not bind. Built-in ones are taken from the solution only where there is no other,
+    as in MBPP's `assert sum(10, 15) == 6`: no solution may change what `sorted` means to its tests."""
+    nodes = [node for text in (suite["setup"], *suite["statements"]) for node in ast.walk(ast.parse(text))]
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef))}
+    bound |= {
+        alias.asname or alias.name.split(".")[0]
+        for node in nodes
+        for alias in getattr(node, "names", ())
+        if isinstance(alias, ast.alias)
+    }
+    bound |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    free = {node.id for node in nodes if isinstance(node, ast.Name)} - bound
+    own = {name for name in free if not hasattr(builtins, name)}
+    return sorted(own or free)
+
+
+def run_example(example: Sequence[str], stdin: int, stdout: int, stderr: int, limit: int, report: Report) -> None:
+    """Feeds a program its input, and compares what it prints, token by token, as contests do."""
+    given, expected = example
+    rest = memoryview(given.encode("utf-8", "surrogateescape") + b"\n" * (not given.endswith("\n")))
+    printed, complaint = bytearray(), b""
+    os.set_blocking(stdin, False)
+    open_ends = {stdin, stdout, stderr}
+    while open_ends - {stdin}:
+        readable, writable, _ = select.select(open_ends - {stdin}, open_ends & {stdin}, [])
+        if writable:
+            try:
+                rest = rest[os.write(stdin, rest) :]
+            except OSError:  # it has ended, or reads no more
+                rest = rest[:0]
+            if not rest:
+                os.close(stdin)
+                open_ends.discard(stdin)
+        for end in readable:
+            data = os.read(end, 1 << 16)
+            if not data:
+                open_ends.discard(end)
+            elif end == stdout:
+                printed += data
+            else:
+                complaint = (complaint + data)[-_STDERR_BYTES:]
+        if len(printed) > limit:
+            report({"failed": f"printed more than {limit} bytes"})
+            return
+    lines = complaint.decode("utf-8", "replace").strip().splitlines()
+    said = " ".join(lines[-1].split())[: solution.MAX_REASON_CHARS] if lines else ""
+    if bytes(printed).split() == expected.encode("utf-8", "surrogateescape").split():
+        report({"failed": None, "said": said})
+    else:
+        report({"failed": said or "printed something else", "said": said})

@@ -1,0 +1,233 @@
+"""The processes of one sandbox.
+
+    codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has no tests, no way to the results
+                                    └─► judge       runs the tests, calls the solution over a pipe, decides
+
+The gate shuts itself in and forks the supervisor, in namespaces the first process of its own, with which all others
+end. The supervisor has the code and, unread, the tests; it starts a fresh pair for every program, and for what is left
+to test after a case took too long or ended the solution's process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from codezero.sandbox.inside import confine, guard, judge, kernel, solution
+from codezero.sandbox.inside.channel import Channel, Gone, Reports, keep_open, read_whole, reporter
+
+OWN_PROCESSES = 4
+"""Gate, supervisor, judge and solution count among the processes of their user."""
+GRACE_S = 5.0
+"""For starting and ending, beside what the suite may take."""
+
+
+def main(box: str, tests: int, results: int, parent: int) -> None:
+    """The gate. Reads the job from stdin, the tests later from the file `tests`, and writes lines to `results`."""
+    if kernel.IS_LINUX:
+        kernel.die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
+    job = json.load(sys.stdin)
+    confine.first_to_be_killed()
+    os.umask(0o022)
+    user = confine.own_user()
+    if user is not None:
+        os.chown(box, user, user)
+    in_namespaces = kernel.IS_LINUX and confine.enter_namespaces()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1):
+        os.dup2(nothing, number)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            own_root = in_namespaces and confine.enter_own_root(box, user)
+            if not own_root:
+                os.chdir(box)
+            confine.give_up_rights(user, in_namespaces)
+            Supervisor(job, tests, results, in_namespaces, own_root, user is not None).run()
+            status = 0
+        finally:
+            os._exit(status)
+    _wait(child, job["limits"]["suite_s"] + GRACE_S)
+
+
+def _wait(child: int, limit_s: float) -> None:
+    ends_at_s = time.monotonic() + limit_s
+    while os.waitpid(child, os.WNOHANG)[0] == 0:
+        if time.monotonic() > ends_at_s:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return
+        time.sleep(0.002)
+
+
+class Supervisor:
+    def __init__(
+        self, job: Mapping[str, Any], tests: int, results: int, in_namespaces: bool, own_root: bool, own_user: bool
+    ) -> None:
+        self._code: str = job["code"]
+        self._limits: Mapping[str, Any] = job["limits"]
+        self._num_cases: int = job["num_cases"]
+        self._programs: bool = job["programs"]
+        self._tests, self._results = tests, results
+        self._in_namespaces, self._own_root, self._own_user = in_namespaces, own_root, own_user
+        self._ends_at_s = time.monotonic() + self._limits["suite_s"]
+        self._token = secrets.token_hex(16)
+        self._solution = self._judge = 0
+
+    def run(self) -> None:
+        """One result a case, in order; a case without one has failed for lack of time or of a process."""
+        self._send({"namespaces": self._in_namespaces, "own_root": self._own_root, "own_user": self._own_user})
+        done = 0
+        together = False
+        while done < self._num_cases and time.monotonic() < self._ends_at_s:
+            reports = self._start(done, together)
+            done, together = self._watch(reports, done, together)
+            self._end_processes()
+            reports.close()
+        self._send({"out_of_time": done < self._num_cases})
+
+    def _watch(self, reports: Reports, done: int, together: bool) -> tuple[int, bool]:
+        """Passes on what the judge reports; returns how many cases are done now, and whether to go on together."""
+        while done < self._num_cases:
+            left = min(self._limits["case_s"], self._ends_at_s - time.monotonic())
+            report = reports.receive_within(left, self._token)
+            if report is None:
+                whole = left == self._limits["case_s"]
+                text = f"not done after {self._limits['case_s']:g} s" if whole else "the suite's time is up"
+                self._send({"failed": text, "unknown": not whole})
+                return done + 1, together
+            if report.get("together"):
+                self._send({"again": True})
+                return 0, True
+            if "gone" in report:
+                self._send({"failed": self._how_it_ended()})
+                return done + 1, together
+            if "loaded" in report:
+                continue
+            if "case" in report:
+                self._send({"failed": report["failed"]})
+                done += 1
+            elif self._programs:
+                self._send({"failed": self._program_failure(report)})
+                return done + 1, together
+            else:
+                for _ in range(done, self._num_cases):
+                    self._send({"failed": report["failed"], "unknown": report.get("unknown", False)})
+                return self._num_cases, together
+        return done, together
+
+    def _program_failure(self, report: Mapping[str, Any]) -> str | None:
+        """Why a program is wrong whose output has been read: its exit code counts too."""
+        if report["failed"] is not None:
+            return str(report["failed"])
+        status = self._status_within(self._limits["case_s"])
+        if status == 0:
+            return None
+        return f"did not end after {self._limits['case_s']:g} s" if status is None else report["said"] or _ended(status)
+
+    def _how_it_ended(self) -> str:
+        status = self._status_within(1.0)
+        return "the tests lost the solution's process" if status is None else _ended(status)
+
+    def _status_within(self, limit_s: float) -> int | None:
+        """The exit code of the solution's process, negative for a signal; None while it runs."""
+        ends_at_s = min(time.monotonic() + limit_s, self._ends_at_s)
+        while True:
+            ended, status = os.waitpid(self._solution, os.WNOHANG)
+            if ended:
+                self._solution = 0
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > ends_at_s:
+                return None
+            time.sleep(0.002)
+
+    def _start(self, first: int, together: bool) -> Reports:
+        """A fresh pair of processes for the cases from `first` on."""
+        to_solution, to_judge, errors = os.pipe(), os.pipe(), os.pipe()
+        reports = os.pipe()
+        token = self._token
+        if not together:
+            if self._programs:
+                mine = {0: to_solution[0], 1: to_judge[1], 2: errors[1]}
+                self._solution = self._fork(mine, lambda: solution.run_program(self._code))
+            else:
+                ends = {3: to_solution[0], 4: to_judge[1]}
+                self._solution = self._fork(ends, lambda: solution.serve(self._code, Channel(3, 4)))
+
+        def decide() -> None:
+            report = reporter(3, token)
+            suite = json.loads(read_whole(4))
+            try:
+                if together:
+                    judge.run_together(suite, first, self._code, report)
+                elif self._programs:
+                    limit = self._limits["output_bytes"]
+                    judge.run_example(suite["examples"][first], 6, 5, 7, limit, report)
+                else:
+                    judge.run_statements(suite, first, judge.Session(Channel(5, 6)), report)
+            except Gone:
+                report({"gone": True})
+
+        kept = {3: reports[1], 4: self._tests, 5: to_judge[0], 6: to_solution[1], 7: errors[0]}
+        self._judge = self._fork(kept, decide)
+        if together:
+            self._solution = self._judge
+        for end in (*to_solution, *to_judge, *errors, reports[1]):
+            os.close(end)
+        return Reports(reports[0])
+
+    def _fork(self, kept: Mapping[int, int], work: Callable[[], None]) -> int:
+        """A process with a group and limits of its own, and of the open files only `kept`, at the given numbers."""
+        child = os.fork()
+        if child != 0:
+            return child
+        try:
+            os.setsid()
+            if kernel.IS_LINUX:
+                kernel.die_with_parent()
+                kernel.forbid_tracing()
+            keep_open(kept)
+            limits = self._limits
+            processes = OWN_PROCESSES + limits["processes"] if self._in_namespaces or self._own_user else 0
+            confine.set_limits(limits, processes)
+            if not self._own_root:
+                guard.install(os.getcwd())
+            work()
+        except BaseException as error:
+            # Only the solution's processes come here, when it has broken its own interpreter; the judge sees them end.
+            with suppress(OSError):
+                os.write(2, f"{type(error).__name__}\n".encode())
+        finally:
+            os._exit(1)
+
+    def _end_processes(self) -> None:
+        """Kills whatever the pair has started. In namespaces that is every process but this one."""
+        if self._in_namespaces:
+            with suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-1, 0)
+        for child in {self._solution, self._judge} - {0}:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(child, 0)
+        self._solution = self._judge = 0
+
+    def _send(self, line: Mapping[str, Any]) -> None:
+        os.write(self._results, json.dumps(line).encode() + b"\n")
+
+
+def _ended(status: int) -> str:
+    return f"ended by signal {-status}" if status < 0 else f"ended with exit code {status}"

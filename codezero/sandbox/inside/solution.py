@@ -1,0 +1,108 @@
+"""The process of the solution: it runs untrusted code and answers calls, and never has any test in its memory."""
+
+from __future__ import annotations
+
+import atexit
+import operator
+import os
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable
+from typing import Any
+
+from codezero.sandbox.inside.channel import Channel
+from codezero.sandbox.inside.values import decode, encode
+
+MAX_REASON_CHARS = 200
+_CHANGEABLE = (list, dict, set, bytearray)
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "call": lambda function, *arguments, **named: function(*arguments, **named),
+    **{function.__name__: function for function in (getattr, setattr, len, str, repr, bool, iter, next)},
+    **{name: getattr(operator, name) for name in ("getitem", "setitem", "eq", "lt", "le", "gt", "ge")},
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "neg")},
+}
+"""What tests may do with something that stays in this process."""
+
+
+def load(code: str, name: str) -> types.ModuleType:
+    """The solution as a module. Raises whatever its code raises."""
+    module = types.ModuleType(name)
+    sys.modules[name] = module
+    sys.argv = ["solution.py"]
+    exec(compile(code, "<solution>", "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def serve(code: str, channel: Channel) -> None:
+    """Loads the solution, then answers requests until the other side ends."""
+    objects: list[Any] = []
+    numbers: dict[int, int] = {}
+
+    def refer(value: Any) -> int:
+        if id(value) not in numbers:
+            numbers[id(value)] = len(objects)
+            objects.append(value)
+        return numbers[id(value)]
+
+    try:
+        module = load(code, "solution")
+    except BaseException as error:
+        channel.send({"error": describe(error)})
+        return
+    channel.send({"loaded": True})
+    while True:
+        request = channel.receive()
+        try:
+            channel.send(_answer(request, module, refer, objects))
+        except (RecursionError, MemoryError) as error:
+            channel.send({"error": describe(error)})
+
+
+def _answer(request: Any, module: types.ModuleType, refer: Callable[[Any], int], objects: list[Any]) -> dict[str, Any]:
+    try:
+        if "names" in request:
+            found = {name: vars(module)[name] for name in request["names"] if name in vars(module)}
+            return {"value": [[name, encode(value, refer)] for name, value in found.items()]}
+        arguments = [decode(coded, objects.__getitem__) for coded in request["arguments"]]
+        named = {name: decode(coded, objects.__getitem__) for name, coded in request["named"].items()}
+        result = encode(OPERATIONS[request["do"]](*arguments, **named), refer)
+        changed = [encode(value, refer) if type(value) in _CHANGEABLE else None for value in arguments]
+        return {"value": result, "changed": changed}
+    except BaseException as error:
+        return {"error": describe(error)}
+
+
+def describe(error: BaseException) -> list[str]:
+    """[the built-in class it is or derives from, one line about it]"""
+    kind = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == "builtins")
+    try:
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    except BaseException:  # its own __str__ is the solution's code
+        text = type(error).__name__
+    return [kind, " ".join(text.split())[:MAX_REASON_CHARS]]
+
+
+def run_program(code: str) -> None:
+    """Runs the solution as a program on file descriptors 0, 1 and 2, and ends this process as Python would."""
+    sys.stdin = os.fdopen(0, encoding="utf-8", errors="replace", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    status = 0
+    try:
+        load(code, "__main__")
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    except BaseException:
+        status = status or 1
+    os._exit(status & 0xFF)

@@ -1,0 +1,257 @@
+"""Running a solution against its tests: one sandbox a solution, several at a time."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import codezero
+from codezero.errors import SandboxError
+from codezero.testcases import TestSuite
+from codezero.types import CaseOutcome, CaseResult
+
+MARGIN_S = 10.0
+"""How much longer than its own limit a sandbox may take to end before it is killed from outside."""
+MAX_REASON_CHARS = 300
+_MAX_RESULT_BYTES = 16 << 20
+_MAX_COMPLAINT_BYTES = 1 << 16
+_WEAK = (
+    "the rest is forbidden by an audit hook in Python, which hostile code can get past: run codezero in a container or "
+    "a virtual machine"
+)
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); from codezero.sandbox.inside.main import main; sys.path.pop(); "
+    "main(sys.argv[2], *map(int, sys.argv[3:]))"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one solution may use."""
+
+    case_s: float = 5.0
+    """Wall seconds for one test case, and for loading the solution."""
+    suite_s: float = 30.0
+    """Wall seconds for all cases together; those it does not reach stay unknown."""
+    memory_bytes: int = 512 << 20
+    """Address space of each process."""
+    file_bytes: int = 8 << 20
+    """Longest file."""
+    files: int = 64
+    """Open files of a process."""
+    processes: int = 8
+    """Processes and threads besides its first; none at all where they could not be told from the user's other ones."""
+    output_bytes: int = 4 << 20
+    """Most that a program may print."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
+    """Which protections are really in force on this machine. Limits on time, memory and files always are."""
+
+    namespaces: bool
+    """Processes, network, IPC and, unless root, users of its own: signals reach nobody outside, and there is no
+    network. Without it an audit hook forbids both in Python, and there are neither processes nor threads."""
+    own_root: bool
+    """Its file system shows the system's libraries and Python, read-only, and one empty folder that ends with it.
+    Without it the folder is a temporary one of the host, and an audit hook keeps Python to it."""
+    own_user: bool
+    """A user of its own, where codezero runs as root."""
+
+    def line(self) -> str:
+        """One line for people."""
+        has = [
+            *(["own processes and no network (namespaces)"] if self.namespaces else []),
+            *(["own read-only file system"] if self.own_root else []),
+            *(["own user"] if self.own_user else []),
+            "limits on time, memory, files and processes",
+        ]
+        if self.namespaces and self.own_root:
+            return ", ".join(has)
+        return f"{', '.join(has)}; {_WEAK}"
+
+
+def run_tests(code: str, suite: TestSuite, limits: Limits = Limits()) -> tuple[CaseResult, ...]:
+    """The outcome of every case of `suite`, in order. FAIL is the solution's fault, UNKNOWN is not.
+
+    Raises SandboxError: the sandbox could not be set up.
+    """
+    return _Runs().run(code, suite, limits)
+
+
+def run_many(
+    solutions: Iterable[tuple[str, TestSuite]], limits: Limits = Limits(), workers: int = 0
+) -> Iterator[tuple[CaseResult, ...]]:
+    """The same for many solutions, in their order, `workers` (0: one a core) at a time.
+
+    Raises SandboxError. When the caller stops early, what still runs is killed.
+    """
+    runs = _Runs()
+    size = workers or os.cpu_count() or 1
+    with ThreadPoolExecutor(size) as executor:
+        waiting: list[Future[tuple[CaseResult, ...]]] = []
+        try:
+            for code, suite in solutions:
+                waiting.append(executor.submit(runs.run, code, suite, limits))
+                if len(waiting) > 2 * size:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            runs.kill()
+
+
+@functools.cache
+def isolation() -> Isolation:
+    """Sets up a sandbox, once, to see what this machine permits. Raises SandboxError."""
+    found = _Runs().lines("", TestSuite(), Limits())[0]
+    return Isolation(namespaces=found["namespaces"], own_root=found["own_root"], own_user=found["own_user"])
+
+
+class _Runs:
+    """Sandboxes that are killed together."""
+
+    def __init__(self) -> None:
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._killed = False
+
+    def run(self, code: str, suite: TestSuite, limits: Limits) -> tuple[CaseResult, ...]:
+        return _results(self.lines(code, suite, limits), suite.num_cases) if suite.num_cases else ()
+
+    def kill(self) -> None:
+        with self._lock:
+            self._killed = True
+            for process in self._processes:
+                process.kill()
+
+    def lines(self, code: str, suite: TestSuite, limits: Limits) -> list[dict[str, Any]]:
+        """What a sandbox reports, its protections first."""
+        tests = {
+            "setup": suite.setup,
+            "statements": [case.source for case in suite.statements],
+            "examples": [(case.given, case.expected) for case in suite.examples],
+        }
+        job = {
+            "code": code,
+            "num_cases": suite.num_cases,
+            "programs": bool(suite.examples),
+            "limits": {**asdict(limits), "cpu_s": math.ceil(limits.suite_s) + 1},
+        }
+        box = tempfile.mkdtemp(prefix="codezero-sandbox-")
+        try:
+            with _file_of(job) as job_file, _file_of(tests) as tests_file:
+                output, complaint = self._converse(box, job_file, tests_file, limits.suite_s + MARGIN_S)
+        except OSError as error:
+            raise SandboxError(f"the sandbox cannot be started: {error}") from error
+        finally:
+            with suppress(RecursionError):
+                shutil.rmtree(box, ignore_errors=True)
+        lines = _parsed(output)
+        if not lines or "namespaces" not in lines[0]:
+            reason = (complaint.strip().splitlines() or ["it said nothing"])[-1]
+            raise SandboxError(f"the sandbox broke down before it ran anything: {reason}")
+        return lines
+
+    def _converse(self, box: str, job: IO[bytes], tests: IO[bytes], limit_s: float) -> tuple[bytes, str]:
+        """Runs one sandbox to its end; returns what came over the pipe of results, and on stderr."""
+        reads, writes = os.pipe()
+        with open(reads, "rb") as results:
+            try:
+                process = self._start(box, job, tests, writes)
+            finally:
+                os.close(writes)
+            timer = threading.Timer(limit_s, process.kill)
+            timer.start()
+            try:
+                assert process.stderr is not None
+                output = results.read(_MAX_RESULT_BYTES)
+                complaint = process.stderr.read(_MAX_COMPLAINT_BYTES).decode("utf-8", "replace")
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                timer.cancel()
+                self._end(process)
+        return output, complaint
+
+    def _start(self, box: str, job: IO[bytes], tests: IO[bytes], results: int) -> subprocess.Popen[bytes]:
+        arguments = (Path(codezero.__file__).parent.parent, box, tests.fileno(), results, os.getpid())
+        with self._lock:
+            if self._killed:
+                raise SandboxError("the sandbox was stopped")
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-B", "-c", _START, *map(str, arguments)],
+                stdin=job,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=(tests.fileno(), results),
+                env=_environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+            self._processes.add(process)
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._processes.discard(process)
+        with suppress(subprocess.TimeoutExpired):  # it has sent its last line and is about to end
+            process.wait(MARGIN_S)
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def _file_of(content: object) -> IO[bytes]:
+    """JSON in a file that nobody can open: no size fills it up as it would a pipe."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(json.dumps(content).encode())
+    file.flush()
+    file.seek(0)
+    return file
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of ours but where shared libraries are, which some builds of Python need to start at all."""
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **kept}
+
+
+def _parsed(output: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def _results(lines: list[dict[str, Any]], num_cases: int) -> tuple[CaseResult, ...]:
+    results: list[CaseResult] = []
+    missing = CaseResult(outcome=CaseOutcome.FAIL, reason="the sandbox ended without a result")
+    for line in lines[1:]:
+        if "again" in line:
+            results.clear()
+        elif "failed" in line:
+            reason = line["failed"]
+            outcome = CaseOutcome.UNKNOWN if line.get("unknown") else CaseOutcome.FAIL
+            results.append(
+                CaseResult(outcome=CaseOutcome.PASS)
+                if reason is None
+                else CaseResult(outcome=outcome, reason=str(reason)[:MAX_REASON_CHARS])
+            )
+        elif line.get("out_of_time"):
+            missing = CaseResult(outcome=CaseOutcome.UNKNOWN, reason="not run: the suite's time was up")
+    return (*results, *[missing] * (num_cases - len(results)))[:num_cases]
