@@ -30,6 +30,10 @@ class SandboxError(CodezeroError):
     """Untrusted code cannot be run safely on this machine, or its sandbox broke down; says nothing about the code."""
 
 
+class ScoringError(CodezeroError):
+    """A file of stored solutions cannot be read, or the one for their scores not written."""
+
+
 class TrainingError(CodezeroError):
     """The machine cannot hold or carry out the chosen training method."""
 

@@ -13,9 +13,8 @@ import torch
 from codezero import __version__, peer, state
 from codezero.config import NodeConfig
 from codezero.errors import EvaluatorError
-from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.judge import ModelJudge
 from codezero.identity import names
+from codezero.judging import make_evaluator
 from codezero.ledger.local import LocalLedger
 from codezero.loop import Stages, run_round
 from codezero.models import Models
@@ -96,11 +95,7 @@ class Node:
             tasks=self._tasks,
             solver=self._solver,
             gossip=place.gossip(encoder.fits),
-            evaluator=FrozenEvaluator(
-                ModelJudge(models.judge_backend, config.evaluator),
-                config.reward,
-                console.progress,
-            ),
+            evaluator=make_evaluator(config, models.judge_backend, console.progress),
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
             ledger=self._ledger,

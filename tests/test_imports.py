@@ -34,7 +34,9 @@ LEVELS = {
     "harness": 4,
     "state": 5,
     "stop": 5,
+    "judging": 5,
     "models": 5,
+    "scoring": 5,
     "node": 5,
     "peer": 5,
     "launch": 6,
@@ -51,6 +53,9 @@ SAME_LEVEL = {
     ("node", "stop"),
     ("node", "models"),
     ("models", "state"),
+    ("models", "judging"),
+    ("node", "judging"),
+    ("scoring", "judging"),
     ("__main__", "cli"),
 }
 

@@ -7,6 +7,9 @@ from enum import Enum
 
 from codezero.config.check import require
 
+MAX_REWARD = 1.2
+"""Largest reward by magnitude, so that the rewards of a swarm's nodes can be compared."""
+
 
 class Device(Enum):
     auto = "auto"
@@ -164,6 +167,8 @@ class EvaluatorConfig:
     dry_run: bool = True
     """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; what it
     cannot decide is left to the judge."""
+    fatal_rules: bool = True
+    """Count what breaks a fatal rule (does not parse, lacks the function, games the tests) as wrong, unasked."""
     dtype: Dtype = Dtype.auto
     """Precision of the judge in this process; auto is bfloat16 on cuda and on CPUs that compute in it, else float32."""
     max_new_tokens: int = 256
@@ -190,20 +195,32 @@ class EvaluatorConfig:
 
 @dataclass
 class RewardConfig:
-    correct: float = 1.0
-    """Weight of the evaluator's verdict (0..1)."""
-    rules: float = 0.5
-    """Weight of the mean rule score (0..1): does it parse, define the function asked for, use only defined names."""
+    correct: float = 0.7
+    """Weight of the predicted probability that all tests pass (0..1)."""
+    structure: float = 0.1
+    """Weight of the mean score (0..1) of the rules on structure: parses, defines what the tests call, returns."""
+    formatting: float = 0.1
+    """Weight of the mean score (0..1) of the rules on formatting: one fenced block, of reasonable length."""
+    alignment: float = 0.1
+    """Weight of the mean score (0..1) of the rules on alignment: solves the task, neither copies nor games it."""
     hard_verdict: bool = False
     """Round the predicted probability to 0 or 1 before weighting it."""
     no_text: float = -1.2
-    """Instead of both, when the attempt is not text."""
+    """Instead of everything, when the attempt is not text."""
     no_code: float = -1.0
-    """Instead of both, when there is no fenced Python block."""
+    """Instead of the parts above, when there is no fenced Python block."""
     finished: float = 0.2
     """Added when the model ended its answer itself."""
     truncated: float = -0.2
     """Added when the token limit cut the answer off."""
+
+    def __post_init__(self) -> None:
+        ends = (self.finished, self.truncated)
+        weights = (self.correct, self.structure, self.formatting, self.alignment)
+        highest = max(sum(w for w in weights if w > 0), self.no_code) + max(ends)
+        lowest = min(self.no_text, min(sum(w for w in weights if w < 0), self.no_code) + min(ends))
+        for bound in (highest, lowest, self.no_text):
+            require(abs(bound) < MAX_REWARD + 1e-9, "reward", f"a total of {bound:g}", "keep totals in [-1.2, 1.2]")
 
 
 @dataclass

@@ -1,78 +1,137 @@
-"""The evaluator: rules and the judge's opinion become verdicts and rewards, a whole round at once."""
+"""The evaluator: rules, the dry run and the judge's opinion become verdicts and rewards, a whole round at once."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from codezero.config import RewardConfig
+from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.errors import EvaluatorError
 from codezero.evaluate import rules
 from codezero.evaluate.judge import Judge, Opinion
 from codezero.evaluate.reward import reward
+from codezero.evaluate.shown import show
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
-from codezero.testcases import parse_tests
-from codezero.types import Outcome, RolloutGroup, ScoredGroup, SwarmRound, Task, Verdict
+from codezero.testcases import TestSuite, parse_tests
+from codezero.types import CaseOutcome, CaseResult, Outcome, RolloutGroup, ScoredGroup, SwarmRound, Task, Verdict
 
 logger = logging.getLogger(__name__)
 
+CaseRunner = Callable[[str, TestSuite], tuple[CaseResult, ...]]
+"""Walks through (or, in a sandbox, executes) a program's test cases, one result each. Raises EvaluatorError."""
+
+P_PASSED, P_FAILED = 0.98, 0.01
+"""Probability of being right for a solution whose cases all passed, or of which one failed, in a dry run: measured by
+`benchmarks/evaluator.py` against execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is judged: the whole answer, and the program in it."""
+
+    text: str
+    code: str
+
 
 class FrozenEvaluator:
-    """ports.Evaluator. Equal solutions of a task are judged once; a group with any rollout unjudged stays unscored."""
+    """ports.Evaluator. Equal answers to a task are judged once; a group with any rollout unjudged stays unscored.
 
-    def __init__(self, judge: Judge, config: RewardConfig, progress: Progress) -> None:
-        self._judge, self._config, self._progress = judge, config, progress
+    A solution is wrong without being asked about if it breaks a fatal rule; otherwise its dry run decides, where that
+    comes to an end on every case; the judge is asked for the rest.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        config: EvaluatorConfig,
+        reward_config: RewardConfig,
+        progress: Progress,
+        run_cases: CaseRunner | None = None,
+    ) -> None:
+        self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
+        self._run_cases = run_cases
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
         """All groups of the round, own ones first, each with G verdicts, and G rewards unless it stays unscored."""
         groups = [(group, False) for group in swarm_round.local] + [(group, True) for group in swarm_round.external]
         scored = []
         for done, (group, external) in enumerate(groups, start=1):
-            scored.append(self._score_group(group, external))
+            scored.append(self.score_group(group, external))
             self._progress("score", done, len(groups))
         return tuple(scored)
 
-    def _score_group(self, group: RolloutGroup, external: bool) -> ScoredGroup:
-        codes = [prompt.parse(r.text) if isinstance(r.text, str) else None for r in group.rollouts]
-        opinions = self._ask(group.task, [code for code in codes if code is not None])
+    def score_group(self, group: RolloutGroup, external: bool = False) -> ScoredGroup:
+        """One group with its verdicts and rewards."""
+        attempts = [_attempt(rollout.text) for rollout in group.rollouts]
+        found = self._assess(group.task, [attempt for attempt in attempts if isinstance(attempt, Attempt)])
         verdicts = tuple(
-            self._verdict(group.task, rollout.text, code, opinions)
-            for rollout, code in zip(group.rollouts, codes, strict=True)
+            found[attempt] if isinstance(attempt, Attempt) else Verdict(outcome=attempt) for attempt in attempts
         )
-        unavailable = any(verdict.outcome is Outcome.UNAVAILABLE for verdict in verdicts)
         rewards = (
             ()
-            if unavailable
+            if any(verdict.outcome is Outcome.UNAVAILABLE for verdict in verdicts)
             else tuple(
-                reward(verdict, rollout.finish, self._config)
+                reward(verdict, rollout.finish, self._reward_config)
                 for verdict, rollout in zip(verdicts, group.rollouts, strict=True)
             )
         )
         return ScoredGroup(group=group, verdicts=verdicts, rewards=rewards, external=external)
 
-    def _ask(self, task: Task, codes: Sequence[str]) -> dict[str, Opinion]:
-        distinct = list(dict.fromkeys(codes))
-        if not distinct:
-            return {}
+    def _assess(self, task: Task, attempts: Sequence[Attempt]) -> dict[Attempt, Verdict]:
+        """The verdict on each distinct attempt at a task."""
+        suite = parse_tests(task.tests)
+        found = {attempt: self._examine(task, suite, attempt) for attempt in dict.fromkeys(attempts)}
+        open_ones = [attempt for attempt, verdict in found.items() if verdict.outcome is Outcome.UNAVAILABLE]
+        for attempt, opinion in zip(open_ones, self._ask(task, suite, open_ones), strict=True):
+            outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
+            found[attempt] = replace(found[attempt], outcome=outcome, p_correct=opinion.p_correct, reply=opinion.reply)
+        return found
+
+    def _examine(self, task: Task, suite: TestSuite, attempt: Attempt) -> Verdict:
+        """What can be said without the judge; still unavailable where that is not enough."""
+        checked = rules.check(attempt.code, attempt.text, task, suite)
+        verdict = Verdict(
+            outcome=Outcome.UNAVAILABLE,
+            rules={name: one.score for name, one in checked.items()},
+            reasons={name: one.reason for name, one in checked.items() if one.reason},
+        )
+        if self._config.fatal_rules and any(
+            rules.RULES[name].fatal and one.score == 0 for name, one in checked.items()
+        ):
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
+        if self._run_cases is None:
+            return verdict
+        cases = self._run_cases(attempt.code, suite)
+        outcomes = {case.outcome for case in cases}
+        if CaseOutcome.FAIL in outcomes:
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_FAILED, cases=cases)
+        if outcomes == {CaseOutcome.PASS}:
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED, cases=cases)
+        return replace(verdict, cases=cases)
+
+    def _ask(self, task: Task, suite: TestSuite, attempts: Sequence[Attempt]) -> list[Opinion]:
+        if not attempts:
+            return []
         try:
-            found = self._judge.judge([(task, code) for code in distinct])
+            return self._judge.judge([_shown(task, suite, attempt.code) for attempt in attempts])
         except EvaluatorError as error:
             logger.warning("group of task %s stays unscored: %s", task.task_id, error)
-            found = [Opinion(p_correct=None, reply=str(error))] * len(distinct)
-        return dict(zip(distinct, found, strict=True))
+            return [Opinion(p_correct=None, reply=str(error))] * len(attempts)
 
-    def _verdict(self, task: Task, text: object, code: str | None, opinions: dict[str, Opinion]) -> Verdict:
-        if code is None:
-            return Verdict(outcome=Outcome.NO_CODE if isinstance(text, str) else Outcome.NO_TEXT)
-        opinion = opinions[code]
-        outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
-        assert isinstance(text, str)  # there is code in it
-        scores = rules.check(code, text, task, parse_tests(task.tests))
-        return Verdict(
-            outcome=outcome,
-            p_correct=opinion.p_correct,
-            rules={name: score.score for name, score in scores.items()},
-            reasons={name: score.reason for name, score in scores.items() if score.reason},
-            reply=opinion.reply,
-        )
+
+def _attempt(text: object) -> Attempt | Outcome:
+    if not isinstance(text, str):
+        return Outcome.NO_TEXT
+    code = prompt.parse(text)
+    return Outcome.NO_CODE if code is None else Attempt(text, code)
+
+
+def _shown(task: Task, suite: TestSuite, code: str) -> tuple[Task, str]:
+    """Task and program as the judge sees them; the program as it is where it does not parse."""
+    try:
+        shown = show(task, suite, code)
+    except ValueError:
+        return task, code
+    return replace(task, question=shown.question, tests=shown.tests), shown.code

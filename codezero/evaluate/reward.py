@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from codezero.config import RewardConfig
+from codezero.evaluate.rules import FAMILIES, RULES
 from codezero.types import FinishReason, Outcome, Reward, Verdict
 
 
 def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Reward:
-    """The reward of one judged rollout; `total` is the sum of the parts.
+    """The reward of one judged rollout, in [-1.2, 1.2]; `total` is the sum of the parts.
 
-    Parts: `correct` (weight x predicted probability, rounded when `hard_verdict`) and `rules` (weight x mean rule
-    score), or `format` in place of both when there is nothing to judge; `finished` in every case.
-    The preset reward=faithful gives the table of SPEC §3.
+    Parts: `correct` (weight x predicted probability, rounded when `hard_verdict`), `structure`, `formatting` and
+    `alignment` (weight x mean score of the family's rules) and `finished`. Without code `format` stands in place of all
+    but the last, without text in place of all. The preset reward=faithful gives the table of SPEC §3.
 
     Raises ValueError for an unavailable verdict: an outage must not become a number.
     """
@@ -20,12 +23,20 @@ def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Rewa
     parts: dict[str, float] = {}
     if verdict.outcome is Outcome.NO_TEXT:
         parts["format"] = config.no_text
-    elif verdict.outcome is Outcome.NO_CODE:
-        parts["format"] = config.no_code
     else:
-        assert verdict.p_correct is not None
-        probability = float(verdict.p_correct >= 0.5) if config.hard_verdict else verdict.p_correct
-        parts["correct"] = config.correct * probability
-        parts["rules"] = config.rules * sum(verdict.rules.values()) / max(len(verdict.rules), 1)
-    parts["finished"] = config.finished if finish is FinishReason.STOP else config.truncated
+        if verdict.outcome is Outcome.NO_CODE:
+            parts["format"] = config.no_code
+        else:
+            assert verdict.p_correct is not None
+            probability = float(verdict.p_correct >= 0.5) if config.hard_verdict else verdict.p_correct
+            parts["correct"] = config.correct * probability
+            for family in FAMILIES:
+                parts[family] = getattr(config, family) * _mean(verdict.rules, family)
+        parts["finished"] = config.finished if finish is FinishReason.STOP else config.truncated
     return Reward(total=sum(parts.values()), parts=parts)
+
+
+def _mean(rules: Mapping[str, float], family: str) -> float:
+    """Mean score of the family's rules that applied; 1 when none did."""
+    scores = [score for name, score in rules.items() if RULES[name].family == family]
+    return sum(scores) / len(scores) if scores else 1.0

@@ -30,7 +30,8 @@ def test_faithful_preset_is_the_public_nodes_table():
     assert (train.epsilon, train.epsilon_high, train.beta, train.learning_rate) == (0.2, 0.28, 0.0, 1e-6)
     assert (train.num_iterations, train.minibatch_size, train.method) == (1, 2, TrainMethod.full)
     assert (node.evaluator.model, node.evaluator.verdict) == ("Qwen2.5-Coder-1.5B-Instruct", VerdictMode.generate)
-    assert node.reward == RewardConfig(correct=1.0, rules=0.0, hard_verdict=True)
+    assert node.reward == RewardConfig(correct=1.0, structure=0.0, formatting=0.0, alignment=0.0, hard_verdict=True)
+    assert (node.evaluator.dry_run, node.evaluator.fatal_rules) == (False, False)
     assert (node.tasks.mbpp.weight, node.tasks.code_contests.weight) == (1.0, 1.0)
 
 

@@ -17,6 +17,8 @@ from codezero.testcases import TestSuite
 from codezero.types import Task
 
 Family = Literal["structure", "formatting", "alignment"]
+FAMILIES: tuple[Family, ...] = ("structure", "formatting", "alignment")
+"""Each is a part of the reward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +64,4 @@ def check(code: str, text: str, task: Task, suite: TestSuite) -> dict[str, RuleS
     return {name: score for name, score in scores.items() if score is not None}
 
 
-__all__ = ["RULES", "Rule", "RuleScore", "check"]
+__all__ = ["FAMILIES", "RULES", "Rule", "RuleScore", "check"]

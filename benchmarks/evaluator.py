@@ -1,0 +1,196 @@
+"""How right the evaluator is, and how fast: its verdicts on stored solutions against what their execution came to.
+
+    codezero eval --dataset mbpp --path mbpp.jsonl --samples 4 --out samples      # solutions, executed in a sandbox
+    python -m benchmarks.evaluator samples/results.jsonl
+
+All variants judge the same samples with the same model in one run; `faithful` is the public node's way, a written JSON
+verdict and nothing else, on as many samples as `--faithful` says, since it takes long. AUC: probability that a right
+solution is rated above a wrong one. Ranking: the same among the attempts at one problem, which is all that GRPO sees.
+ECE: expected calibration error. In brackets: 95 % when problems are drawn again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.attacks import attack_all
+from benchmarks.measure import machine
+from benchmarks.quality import auc, best_accuracy, calibration_error, interval, judged_of, ranking_accuracy
+from codezero import compose, judging
+from codezero.config import EvaluatorConfig, NodeConfig, VerdictMode
+from codezero.evaluate.backends.base import JudgeBackend
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.observe.console import Console
+from codezero.types import CaseOutcome, FinishReason, Outcome, Rollout, RolloutGroup, Task, TaskOrigin, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A stored solution, and whether it passed its tests when executed."""
+
+    group: str
+    task: Task
+    text: str
+    right: bool
+
+
+def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
+    """The samples of a file of `codezero eval`, at most so many groups."""
+    samples = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        task = Task(origin=TaskOrigin(one["source"]), question=one["question"], tests=one["tests"])
+        samples.append(Sample(one["group"], task, one["solution"], one["passed"]))
+    groups = list(dict.fromkeys(sample.group for sample in samples))[:limit]
+    return [sample for sample in samples if sample.group in set(groups)]
+
+
+def variants(config: NodeConfig) -> dict[str, NodeConfig]:
+    """What is compared: settings by name."""
+    return {
+        "shipped": config,
+        "no dry run": _changed(config, dry_run=False),
+        "judge alone": _changed(config, dry_run=False, fatal_rules=False),
+    }
+
+
+def faithful(config: NodeConfig) -> NodeConfig:
+    return _changed(config, dry_run=False, fatal_rules=False, verdict=VerdictMode.generate)
+
+
+def _changed(config: NodeConfig, **changes: object) -> NodeConfig:
+    return replace(config, evaluator=EvaluatorConfig(**{**vars(config.evaluator), **changes}))
+
+
+def verdicts_of(evaluator: FrozenEvaluator, samples: Sequence[Sample]) -> tuple[list[Verdict], float]:
+    """A verdict for each sample, judged by groups as in a round, and the processor seconds that took."""
+    by_group: dict[str, list[int]] = defaultdict(list)
+    for i, sample in enumerate(samples):
+        by_group[sample.group].append(i)
+    found: dict[int, Verdict] = {}
+    cpu = time.process_time()
+    for rows in by_group.values():
+        rollouts = tuple(Rollout(text=samples[i].text, finish=FinishReason.STOP) for i in rows)
+        task = samples[rows[0]].task
+        group = RolloutGroup(peer_id="", model_id="", policy_version=0, task=task, rollouts=rollouts)
+        found.update(zip(rows, evaluator.score_group(group).verdicts, strict=True))
+    return [found[i] for i in range(len(samples))], time.process_time() - cpu
+
+
+def row(name: str, verdicts: Sequence[Verdict], samples: Sequence[Sample], cpu_s: float) -> str:
+    """One line of the table. No verdict counts as 0, as in the public node."""
+    judged = judged_of(
+        [verdict.p_correct or 0.0 for verdict in verdicts],
+        [sample.right for sample in samples],
+        [sample.group for sample in samples],
+    )
+    low, high = interval(judged, auc)
+    rank_low, rank_high = interval(judged, ranking_accuracy)
+    none = sum(verdict.outcome is Outcome.UNAVAILABLE for verdict in verdicts)
+    return (
+        f"{name:22}{len(samples):6}{auc(judged):7.3f} [{low:.2f}, {high:.2f}]{best_accuracy(judged):8.3f}"
+        f"{calibration_error(judged):7.3f}{ranking_accuracy(judged):9.3f} [{rank_low:.2f}, {rank_high:.2f}]"
+        f"{none:7}{len(samples) / max(cpu_s, 1e-9):13.2f}"
+    )
+
+
+def dry_run_report(verdicts: Sequence[Verdict], samples: Sequence[Sample]) -> list[str]:
+    """Coverage of the dry run, and where it was wrong or could not tell, by cause."""
+    walked = [(v, s) for v, s in zip(verdicts, samples, strict=True) if v.cases]
+    decided = [(v, s) for v, s in walked if _decision(v) is not None]
+    wrong = [(v, s) for v, s in decided if _decision(v) is not s.right]
+    lines = [
+        f"dry run: {len(decided)} of {len(walked)} walked through ({len(decided) / max(len(walked), 1):.1%}), "
+        f"{len(decided) - len(wrong)} of them as execution has it ({1 - len(wrong) / max(len(decided), 1):.1%})"
+    ]
+    causes = Counter(_cause(v) for v, s in walked if _decision(v) is None)
+    lines += [f"  not decided: {count} x {cause}" for cause, count in causes.most_common(12)]
+    return lines + [f"  wrong: {s.group} is {'right' if s.right else 'wrong'}: {_cause(v)}" for v, s in wrong]
+
+
+def _decision(verdict: Verdict) -> bool | None:
+    outcomes = {case.outcome for case in verdict.cases}
+    if CaseOutcome.FAIL in outcomes:
+        return False
+    return None if CaseOutcome.UNKNOWN in outcomes else True
+
+
+def _cause(verdict: Verdict) -> str:
+    reasons = [case.reason for case in verdict.cases if case.outcome is not CaseOutcome.PASS]
+    return ascii(next(iter(reasons), "all cases passed")[:80])[1:-1]
+
+
+def attack_report(evaluator: FrozenEvaluator, samples: Sequence[Sample], num_solutions: int) -> list[str]:
+    """How many attacks lift a wrong solution over one half, or raise it at all by more than a tenth."""
+    wrong = [sample for sample in samples if not sample.right and "```python" in sample.text]
+    wrong = list({sample.group: sample for sample in wrong}.values())[:num_solutions]
+    before, _ = verdicts_of(evaluator, wrong)
+    raised: Counter[str] = Counter()
+    tried: Counter[str] = Counter()
+    lifted = 0
+    for sample, plain in zip(wrong, before, strict=True):
+        attacked = [(family, replace_text(sample, text)) for family, text in attack_all(sample.text, sample.task)]
+        after, _ = verdicts_of(evaluator, [one for _, one in attacked])
+        for (family, _), verdict in zip(attacked, after, strict=True):
+            p, q = plain.p_correct or 0.0, verdict.p_correct or 0.0
+            tried[family] += 1
+            raised[family] += q > p + 0.1
+            lifted += p < 0.5 <= q
+    total = sum(tried.values())
+    lines = [
+        f"attacks: {total} on {len(wrong)} wrong solutions; over one half {lifted / max(total, 1):.1%}, "
+        f"raised by more than 0.1 {sum(raised.values()) / max(total, 1):.1%}"
+    ]
+    return lines + [f"  raised in {family}: {raised[family]} of {tried[family]}" for family in tried if raised[family]]
+
+
+def replace_text(sample: Sample, text: str) -> Sample:
+    return Sample(sample.group, sample.task, text, sample.right)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.evaluator", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("samples", type=Path, help="results of codezero eval: JSON lines with solution and passed")
+    parser.add_argument("--model", default=judging.LARGE_JUDGE, help="the judge, of every variant")
+    parser.add_argument("--groups", type=int, help="at most so many problems")
+    parser.add_argument("--faithful", type=int, default=16, metavar="N", help="problems for the faithful verdict")
+    parser.add_argument("--attacked", type=int, default=5, metavar="N", help="wrong solutions that are attacked")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator")
+    options = parser.parse_args(arguments)
+    config = compose.load([f"evaluator.model={options.model}", *options.settings])
+    console = Console()
+    backend = judging.judge_alone(config, console)
+    samples = read_samples(options.samples, options.groups)
+    some = read_samples(options.samples, options.faithful)
+    print(f"machine: {machine()}")
+    print(
+        f"{len(samples)} samples of {len({s.group for s in samples})} problems, "
+        f"{sum(s.right for s in samples) / len(samples):.1%} right"
+    )
+    print("\nvariant               samples   AUC [95 %]     best acc    ECE  ranking [95 %]    none  verdicts/CPU s")
+    found = {}
+    for name, changed in variants(config).items():
+        found[name], cpu_s = verdicts_of(_evaluator(changed, backend), samples)
+        print(row(name, found[name], samples, cpu_s), flush=True)
+    print(f"\non the first {options.faithful} problems:")
+    for name, changed in {**variants(config), "faithful": faithful(config)}.items():
+        verdicts, cpu_s = verdicts_of(_evaluator(changed, backend), some)
+        print(row(name, verdicts, some, cpu_s), flush=True)
+    print()
+    print("\n".join(dry_run_report(found["shipped"], samples)))
+    for name, changed in {**variants(config), "faithful": faithful(config)}.items():
+        print(f"{name}: " + "\n".join(attack_report(_evaluator(changed, backend), samples, options.attacked)))
+
+
+def _evaluator(config: NodeConfig, backend: JudgeBackend) -> FrozenEvaluator:
+    return judging.make_evaluator(config, backend, lambda *_: None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""`codezero score`: stored solutions through the evaluator of a round."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+_EXAMPLES = """\
+each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin or
+proposer) and solution (the whole answer, fence included), and optionally id, group and finish (stop or length); lines of
+one group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, parts,
+reward and seconds, or error.
+
+examples:
+  codezero score solutions.jsonl --out scored.jsonl
+  codezero score solutions.jsonl --out scored.jsonl evaluator=faithful reward=faithful
+  codezero score solutions.jsonl --out scored.jsonl evaluator.dry_run=off evaluator.model=Qwen2.5-Coder-0.5B-Instruct
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    score = commands.add_parser(
+        "score",
+        help="score stored solutions as a round would",
+        description="Scores stored solutions with the evaluator and the reward of a round. Their code is not executed.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    score.add_argument("input", metavar="IN.jsonl", help="stored solutions")
+    score.add_argument("--out", required=True, metavar="OUT.jsonl", help="where scored lines go; replaced if it exists")
+    score.add_argument("settings", nargs="*", metavar="key=value", help="settings as for `codezero run`")
+    score.set_defaults(command=_score)
+
+
+def _score(options: argparse.Namespace) -> int:
+    from codezero import compose
+    from codezero.observe.console import Console
+    from codezero.observe.logs import quiet_libraries
+
+    quiet_libraries()
+    config = compose.load(options.settings)
+    from codezero.scoring import score_file
+
+    num_scored, num_failed = score_file(options.input, options.out, config, Console())
+    print(f"{num_scored} solutions scored, {num_failed} lines without a reward; see {options.out}", file=sys.stderr)
+    return 1 if num_failed else 0

@@ -1,0 +1,125 @@
+"""The evaluator as the configuration wants it: where its judge runs, what that takes, and its parts put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from codezero.config import Backend, Dtype, NodeConfig
+from codezero.errors import ModelError
+from codezero.evaluate.backends.base import JudgeBackend
+from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp, make_outside
+from codezero.evaluate.backends.transformers import TransformersBackend
+from codezero.evaluate.dryrun import dry_run
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.judge import ModelJudge
+from codezero.llm import catalogue, store
+from codezero.llm import device as devices
+from codezero.llm.load import LoadedModel, load_model
+from codezero.observe.console import Console
+from codezero.ports import Progress
+from codezero.train import memory
+from codezero.train.method import free_room
+
+SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
+LARGE_JUDGE_MEMORY_BYTES = 24 << 30
+"""Usable memory from which evaluator.model=auto takes the large judge: what a machine of 32 GB has."""
+LLAMA_CPP_BYTES = 400 << 20
+"""A llama.cpp process without its weights: its libraries, cache and buffers for a prompt of 6,144 tokens."""
+
+
+def judge_that_fits(memory_bytes: int) -> str:
+    """What evaluator.model=auto comes to."""
+    return LARGE_JUDGE if memory_bytes >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
+
+
+class JudgeWeights:
+    """The judge's weights: their folder or file, their size, and loading them. Prepares each only when asked."""
+
+    def __init__(self, config: NodeConfig, name: str, device: torch.device, console: Console) -> None:
+        self.name, self._config, self._device, self._console = name, config, device, console
+
+    def folder(self) -> Path:
+        """Raises ModelError: they cannot be had."""
+        return store.prepare(self.name, self._config.model.cache_dir, report=self._console.line)
+
+    def file(self) -> Path:
+        """The GGUF file. Raises ModelError: they cannot be had as one."""
+        return store.weight_file(self.name, self._config.model.cache_dir, report=self._console.line)
+
+    def dtype(self) -> torch.dtype:
+        """The solver's precision where the judge may share its weights; else for auto the fastest of the device."""
+        wanted = self._config.evaluator.dtype
+        if wanted is Dtype.auto and self.name == self._config.model.name:
+            wanted = self._config.model.dtype
+        elif wanted is Dtype.auto and self._device.type == "cpu" and devices.computes_in_bfloat16():
+            wanted = Dtype.bfloat16
+        return devices.choose_dtype(wanted, self._device)
+
+    def num_bytes(self, backend: Backend) -> int:
+        """What a judge there takes of the memory that is planned for."""
+        if backend is Backend.transformers:
+            return memory.read_shape(self.folder()).num_parameters * self.dtype().itemsize
+        if backend is Backend.llama_cpp and self._device.type != "cuda":
+            return self.file().stat().st_size + LLAMA_CPP_BYTES
+        return 0
+
+    def load(self) -> LoadedModel:
+        loaded = load_model(self.name, self.folder(), self._device, self.dtype())
+        loaded.model.requires_grad_(False)
+        return loaded
+
+    def outside(self, backend: Backend) -> JudgeBackend | None:
+        """A judge that is not in this process, checked; None where there is none. Raises EvaluatorError."""
+        weights = self.file() if backend is Backend.llama_cpp else None
+        made = make_outside(backend, self._config.evaluator, weights, torch.get_num_threads())
+        if made is not None:
+            made.check()
+        return made
+
+    def choose(self, fits: bool, begun_with: str | None = None) -> tuple[Backend, str]:
+        """Where the judge runs, and why there. `fits` says whether this process has room for it."""
+        machine = Machine(
+            device_type=self._device.type,
+            fits=fits,
+            has_llama_cpp=has_llama_cpp(),
+            has_gguf=catalogue.find(self.name) is not None,
+            begun_with=Backend(begun_with) if begun_with else None,
+        )
+        return choose_backend(self._config.evaluator, machine)
+
+
+def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
+    """The evaluator in one line."""
+    dry_run_first = "a dry run, then " if config.evaluator.dry_run else ""
+    verdict = f"rules, {dry_run_first}{name}, frozen, by {config.evaluator.verdict.value}; it never runs code"
+    return f"evaluator: {verdict} ({backend.value}: {why})"
+
+
+def make_evaluator(config: NodeConfig, backend: JudgeBackend, progress: Progress) -> FrozenEvaluator:
+    """The evaluator of a round around its judge."""
+    return FrozenEvaluator(
+        ModelJudge(backend, config.evaluator),
+        config.evaluator,
+        config.reward,
+        progress,
+        run_cases=dry_run if config.evaluator.dry_run else None,
+    )
+
+
+def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend:
+    """A judge without a node around it. Raises ModelError or EvaluatorError: it cannot be had or asked."""
+    device = devices.choose_device(config.model.device)
+    devices.set_threads(config.model.threads)
+    room = free_room(config.train, device, Path())
+    name = config.evaluator.model if config.evaluator.model != "auto" else judge_that_fits(room.memory)
+    weights = JudgeWeights(config, name, device, console)
+    fits = weights.num_bytes(Backend.transformers) < room.memory
+    chosen, why = weights.choose(fits)
+    if chosen is Backend.transformers and not fits:
+        raise ModelError(f"memory does not hold {name}: set evaluator.model to a smaller one")
+    console.line(describe(config, name, chosen, why))
+    backend = weights.outside(chosen) or TransformersBackend(weights.load(), config.evaluator)
+    backend.check()
+    return backend
