@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import math
 import time
 
@@ -288,6 +289,18 @@ def test_key_comes_from_the_named_variable_and_goes_to_no_ollama(monkeypatch, ca
             backend(OLLAMA, server, api_key_env="MY_KEY").choose([CHAT], CHOICES)
         assert server.keys == ["Bearer secret-key", None]
     assert "secret-key" not in caplog.text + str(caught.value)
+
+
+@pytest.mark.parametrize("status", [400, 402, 404])
+def test_a_server_that_repeats_the_key_does_not_get_it_into_messages(monkeypatch, caplog, status):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
+    with serve(reply(status, b"x" * 195 + b" secret-key")) as server, caplog.at_level(0):
+        try:
+            backend(OPENAI, server).choose([CHAT], CHOICES)
+        except EvaluatorError as error:
+            logging.getLogger("codezero").warning("%s", error)
+    assert "xxx ..." in caplog.text
+    assert "secr" not in caplog.text
 
 
 @pytest.mark.parametrize("key", ["two\nlines", "caf\u00e9", "a\x1bb"])
