@@ -91,7 +91,7 @@ class JsonClient:
                 ) from error
             except (httpx2.HTTPError, _Unavailable) as error:
                 failure = error
-        reason = ascii(str(failure))[1:-1] or type(failure).__name__
+        reason = ascii(str(failure))[1:-1].rstrip(".") or type(failure).__name__
         raise EvaluatorError(
             f"the judge at {self.place} cannot be asked, {reason} (tried {self._retries + 1} times): see that the "
             "server runs, and evaluator.url"
