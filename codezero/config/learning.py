@@ -160,8 +160,8 @@ class EvaluatorConfig:
     """Where the frozen judge runs: transformers (in this process), llama_cpp (a process of its own), ollama, openai (a
     server that speaks that protocol), or auto. execution asks no model: it RUNS the tests, in a sandbox."""
     model: str = "auto"
-    """The frozen judge: auto (1.5B where memory allows, else 0.5B), a catalogue name, a hub id or a folder; for ollama
-    and openai the name that the server knows it by."""
+    """The frozen judge: auto (1.5B where memory allows, else 0.5B), a catalogue name, a hub id or a folder; for
+    llama_cpp a catalogue name or a .gguf file; for ollama and openai the name that the server knows it by."""
     verdict: VerdictMode = VerdictMode.logit
     """logit reads the probability of yes against no in one forward pass; generate lets the judge write JSON."""
     dry_run: bool = True
@@ -174,7 +174,7 @@ class EvaluatorConfig:
     max_new_tokens: int = 256
     """Longest verdict in tokens, for generate."""
     batch_size: int = 4
-    """Rollouts judged in one forward pass."""
+    """Rollouts judged in one forward pass, or asked of a server at once."""
     url: str = ""
     """Base URL of the server, for ollama and openai; empty takes the one each listens on by default on this machine."""
     api_key_env: str = "OPENAI_API_KEY"

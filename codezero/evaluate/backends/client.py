@@ -20,7 +20,7 @@ from codezero.errors import EvaluatorError
 
 MAX_REPLY_BYTES = 1 << 20
 """Twenty alternatives of one token take 4 KB, a written verdict of 256 tokens some 2 KB."""
-SHOWN_BYTES = 200
+SHOWN_CHARS = 200
 """Of a refusal's text, what is shown."""
 WAIT_S = 1.0
 """Before the first repeat, give or take half; each further wait is twice as long."""
@@ -47,7 +47,7 @@ class JsonClient:
         if not (key.isascii() and key.isprintable()):
             raise EvaluatorError(f"{key_env} holds characters that no key has: set it to the server's key alone")
         self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
-        self._key_env = key_env or "the key"
+        self._key, self._key_env = key, key_env or "the key"
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -91,7 +91,7 @@ class JsonClient:
                 ) from error
             except (httpx2.HTTPError, _Unavailable) as error:
                 failure = error
-        reason = ascii(str(failure))[1:-1] or type(failure).__name__
+        reason = ascii(str(failure))[1:-1].rstrip(".") or type(failure).__name__
         raise EvaluatorError(
             f"the judge at {self.place} cannot be asked, {reason} (tried {self._retries + 1} times): see that the "
             "server runs, and evaluator.url"
@@ -107,13 +107,18 @@ class JsonClient:
         status = response.status_code
         if status == 200:
             return bytes(raw)
-        text = ascii(bytes(raw[:SHOWN_BYTES]).decode("utf-8", "replace"))[1:-1]
+        text = self._shown(bytes(raw))
         if status in REFUSED:
-            logger.warning("the judge at %s refused a request: HTTP %d %s", self.place, status, text)
+            logger.info("the judge at %s refused a request: HTTP %d %s", self.place, status, text)
             return None
         if status in BUSY or status >= 500:
             raise _Unavailable(f"HTTP {status}")
         raise EvaluatorError(self._refusal(status, text))
+
+    def _shown(self, raw: bytes) -> str:
+        """The beginning of what a server says, without the key, which some repeat."""
+        text = raw.decode("utf-8", "replace")
+        return ascii((text.replace(self._key, "...") if self._key else text)[:SHOWN_CHARS])[1:-1]
 
     def _refusal(self, status: int, text: str) -> str:
         where = f"the judge at {self.place}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-import select
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TypeVar
 
@@ -131,7 +131,7 @@ class LlamaCppBackend:
         try:
             process.stdin.write(msgspec.json.encode(settings) + b"\n")
             process.stdin.flush()
-            if not select.select([process.stdout], [], [], START_TIMEOUT_S)[0]:
+            if not wait([process.stdout], START_TIMEOUT_S):  # type: ignore[list-item]  # a file will do
                 return Started(error=f"not ready in {START_TIMEOUT_S:g} s")
             return msgspec.json.decode(process.stdout.readline(), type=Started)
         except (OSError, msgspec.MsgspecError):

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from codezero.config import Backend, EvaluatorConfig
+from codezero.evaluate.backends.base import JudgeBackend
+from codezero.evaluate.backends.choose import make_outside
+
 Behave = Callable[[BaseHTTPRequestHandler, int], None]
 """Answers a request, given how many came before."""
 
@@ -94,3 +98,23 @@ def never(handler: Any, count: int) -> None:
 
 def hang_up(handler: BaseHTTPRequestHandler, count: int) -> None:
     pass
+
+
+def backend(kind: Backend, server: Server, **settings: Any) -> JudgeBackend:
+    """A backend that asks this server, once unless `retries` says otherwise."""
+    base = server.url + "/v1" if kind is Backend.openai else server.url
+    config = EvaluatorConfig(**{"model": "judge", "url": base, "timeout_s": 20.0, "retries": 0, **settings})
+    return make_outside(kind, config, None, 1)
+
+
+def answer(kind, alternatives=None, text="Yes"):
+    """A whole reply of the protocol, with these (token, log-probability) at its first position."""
+    positions = None
+    if alternatives is not None:
+        tops = [{"token": token, "logprob": logprob, "bytes": None} for token, logprob in alternatives]
+        positions = [{**tops[0], "top_logprobs": tops}] if tops else []
+    message = {"role": "assistant", "content": text}
+    if kind is Backend.openai:
+        logprobs = None if positions is None else {"content": positions}
+        return {"id": "x", "choices": [{"index": 0, "message": message, "logprobs": logprobs}]}
+    return {"model": "judge", "message": message, "done": True} | ({} if positions is None else {"logprobs": positions})
