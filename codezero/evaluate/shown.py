@@ -49,7 +49,7 @@ def show(task: Task, suite: TestSuite, code: str) -> Shown:
     tree = reachable(stripped(code), wanted)
     names |= {name: f"v{i}" for i, name in enumerate(_suspicious(tree, names), start=len(names) + 1)}
     _rename(tree, names)
-    _replace_strings(tree, f"{question}\n{tests}")
+    _replace_strings(tree, question, tests)
     printed = ast.unparse(ast.fix_missing_locations(tree))
     return Shown(question=question, tests=tests, code=plain(printed))
 
@@ -99,17 +99,17 @@ def _rename(tree: ast.Module, names: dict[str, str]) -> None:
             )
 
 
-def _replace_strings(tree: ast.Module, context: str) -> None:
+def _replace_strings(tree: ast.Module, question: str, tests: str) -> None:
     """Puts placeholders for strings that are suspicious by themselves, or together with others of their statement."""
     placeholders: dict[str | bytes, str] = {}
     for group in _groups(tree):
-        strange = [node for node in group if _text(node) not in context]
-        together = len(strange) > 1 and bool(looks_like_verdict(" ".join(_text(node) for node in strange)))
-        for node in strange:
-            if together or _is_suspicious(_text(node)):
+        is_split = len(group) > 1 and looks_like_verdict(" ".join(_text(node) for node in group)) is not None
+        for node in group:
+            text = _text(node)
+            if (is_split and text not in tests) or (_is_suspicious(text) and text not in question + tests):
                 assert isinstance(node.value, str | bytes)
-                text = placeholders.setdefault(node.value, f"text{len(placeholders) + 1}")
-                node.value = text.encode() if isinstance(node.value, bytes) else text
+                placeholder = placeholders.setdefault(node.value, f"text{len(placeholders) + 1}")
+                node.value = placeholder.encode() if isinstance(node.value, bytes) else placeholder
 
 
 def _groups(tree: ast.Module) -> Iterator[Sequence[ast.Constant]]:

@@ -1,0 +1,48 @@
+"""What an attack is, and what is to stop it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from benchmarks.attacks.dressing import Transform, first_function, pairs
+from codezero.prompts.solver import parse
+from codezero.types import Task
+
+
+class Defence(str, Enum):
+    """What stops an attack."""
+
+    UNREAD = "unread"
+    """It stands outside the first Python block, which is all that is read."""
+    EQUAL = "equal"
+    """The judge is shown the same program as without it, up to the names of variables."""
+    NEUTRAL = "neutral"
+    """The judge is shown nothing that looks like a verdict: placeholders for strings, v1, v2, ... for names."""
+    PARSES = "parses"
+    DEFINES = "defines"
+    EFFECTS = "effects"
+    HARDCODED = "hardcoded"
+    EQUALITY = "equality"
+    """These are fatal rules, each of which settles that the solution is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    name: str
+    family: str
+    stopped_by: Defence
+    transform: Transform
+
+    def apply(self, text: str, task: Task) -> str:
+        """The completion `text`, a wrong solution in a fenced block, under attack; unchanged where the attack needs
+        what this one has not: a function, and tests of the form `assert f(...) == value`."""
+        code = parse(text)
+        return text if code is None or first_function(code) is None or not pairs(task) else self.transform(text, task)
+
+
+def family(title: str, stopped_by: Defence, **transforms: Transform) -> list[Attack]:
+    return [
+        Attack(name=name.replace("_", " "), family=title, stopped_by=stopped_by, transform=transform)
+        for name, transform in transforms.items()
+    ]
