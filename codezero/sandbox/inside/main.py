@@ -41,7 +41,7 @@ def main(box: str, tests: int, results: int, parent: int) -> None:
     user = confine.own_user()
     if user is not None:
         os.chown(box, user, user)
-    in_namespaces = kernel.IS_LINUX and confine.enter_namespaces()
+    in_namespaces = kernel.IS_LINUX and confine.enter_namespaces(user)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1):
         os.dup2(nothing, number)
