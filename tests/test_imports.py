@@ -61,7 +61,10 @@ def room(module: str) -> str:
 
 
 def imports_of(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text())
+    return imported_names(ast.parse(path.read_text()))
+
+
+def imported_names(tree: ast.AST) -> set[str]:
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "codezero":
@@ -80,6 +83,29 @@ def test_module_imports_only_from_lower_levels_or_its_own_room(path):
         other = room(imported) if room(imported) in LEVELS else "__init__"
         allowed = other == own or LEVELS[other] < LEVELS[own] or (own, other) in SAME_LEVEL
         assert allowed, f"{own} (level {LEVELS[own]}) imports {imported} (level {LEVELS[other]})"
+
+
+def test_nothing_a_round_needs_can_run_code():
+    """The sandbox is reached from the bench and from the execution judge, and these only by those who ask for them."""
+    may = {
+        PACKAGE / "evaluate" / "execution.py",
+        *(PACKAGE / "sandbox").rglob("*.py"),
+        *(PACKAGE / "harness").rglob("*"),
+    }
+    for path in set(PACKAGE.rglob("*.py")) - may:
+        at_import = ast.Module(
+            body=[node for node in ast.parse(path.read_text()).body if is_import(node)], type_ignores=[]
+        )
+        runs_code = ("codezero.sandbox", "codezero.harness", "codezero.evaluate.execution")
+        assert not [name for name in imported_names(at_import) if name.startswith(runs_code)], path
+
+
+def test_importing_a_whole_node_imports_no_sandbox():
+    code = (
+        "import codezero.node, codezero.cli, sys; print(*[m for m in sys.modules if m.startswith('codezero.sandbox')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == ""
 
 
 @pytest.mark.parametrize("module", ["codezero.types", "codezero.errors", "codezero.ports"])

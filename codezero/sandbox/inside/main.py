@@ -104,7 +104,7 @@ class Supervisor:
             if report is None:
                 whole = left == self._limits["case_s"]
                 text = f"not done after {self._limits['case_s']:g} s" if whole else "the suite's time is up"
-                self._send({"failed": text, "unknown": not whole})
+                self._send({"failed": text})
                 return done + 1, together
             if report.get("together"):
                 self._send({"again": True})

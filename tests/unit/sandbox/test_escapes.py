@@ -66,7 +66,8 @@ FORGERIES = {
     "reads the tests' file": "import os\ndef f(x):\n    for fd in range(3, 256):\n        try: text = "
     "os.pread(fd, 9999, 0)\n        except OSError: continue\n        if b'f(20)' in text: return x + 1\n    return 0",
     "traces the tests' process": "import ctypes, os\ndef f(x):\n    c = ctypes.CDLL(None)\n"
-    "    for pid in range(2, 40):\n        if pid != os.getpid() and c.ptrace(16, pid, 0, 0) == 0: return x + 1\n    return 0",
+    "    for pid in range(2, 40):\n        if pid != os.getpid() and c.ptrace(16, pid, 0, 0) == 0: return x + 1\n"
+    "    return 0",
     "kills its sandbox": "import os\ndef f(x):\n    for pid in (os.getppid(), 1):\n        try: os.kill(pid, 9)\n"
     "        except OSError: pass\n    return 0",
 }
