@@ -66,7 +66,10 @@ def room(module: str) -> str:
 
 
 def imports_of(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text())
+    return imported_names(ast.parse(path.read_text()))
+
+
+def imported_names(tree: ast.AST) -> set[str]:
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "codezero":
@@ -85,6 +88,24 @@ def test_module_imports_only_from_lower_levels_or_its_own_room(path):
         other = room(imported) if room(imported) in LEVELS else "__init__"
         allowed = other == own or LEVELS[other] < LEVELS[own] or (own, other) in SAME_LEVEL
         assert allowed, f"{own} (level {LEVELS[own]}) imports {imported} (level {LEVELS[other]})"
+
+
+def test_nothing_a_round_needs_can_run_code():
+    """The sandbox is reached from the bench and from the execution judge, and these only by those who ask for them."""
+    runs_code = ("codezero.sandbox", "codezero.harness", "codezero.evaluate.execution")
+    may = {PACKAGE / "evaluate" / "execution.py"}
+    may |= {path for name in ("sandbox", "harness") for path in (PACKAGE / name).rglob("*.py")}
+    for path in set(PACKAGE.rglob("*.py")) - may:
+        imports = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        found = imported_names(
+            ast.Module(body=imports, type_ignores=[])
+        )  # those within functions come only when called
+        assert not [name for name in found if name.startswith(runs_code)], path
+
+
+def test_importing_a_whole_node_imports_no_sandbox():
+    modules = ("codezero.sandbox", "codezero.harness", "codezero.evaluate.execution")
+    assert heavy_modules_after("import codezero.node, codezero.cli", *modules) == ""
 
 
 @pytest.mark.parametrize("module", ["codezero.types", "codezero.errors", "codezero.ports"])

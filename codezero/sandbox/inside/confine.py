@@ -11,7 +11,6 @@ import os
 import resource
 import signal
 import sys
-import sysconfig
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -30,16 +29,16 @@ _KEPT_MOUNT_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kern
 """statvfs gives these four with the numbers that mount takes; a user namespace may not clear them."""
 
 
-def enter_namespaces() -> bool:
-    """Own namespaces of users (unless root), mounts, processes, network, IPC and host name; processes from the next
-    fork on. False where that is not permitted, with nothing changed."""
+def enter_namespaces(own_user: int | None) -> bool:
+    """Own namespaces of mounts, processes (from the next fork on), network, IPC, host name and, unless there is a user
+    of its own to change to, of users. False where that is not permitted, with nothing changed."""
     wanted = kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
     user, group = os.geteuid(), os.getegid()
     try:
-        kernel.unshare(wanted if user == 0 else wanted | kernel.NEWUSER)
+        kernel.unshare(wanted if own_user is not None else wanted | kernel.NEWUSER)
     except OSError:
         return False
-    if user != 0:
+    if own_user is None:
         for file, text in (
             ("setgroups", "deny"),
             ("uid_map", f"{NOBODY} {user} 1"),
@@ -85,7 +84,7 @@ def enter_own_root(box: str, owner: int | None) -> bool:
 def _paths_to_show() -> list[str]:
     """The system's folders, and where this Python keeps itself when that is not within them."""
     paths = [path for path in _SHOWN if os.path.lexists(path)]
-    own = (sys.base_prefix, sys.base_exec_prefix, sysconfig.get_path("stdlib"))
+    own = (sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.__file__))
     for path in map(os.path.realpath, own):
         if not any(path == other or path.startswith(other + "/") for other in paths):
             paths.append(path)
@@ -105,26 +104,27 @@ def _show(path: str, target: str) -> None:
 
 
 def own_user() -> int | None:
-    """The user id that this sandbox is to run as; None where we are not root and stay who we are."""
+    """The user id that this sandbox is to run as; None where we are not root, or in a container without other users."""
     if os.geteuid() != 0:
         return None
-    try:
-        with open("/proc/self/uid_map") as file:
-            spans = [tuple(map(int, line.split())) for line in file]
-    except (OSError, ValueError):
+    wanted = (OWN_USERS_FROM + os.getpid(), NOBODY)
+    if not kernel.IS_LINUX:
         return NOBODY
-    wanted = OWN_USERS_FROM + os.getpid()
-    return wanted if any(first <= wanted < first + count for first, _, count in spans) else NOBODY
+    with open("/proc/self/uid_map") as file:
+        spans = [tuple(map(int, line.split())) for line in file]
+    return next((user for user in wanted for first, _, count in spans if first <= user < first + count), None)
 
 
 def give_up_rights(user: int | None, in_namespaces: bool) -> None:
-    """Raises OSError: root could not become another user."""
+    """Raises OSError: root could not become another user, and nothing else makes running code as root safe."""
     if user is not None:
         os.setgroups([])
-        os.setresgid(user, user, user) if kernel.IS_LINUX else os.setgid(user)
-        os.setresuid(user, user, user) if kernel.IS_LINUX else os.setuid(user)
+        os.setgid(user)
+        os.setuid(user)
+    elif os.geteuid() == 0:
+        raise PermissionError("this container's root can neither become another user nor make namespaces")
     if kernel.IS_LINUX:
-        if in_namespaces or user is not None:
+        if in_namespaces:
             kernel.drop_capabilities()
         kernel.forbid_new_privileges()
         kernel.die_with_parent()

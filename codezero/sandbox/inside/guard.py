@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Sequence
 
 _FORBIDDEN = (
@@ -22,7 +21,7 @@ def install(own_folder: str) -> None:
     """Forbids, from here on: sockets, signals to others, starting programs, and files but Python's own and those of
     `own_folder`."""
     own = os.path.realpath(own_folder)
-    python = [os.path.realpath(path) for path in (sys.base_prefix, sysconfig.get_path("stdlib"))]
+    python = [os.path.realpath(path) for path in (sys.base_prefix, os.path.dirname(os.__file__))]
     allowed = tuple(path + "/" for path in (own, *python, *_SYSTEM))
     realpath, fspath, error = os.path.realpath, os.fspath, PermissionError
 

@@ -44,7 +44,10 @@ class Session:
     def names(self, wanted: Sequence[str]) -> dict[str, Any]:
         """Those of the names that the solution defines."""
         self._channel.send({"names": list(wanted)})
-        return {name: self._decode(coded) for name, coded in self._reply().get("value", [])}
+        found = self._reply()["value"]
+        if not isinstance(found, dict):
+            raise Gone("a reply is garbled")
+        return {name: self._decode(found[name]) for name in wanted if name in found}  # and no other names
 
     def do(self, operation: str, *arguments: Any, **named: Any) -> Any:
         """The result of an operation over there. Raises what it raised, as its built-in class."""

@@ -41,7 +41,7 @@ def main(box: str, tests: int, results: int, parent: int) -> None:
     user = confine.own_user()
     if user is not None:
         os.chown(box, user, user)
-    in_namespaces = kernel.IS_LINUX and confine.enter_namespaces()
+    in_namespaces = kernel.IS_LINUX and confine.enter_namespaces(user)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1):
         os.dup2(nothing, number)
@@ -104,7 +104,7 @@ class Supervisor:
             if report is None:
                 whole = left == self._limits["case_s"]
                 text = f"not done after {self._limits['case_s']:g} s" if whole else "the suite's time is up"
-                self._send({"failed": text, "unknown": not whole})
+                self._send({"failed": text})
                 return done + 1, together
             if report.get("together"):
                 self._send({"again": True})

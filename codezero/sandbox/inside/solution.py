@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import builtins
 import operator
 import os
 import sys
 import threading
-import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +32,7 @@ def load(code: str, name: str) -> types.ModuleType:
     module = types.ModuleType(name)
     sys.modules[name] = module
     sys.argv = ["solution.py"]
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # which Python has from its `site` module, left out here
     exec(compile(code, "<solution>", "exec", dont_inherit=True), module.__dict__)
     return module
 
@@ -65,7 +66,7 @@ def _answer(request: Any, module: types.ModuleType, refer: Callable[[Any], int],
     try:
         if "names" in request:
             found = {name: vars(module)[name] for name in request["names"] if name in vars(module)}
-            return {"value": [[name, encode(value, refer)] for name, value in found.items()]}
+            return {"value": {name: encode(value, refer) for name, value in found.items()}}
         arguments = [decode(coded, objects.__getitem__) for coded in request["arguments"]]
         named = {name: decode(coded, objects.__getitem__) for name, coded in request["named"].items()}
         result = encode(OPERATIONS[request["do"]](*arguments, **named), refer)
@@ -96,8 +97,8 @@ def run_program(code: str) -> None:
         load(code, "__main__")
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(error.code is not None)
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        os.write(2, describe(error)[1].encode("utf-8", "backslashreplace"))
         status = 1
     try:
         threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons

@@ -7,9 +7,9 @@ runs where the tests are. Anything else stays where it is and travels as a numbe
 from __future__ import annotations
 
 import collections
-import decimal
-import fractions
+import importlib
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +24,8 @@ _COLLECTIONS: tuple[tuple[Any, str], ...] = (
     (frozenset, "h"),
     (collections.deque, "k"),
 )
+_NUMBERS = {"m": ("decimal", "Decimal"), "q": ("fractions", "Fraction")}
+"""Imported only where they are used: they take as long as starting Python."""
 _ITERATORS_OF = ("builtins", "itertools")
 
 
@@ -47,8 +49,9 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
         return ["b" if isinstance(value, bytes) else "a", bytes(value).hex()]
     if isinstance(value, range):
         return ["r", hex(value.start), hex(value.stop), hex(value.step)]
-    if isinstance(value, (decimal.Decimal, fractions.Fraction)):
-        return ["m" if isinstance(value, decimal.Decimal) else "q", str(value)]
+    for tag, (module, name) in _NUMBERS.items():
+        if module in sys.modules and isinstance(value, getattr(sys.modules[module], name)):
+            return [tag, str(value)]
     for kind, tag in _COLLECTIONS:
         if isinstance(value, kind):
             return [tag, [encode(item, refer) for item in kind.__iter__(value)]]
@@ -88,6 +91,11 @@ def _pairs(coded: Any, resolve: Callable[[int], Any]) -> dict[Any, Any]:
     return {decode(key, resolve): decode(item, resolve) for key, item in coded}
 
 
+def _number(tag: str, text: str) -> Any:
+    module, name = _NUMBERS[tag]
+    return getattr(importlib.import_module(module), name)(text)
+
+
 _DECODERS: dict[str, Callable[..., Any]] = {
     "i": lambda _, number: int(number, 16),
     "f": lambda _, number: float.fromhex(number),
@@ -95,8 +103,8 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "b": lambda _, digits: bytes.fromhex(digits),
     "a": lambda _, digits: bytearray.fromhex(digits),
     "r": lambda _, *bounds: range(*(int(bound, 16) for bound in bounds)),
-    "m": lambda _, number: decimal.Decimal(number),
-    "q": lambda _, number: fractions.Fraction(number),
+    "m": lambda _, number: _number("m", number),
+    "q": lambda _, number: _number("q", number),
     "l": lambda resolve, items: _items(items, resolve),
     "t": lambda resolve, items: tuple(_items(items, resolve)),
     "s": lambda resolve, items: set(_items(items, resolve)),

@@ -1,0 +1,74 @@
+import pytest
+
+from codezero.config import Backend, EvaluatorConfig
+from codezero.errors import EvaluatorError, SandboxError
+from codezero.evaluate import execution
+from codezero.evaluate.execution import ExecutionJudge, opinion
+from codezero.testcases import parse_tests
+from codezero.types import CaseOutcome, CaseResult
+from tests.builders import task
+
+PASS, FAIL, UNKNOWN = (CaseResult(outcome=outcome, reason=outcome.value) for outcome in CaseOutcome)
+
+
+def judge(**settings):
+    return ExecutionJudge(EvaluatorConfig(backend=Backend.execution, **settings))
+
+
+def test_solutions_are_judged_by_what_their_tests_come_to():
+    tests = "assert f(1) == 2\nassert f(2) == 3"
+    found = judge().judge([(task(tests=tests), f"def f(x): return {body}") for body in ("x + 1", "2", "1 / 0")])
+    assert [one.p_correct for one in found] == [1.0, 0.0, 0.0]
+    assert found[1].reply == "passed 1 of 2 tests: AssertionError"
+
+
+def test_the_cases_can_be_had_one_by_one():
+    found = judge().cases("def f(x): return 2", parse_tests("assert f(1) == 2\nassert f(2) == 3"))
+    assert [case.outcome for case in found] == [CaseOutcome.PASS, CaseOutcome.FAIL]
+
+
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        ([PASS, PASS], 1.0),
+        ([PASS, FAIL], 0.0),
+        ([UNKNOWN, FAIL], 0.0),
+        ([PASS, UNKNOWN], None),
+        ([], None),
+    ],
+)
+def test_one_failure_is_enough_and_doubt_is_no_verdict(cases, expected):
+    assert opinion(cases).p_correct == expected
+
+
+def test_tests_that_cannot_be_read_give_no_verdict():
+    found = judge().judge([(task(tests="assert ("), "def f(x): return 2")])
+    assert [one.p_correct for one in found] == [None]
+
+
+def test_code_of_others_is_run_only_when_that_is_set():
+    judge().permit(external=False)
+    judge(execute_external=True).permit(external=True)
+    with pytest.raises(EvaluatorError, match=r"set evaluator\.execute_external=true"):
+        judge().permit(external=True)
+
+
+def test_the_warning_says_what_is_run_and_behind_what():
+    assert "RUNS own solutions on this machine; protections: " in judge().warning()
+    assert "RUNS own and other nodes' solutions" in judge(execute_external=True).warning()
+
+
+def test_a_broken_sandbox_is_an_outage_and_no_verdict(monkeypatch):
+    def broken(*_):
+        raise SandboxError("no room")
+
+    working = judge()
+    monkeypatch.setattr(execution, "run_tests", broken)
+    monkeypatch.setattr(execution, "run_many", broken)
+    monkeypatch.setattr(execution, "isolation", broken)
+    with pytest.raises(EvaluatorError, match="no room"):
+        working.judge([(task(), "x")])
+    with pytest.raises(EvaluatorError, match="no room"):
+        working.cases("x", parse_tests("assert x"))
+    with pytest.raises(EvaluatorError, match="impossible here: no room"):
+        judge()

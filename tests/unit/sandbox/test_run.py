@@ -1,0 +1,221 @@
+"""What a solution's tests come to when nobody means harm."""
+
+import threading
+
+import pytest
+
+from codezero.errors import SandboxError
+from codezero.sandbox import run
+from codezero.sandbox.run import Isolation, Limits, isolation, run_many, run_tests
+from codezero.testcases import TestSuite, parse_tests
+from codezero.types import CaseOutcome
+
+PASS, FAIL, UNKNOWN = CaseOutcome.PASS, CaseOutcome.FAIL, CaseOutcome.UNKNOWN
+
+
+def outcomes(code, tests, **limits):
+    return [result.outcome for result in run_tests(code, parse_tests(tests), Limits(**limits))]
+
+
+def reasons(code, tests, **limits):
+    return [result.reason for result in run_tests(code, parse_tests(tests), Limits(**limits))]
+
+
+def test_every_case_has_an_outcome_of_its_own():
+    tests = "assert f(1) == 2\nassert f(2) == 2\nassert f('a') == 1\nassert f(3) == 4"
+    results = run_tests("def f(x):\n    return x + 1", parse_tests(tests))
+    assert [result.outcome for result in results] == [PASS, FAIL, FAIL, PASS]
+    assert [result.reason for result in results][:2] == ["", "AssertionError"]
+    assert results[2].reason.startswith("TypeError: can only concatenate str")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("def f(x) return x", "SyntaxError"),
+        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def g(x): return x", "NameError: name 'f' is not defined"),
+        ("\x00", "ended with exit code"),
+    ],
+    ids=["syntax", "import", "raises", "other name", "null byte"],
+)
+def test_code_that_does_not_load_fails_every_case_with_the_reason(code, reason):
+    found = reasons(code, "assert f(1) == 1\nassert f(2) == 2")
+    if code == "\x00":  # a ValueError up to Python 3.11, a SyntaxError since
+        reason = found[0]
+        assert "null bytes" in reason
+    assert len(found) == 2
+    assert all(text.startswith(reason) for text in found)
+
+
+def test_a_suite_without_cases_has_no_results():
+    assert run_tests("def f(): pass", TestSuite()) == ()
+
+
+def test_setup_comes_before_the_cases_and_state_lasts_from_case_to_case():
+    tests = "import math\nEXPECTED = math.sqrt(4)\nassert f() == EXPECTED - 1\nf()\nassert f() == 3"
+    assert outcomes("n = 0\ndef f():\n    global n\n    n += 1\n    return n", tests) == [PASS, PASS, PASS]
+
+
+@pytest.mark.parametrize(
+    ("code", "tests"),
+    [
+        ("def sum(a, b): return a + b", "assert sum(10, 15) == 25"),
+        ("def f(items): items.append(3)", "items = [1]\nassert f(items) is None\nassert items == [1, 3]"),
+        ("def f(n): return (i * i for i in range(n))", "assert list(f(3)) == [0, 1, 4]\nassert next(f(1)) == 0"),
+        ("def f(): raise KeyError('k')", "try:\n    f()\nexcept KeyError: ok = True\nassert ok"),
+        ("def f(*a, **k): return [a, k]", "assert f(1, *[2], b=3) == [(1, 2), {'b': 3}]"),
+        ("def f(x): return x ** 0.5", "assert abs(f(2) - 1.41421) < 1e-4"),
+        ("LIMIT = 5\ndef f(): return 5", "assert f() == LIMIT"),
+        ("def f(): return 7 ** 9000", "assert f() == 7 ** 9000"),
+        ("def f(g, x): return g(x)", "assert f(lambda x: x + 1, 1) == 2"),
+        ("def f(node): return node.value", "class Node:\n    value = 3\nassert f(Node()) == 3"),
+    ],
+    ids=[
+        *("shadows a builtin", "changes its argument", "generator", "exception", "stars", "float", "constant"),
+        *("large number", "takes a function", "takes a test's object"),
+    ],
+)
+def test_what_tests_do_works_across_processes(code, tests):
+    results = run_tests(code, parse_tests(tests))
+    assert all(result.outcome is PASS for result in results), results
+
+
+STACK = """
+class Stack:
+    size = 0
+    def __init__(self): self.items = []
+    def push(self, item): self.items.append(item); return self
+    def pop(self): return self.items.pop()
+    def __len__(self): return len(self.items)
+    def __getitem__(self, i): return self.items[i]
+    def __iter__(self): return iter(self.items)
+    def __eq__(self, other): return self.items == other.items
+    def __lt__(self, other): return self.items < other.items
+    def __add__(self, other): return Stack().push(self.items[0] + other.items[0])
+    def __str__(self): return f'Stack {self.items}'
+def biggest(stacks): return max(stacks, key=len)
+"""
+
+
+def test_classes_of_the_solution_can_be_used_by_its_tests():
+    tests = """
+a, b = Stack(), Stack().push(5)
+a.push(1).push(2)
+a.size = 9
+assert a.pop() == 2
+assert len(a) == 1 and a[0] == 1 and list(a) == [1] and str(a) == 'Stack [1]' and a.size == 9
+assert a == Stack().push(1) and a != b and a < b and a + b == Stack().push(6)
+assert biggest([Stack(), b]) == b
+assert not Stack()
+assert a == [1]
+"""
+    assert outcomes(STACK, tests) == [PASS, PASS, PASS, PASS, PASS, PASS, FAIL]
+
+
+def test_a_check_function_as_in_humaneval():
+    tests = "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n\ncheck(total)"
+    assert outcomes("def total(items): return sum(items)", tests) == [PASS]
+    assert outcomes("def total(items): return items[0] + items[1]", tests) == [FAIL]
+
+
+def test_a_case_that_takes_too_long_fails_alone():
+    code = "def f(x):\n    while x == 2: pass\n    return x"
+    assert outcomes(code, "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3", case_s=1.0) == [PASS, FAIL, PASS]
+
+
+def test_what_the_suite_has_no_time_left_for_is_unknown():
+    code = "import time\ndef f(x): time.sleep(60)"
+    tests = "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3"
+    assert outcomes(code, tests, case_s=1.0, suite_s=1.0) == [FAIL, UNKNOWN, UNKNOWN]
+
+
+def test_tests_that_need_what_the_sandbox_lacks_say_nothing_about_the_solution():
+    results = run_tests("def f(): return 1", parse_tests("import numpy_that_is_not_here\nassert f() == 1"))
+    assert [result.outcome for result in results] == [UNKNOWN]
+    assert "numpy_that_is_not_here" in results[0].reason
+
+
+SUM = "Input:\n1 2\nOutput:\n3\nInput:\n3 4\nOutput:\n7\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "a, b = map(int, input().split())\nprint(a + b)",
+        "import sys\nprint(sum(map(int, sys.stdin.read().split())), end='  \\n\\n')",
+        "def main():\n    print(sum(map(int, input().split())))\n    exit()\nif __name__ == '__main__':\n    main()",
+        "import sys, os, io\nprint(sum(map(int, io.BytesIO(os.read(0, 99)).read().split())))\nsys.exit(0)",
+        "import threading\nt = threading.Thread(target=lambda: print(sum(map(int, input().split()))))\nt.start()",
+        "import atexit, sys\nout = []\natexit.register(lambda: sys.stdout.write(out[0]))\n"
+        "out.append(str(sum(map(int, input().split()))))",
+        "import sys\nsys.stdout.buffer.write(str(sum(map(int, sys.stdin.buffer.readline().split()))).encode())",
+    ],
+    ids=["plain", "stdin", "main", "descriptor", "thread", "atexit", "buffer"],
+)
+def test_a_program_is_right_when_it_prints_the_expected_tokens(code):
+    if "threading" in code and not isolation().namespaces:
+        pytest.skip("no threads without namespaces")
+    assert outcomes(code, SUM) == [PASS, PASS]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("print(3)", "printed something else"),
+        ("print(3, 3)", "printed something else"),
+        ("print(sum(map(int, input().split()))); exit(3)", "ended with exit code 3"),
+        ("print(sum(map(int, input().split()))); 1 / 0", "ZeroDivisionError"),
+        ("print(sum(map(int, input().split()))); input()", "EOFError"),
+        ("import os; print(7, flush=True); os.abort()", "ended by signal 6"),
+        ("prin(7)", "NameError"),
+    ],
+    ids=["wrong", "more", "exit code", "error after", "reads on", "abort", "undefined"],
+)
+def test_a_program_fails_for_what_it_prints_or_how_it_ends(code, reason):
+    results = run_tests(code, parse_tests(SUM))
+    assert results[1].outcome is FAIL
+    assert results[1].reason.startswith(reason)
+
+
+def test_a_program_gets_long_input_and_may_ignore_it():
+    given = "7 " * 400_000
+    tests = f"Input:\n{given}\nOutput:\n400000\n"
+    assert outcomes("print(len(input().split()))", tests) == [PASS]
+    assert outcomes("print(400000)", tests) == [PASS]
+
+
+def test_many_solutions_come_back_in_order():
+    tests = parse_tests("assert f() == 3")
+    codes = [f"import time\ntime.sleep({0.2 if n == 0 else 0})\ndef f(): return {n}" for n in range(6)]
+    found = [results[0].outcome for results in run_many(((code, tests) for code in codes), workers=3)]
+    assert found == [FAIL, FAIL, FAIL, PASS, FAIL, FAIL]
+
+
+def test_whoever_stops_early_leaves_nothing_running():
+    endless = ("while True: pass", parse_tests("assert f()"))
+    fine = ("def f(): return 1", parse_tests("assert f()"))
+    runs = run_many([fine, *[endless] * 4], Limits(case_s=60, suite_s=60), workers=1)
+    assert next(runs)[0].outcome is PASS
+    runs.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
+
+
+def test_a_sandbox_that_cannot_start_is_an_error_and_no_verdict(monkeypatch):
+    monkeypatch.setattr(run.sys, "executable", "/nowhere/python")
+    with pytest.raises(SandboxError, match="cannot be started"):
+        run_tests("def f(): return 1", parse_tests("assert f()"))
+
+
+def test_a_sandbox_that_breaks_down_is_an_error_with_its_last_words(monkeypatch):
+    monkeypatch.setattr(run, "_START", "raise OSError('no room')")
+    with pytest.raises(SandboxError, match="OSError: no room"):
+        run_tests("def f(): return 1", parse_tests("assert f()"))
+
+
+def test_isolation_says_what_is_missing():
+    strong = Isolation(namespaces=True, own_root=True, own_user=False)
+    assert strong.line().startswith("own processes and no network (namespaces), own read-only file system, limits")
+    assert "container or a virtual machine" not in strong.line()
+    assert "container or a virtual machine" in Isolation(namespaces=False, own_root=False, own_user=True).line()
