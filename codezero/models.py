@@ -11,11 +11,10 @@ import torch
 from codezero import state
 from codezero.config import Backend, Network, NodeConfig, TrainMethod
 from codezero.errors import TrainingError
-from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.judging import JudgeWeights, describe, judge_that_fits
-from codezero.llm import store
 from codezero.llm import device as devices
+from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
 from codezero.observe.console import Console
 from codezero.train import memory

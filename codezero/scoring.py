@@ -72,8 +72,8 @@ def score_lines(lines: Iterable[str], score: ScoreGroup) -> Iterator[dict[str, A
     Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together.
     """
     stored = (read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip())
-    for _, members in groupby(stored, key=lambda one: one.group):
-        members = list(members)
+    for _, run in groupby(stored, key=lambda one: one.group):
+        members = list(run)
         for start in range(0, len(members), MAX_GROUP):
             yield from _score_group(members[start : start + MAX_GROUP], score)
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 _EXAMPLES = """\
-each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin or
-proposer) and solution (the whole answer, fence included), and optionally id, group and finish (stop or length); lines of
+each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
+proposer), solution (the whole answer, fence included), and optionally id, group and finish (stop, length); lines of
 one group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, parts,
 reward and seconds, or error.
 

@@ -19,8 +19,8 @@ from codezero.evaluate.dryrun.type_values import counter
 from codezero.evaluate.dryrun.values import Builtin
 
 _FLOAT_FUNCTIONS = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor fmod "
-    "frexp gamma hypot isclose isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf nextafter pow radians "
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor "
+    "fmod frexp gamma hypot isclose isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf nextafter pow radians "
     "remainder sin sinh sqrt tan tanh trunc ulp"
 )
 _COMPLEX_FUNCTIONS = (
