@@ -11,7 +11,6 @@ from codezero.errors import EvaluatorError
 from codezero.evaluate import rules
 from codezero.evaluate.judge import Judge, Opinion
 from codezero.evaluate.reward import reward
-from codezero.evaluate.shown import show
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.testcases import TestSuite, parse_tests
@@ -84,7 +83,7 @@ class FrozenEvaluator:
         suite = parse_tests(task.tests)
         found = {attempt: self._examine(task, suite, attempt) for attempt in dict.fromkeys(attempts)}
         open_ones = [attempt for attempt, verdict in found.items() if verdict.outcome is Outcome.UNAVAILABLE]
-        for attempt, opinion in zip(open_ones, self._ask(task, suite, open_ones), strict=True):
+        for attempt, opinion in zip(open_ones, self._ask(task, open_ones), strict=True):
             outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
             found[attempt] = replace(found[attempt], outcome=outcome, p_correct=opinion.p_correct, reply=opinion.reply)
         return found
@@ -111,11 +110,11 @@ class FrozenEvaluator:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED, cases=cases)
         return replace(verdict, cases=cases)
 
-    def _ask(self, task: Task, suite: TestSuite, attempts: Sequence[Attempt]) -> list[Opinion]:
+    def _ask(self, task: Task, attempts: Sequence[Attempt]) -> list[Opinion]:
         if not attempts:
             return []
         try:
-            return self._judge.judge([_shown(task, suite, attempt.code) for attempt in attempts])
+            return self._judge.judge([(task, attempt.code) for attempt in attempts])
         except EvaluatorError as error:
             logger.warning("group of task %s stays unscored: %s", task.task_id, error)
             return [Opinion(p_correct=None, reply=str(error))] * len(attempts)
@@ -127,11 +126,3 @@ def _attempt(text: object) -> Attempt | Outcome:
     code = prompt.parse(text)
     return Outcome.NO_CODE if code is None else Attempt(text, code)
 
-
-def _shown(task: Task, suite: TestSuite, code: str) -> tuple[Task, str]:
-    """Task and program as the judge sees them; the program as it is where it does not parse."""
-    try:
-        shown = show(task, suite, code)
-    except ValueError:
-        return task, code
-    return replace(task, question=shown.question, tests=shown.tests), shown.code

@@ -3,10 +3,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from codezero import compose, models
+from codezero import compose, judging, models
 from codezero.config import Backend
 from codezero.errors import EvaluatorError, TrainingError
 from codezero.evaluate.judge import ModelJudge
+from codezero.judging import JudgeWeights
 from codezero.models import Models
 from codezero.observe.console import Console
 from tests.builders import save_tiny, task
@@ -55,8 +56,8 @@ def opinions(config, made):
 
 def test_adapters_and_judge_share_weights_and_the_judge_does_not_see_the_adapters(tmp_path):
     model = save_tiny(tmp_path / "model")
-    config, made = made_from(tmp_path / "a", model, model, "train.method=lora")
-    _, apart = made_from(tmp_path / "b", model, save_tiny(tmp_path / "copy"), "train.method=lora")
+    config, made = made_from(tmp_path / "a", model, model, "train.method=lora", "evaluator.dtype=float32")
+    _, apart = made_from(tmp_path / "b", model, save_tiny(tmp_path / "copy"), "train.method=lora", "evaluator.dtype=float32")
     shared = {p.data_ptr() for p in made.policy.model.parameters()}
     assert all(p.data_ptr() in shared for p in made.judge.model.parameters())
     assert not {p.data_ptr() for p in apart.policy.model.parameters()} & {
@@ -128,7 +129,7 @@ def test_a_judge_in_llama_cpp_counts_as_its_file_and_works(tmp_path, monkeypatch
     finally:
         made.judge_backend.close()
     assert made.judge is None
-    assert [load.evaluator_bytes for load in planned] == [judge.stat().st_size + models.LLAMA_CPP_BYTES]
+    assert [load.evaluator_bytes for load in planned] == [judge.stat().st_size + judging.LLAMA_CPP_BYTES]
     assert made.settings["evaluator.model"] == str(judge)
 
 
@@ -143,12 +144,11 @@ def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path
         return choose_method(shape, config, load, room)
 
     monkeypatch.setattr(models, "choose_method", tight)
-    monkeypatch.setattr(models, "has_llama_cpp", lambda: True)
-    monkeypatch.setattr(models, "catalogue", SimpleNamespace(find=lambda name: name))
-    monkeypatch.setattr(
-        Models, "_judge_bytes", lambda self, backend, name: 100 if backend is Backend.transformers else 9
-    )
-    monkeypatch.setattr(Models, "_outside_judge", lambda self, backend, name: started.append(backend))
+    monkeypatch.setattr(judging, "has_llama_cpp", lambda: True)
+    monkeypatch.setattr(judging, "catalogue", SimpleNamespace(find=lambda name: name))
+    sizes = {Backend.transformers: 100}
+    monkeypatch.setattr(JudgeWeights, "num_bytes", lambda self, backend: sizes.get(backend, 9))
+    monkeypatch.setattr(JudgeWeights, "outside", lambda self, backend: started.append(backend))
     _, made = made_from(tmp_path / "a", model, model)
     assert started == [Backend.llama_cpp]
     assert made.judge is None
