@@ -1,0 +1,28 @@
+import pytest
+import torch
+
+from codezero.llm.review import Answer, review_answers
+from tests.builders import tiny_model
+
+PAD, YES, NO = 257, 40, 41
+
+
+def alone(model, prompt, answer):
+    """The same from one plain forward pass."""
+    ids = [*prompt, *answer.ids, *answer.then]
+    with torch.no_grad():
+        logprobs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+    return (
+        [float(logprobs[len(prompt) + t - 1, token]) for t, token in enumerate(answer.ids)],
+        [float(logprobs[-1, YES]), float(logprobs[-1, NO])],
+    )
+
+
+@pytest.mark.parametrize("prompt", [[5], [5, 6], [1, 2, 3, 4, 5, 6, 7]])
+def test_answers_of_different_lengths_get_what_each_gets_alone(prompt):
+    model = tiny_model()
+    answers = [Answer(ids=[10, 11, 12], then=[13]), Answer(ids=[20]), Answer(ids=[30, 31, 32, 33], then=[34, 35, 36])]
+    for answer, (own, choices) in zip(answers, review_answers(model, prompt, answers, [YES, NO], pad_id=PAD), strict=True):
+        expected_own, expected_choices = alone(model, prompt, answer)
+        assert own == pytest.approx(expected_own, abs=1e-4)
+        assert choices == pytest.approx(expected_choices, abs=1e-4)
