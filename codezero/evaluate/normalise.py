@@ -12,8 +12,6 @@ from collections.abc import Collection, Iterator
 from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, read
 from codezero.prompts.neutral import looks_like_verdict as looks_like_verdict
 
-_MAX_PASSES = 8
-"""Unused code that only unused code uses goes one layer a pass."""
 _BLOCKS = ("body", "orelse", "finalbody")
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
@@ -83,7 +81,7 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _replace(body: list[ast.stmt], kept: list[ast.stmt], owner: ast.AST) -> None:
     """Puts `kept` into a block, `pass` where a block must not be empty."""
-    may_be_empty = isinstance(owner, ast.Module) or body is not getattr(owner, "body", None)
+    may_be_empty = isinstance(owner, ast.Module) or body is getattr(owner, "orelse", None)
     body[:] = kept or ([] if may_be_empty else [ast.Pass()])
 
 
@@ -132,32 +130,34 @@ def _is_pure(value: ast.expr | None) -> bool:
 
 
 def _drop_unused(scope: ast.AST, wanted: set[str]) -> None:
-    """Drops from a function or module what binds only names that the rest of it never mentions."""
-    for _ in range(_MAX_PASSES):
-        dropped = False
-        droppable = {id(s): set(_binds(s)) for s in _statements(scope) if _is_droppable(s)}
-        used = wanted | _mentioned(scope, droppable)
-        for node in [scope, *_statements(scope)]:
-            for body in _blocks(node):
-                kept = [s for s in body if id(s) not in droppable or droppable[id(s)] & used]
-                dropped |= len(kept) < len(body)
-                _replace(body, kept, node)
-        if not dropped:
-            return
+    """Drops from a function or module what only binds names that are of no use to `wanted` and to what else runs."""
+    parts = list(_parts(scope))
+    droppable = [part for part in parts if isinstance(part, ast.stmt) and _is_droppable(part)]
+    bound_by: dict[str, list[ast.stmt]] = {}
+    for statement in droppable:
+        for name in _binds(statement):
+            bound_by.setdefault(name, []).append(statement)
+    unused = {id(statement) for statement in droppable}
+    todo = list(wanted | _mentioned(scope, unused))
+    while todo:
+        for statement in bound_by.pop(todo.pop(), ()):
+            if id(statement) in unused:
+                unused.remove(id(statement))
+                todo.extend(_mentioned(statement, set()))
+    for node in [scope, *parts]:
+        for body in _blocks(node):
+            _replace(body, [statement for statement in body if id(statement) not in unused], node)
 
 
-def _statements(scope: ast.AST) -> Iterator[ast.stmt]:
-    """Statements of a scope, not of functions and classes nested in it."""
+def _parts(scope: ast.AST) -> Iterator[ast.AST]:
+    """Statements of a scope and the clauses that hold some, not those of functions and classes nested in it."""
     stack: list[ast.AST] = [scope]
     while stack:
-        node = stack.pop()
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.stmt):
+        for child in ast.iter_child_nodes(stack.pop()):
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
                 yield child
-            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(
-                child, (*FUNCTIONS, ast.ClassDef)
-            ):
-                stack.append(child)
+                if not isinstance(child, (*FUNCTIONS, ast.ClassDef)):
+                    stack.append(child)
 
 
 def _is_droppable(statement: ast.stmt) -> bool:
@@ -180,19 +180,17 @@ def _binds(statement: ast.stmt) -> Iterator[str]:
             yield from bound_names(node)
 
 
-def _mentioned(scope: ast.AST, droppable: dict[int, set[str]]) -> set[str]:
-    """Names that a scope uses, what a droppable statement says of itself left out: a recursive function does not keep
-    itself alive."""
+def _mentioned(root: ast.AST, left_out: set[int]) -> set[str]:
+    """Names that a tree uses, nodes with these ids left out."""
     used: set[str] = set()
-    stack: list[tuple[ast.AST, set[str]]] = [(scope, set())]
+    stack = [root]
     while stack:
-        node, own = stack.pop()
-        own = droppable.get(id(node), own)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store) and node.id not in own:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
             used.add(node.id)
         elif isinstance(node, ast.Global | ast.Nonlocal):
             used.update(node.names)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             used.add(node.target.id)
-        stack.extend((child, own) for child in ast.iter_child_nodes(node))
+        stack.extend(child for child in ast.iter_child_nodes(node) if id(child) not in left_out)
     return used

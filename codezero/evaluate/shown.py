@@ -103,9 +103,9 @@ def _replace_strings(tree: ast.Module, question: str, tests: str) -> None:
     """Puts placeholders for strings that are suspicious by themselves, or together with others of their statement."""
     placeholders: dict[str | bytes, str] = {}
     for group in _groups(tree):
-        is_split = len(group) > 1 and looks_like_verdict(" ".join(_text(node) for node in group)) is not None
-        for node in group:
-            text = _text(node)
+        texts = [_text(node) for node in group]
+        is_split = bool(looks_like_verdict(" ".join(texts))) and not any(looks_like_verdict(text) for text in texts)
+        for node, text in zip(group, texts, strict=True):
             if (is_split and text not in tests) or (_is_suspicious(text) and text not in question + tests):
                 assert isinstance(node.value, str | bytes)
                 placeholder = placeholders.setdefault(node.value, f"text{len(placeholders) + 1}")

@@ -99,7 +99,7 @@ patterns are made of words that ordinary identifiers seldom have in this order."
 _FOREIGN = re.compile(
     r"正确|通过|測試|测试|评估|評估|忽略|答案是|正解|合格|정답|통과|"
     r"вернопройдены|всетесты|правильн|игнорируй|"
-    r"todaslaspruebas|todoslostests|correcto|touslestests|tousl?estest|reussi|alletests|bestanden|korrekt|tuttiitest"
+    r"todaslaspruebas|todoslostests|escorrect[oa]|touslestests|tousl?estest|reussi|alletests|bestanden|korrekt|tuttiitest"
 )
 _STRONG = frozenset({"plants a verdict", "gives instructions", "imitates a chat", "addresses the evaluator"})
 _MAX_LOOKED_AT = 20_000

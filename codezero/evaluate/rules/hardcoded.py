@@ -143,7 +143,8 @@ def _answers_only(solution: Solution, literals: Literals) -> RuleScore:
     """Broken by the tests' answers without their inputs."""
     expected = [answer for _, answer in solution.asked.pairs if not isinstance(_scalar(answer), bool)]
     in_order = [number for answer in expected if (number := literals.of(answer)) is not None]
-    if len(set(in_order)) < _MIN_CASES:
+    distinct: set[int | None] = set(in_order)
+    if len(distinct) < _MIN_CASES:
         return KEPT
     # Not strings: honest code, too, answers with one of a few fixed sentences.
     all_telling = all(_is_telling(answer) and not isinstance(_scalar(answer), str) for answer in expected)
@@ -156,10 +157,12 @@ def _answers_only(solution: Solution, literals: Literals) -> RuleScore:
             held = node.values
         elif isinstance(node, ast.Return | ast.IfExp) or (isinstance(node, ast.Assign) and all_telling):
             returned.update(literals.of(v) for v in (getattr(node, "value", None), *branches(node)))
+        if len(held) < len(distinct):
+            continue
         numbers = [literals.of(item) for item in held]
-        is_list = len(set(in_order)) >= _MIN_LIST and numbers == in_order
-        if is_list or (all_telling and set(in_order) <= set(numbers)):
+        is_list = len(distinct) >= _MIN_LIST and numbers == in_order
+        if is_list or (all_telling and distinct.issubset(numbers)):
             return broken(f"line {getattr(node, 'lineno', 0)}: holds just the answers of the tests")
-    if all_telling and set(in_order) <= returned:
+    if all_telling and distinct <= returned:
         return broken("returns just the answers of the tests")
     return KEPT

@@ -19,8 +19,9 @@ BUILTINS = frozenset(dir(builtins))
 MAX_DEPTH = 150
 """Deepest nesting of a syntax tree that is looked into: walking it recursively, as unparsing does, takes some five
 frames a level of CPython's 1,000. Programs that people write stay below 40."""
-MAX_NODES = 6_000
-"""Most nodes of a syntax tree that pyflakes is asked about; 4,096 tokens of ordinary code come to about 5,000."""
+MAX_NODES = 8_000
+"""Most nodes of a solution's syntax tree: ordinary code of 20,000 characters comes to about 6,000, and code that is
+written to be slow to look into to 30,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +53,20 @@ def depth_of(tree: ast.AST) -> int:
     return deepest
 
 
-def read(source: str) -> ast.Module | str:
+def read(source: str, max_nodes: int = MAX_NODES) -> ast.Module | str:
     """The syntax tree of Python source, or why the rules do not look into it."""
     if len(source) > MAX_SOURCE_CHARS:
         return f"the code is longer than {MAX_SOURCE_CHARS:,} characters"
     tree = parse_source(source)
     if tree is None:
         return "the code is not valid Python"
+    nodes = list(ast.walk(tree))
+    if len(nodes) > max_nodes:
+        return f"the code has more than {max_nodes:,} syntax nodes"
     if depth_of(tree) > MAX_DEPTH:
         return f"the code is nested deeper than {MAX_DEPTH} levels"
-    if any(
-        isinstance(n, ast.Constant) and isinstance(n.value, int) and n.value.bit_length() > 10_000
-        for n in ast.walk(tree)
-    ):
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
+    if any(isinstance(value, int) and value.bit_length() > 10_000 for value in constants):
         return "the code holds a number of more than 3,000 digits"  # CPython refuses to print one
     return tree
 
@@ -123,7 +125,7 @@ def asked_of(task: Task, suite: TestSuite) -> Asked:
         return Asked(is_program=True, num_cases=len(suite.examples))
     is_program = task.origin is TaskOrigin.CODE_CONTESTS
     source = "\n".join([suite.setup, *(statement.source for statement in suite.statements)])
-    tree = read(source)
+    tree = read(source, max_nodes=MAX_SOURCE_CHARS)
     if isinstance(tree, str):
         return Asked(is_program=is_program)
     own = {name for node in ast.walk(tree) for name in bound_names(node)}

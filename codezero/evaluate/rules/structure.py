@@ -9,7 +9,6 @@ from pyflakes import checker, messages
 
 from codezero.evaluate.rules.solution import (
     KEPT,
-    MAX_NODES,
     Function,
     RuleScore,
     Solution,
@@ -82,10 +81,8 @@ def returns(solution: Solution) -> RuleScore | None:
     return KEPT if solution.targets else None
 
 
-def names(solution: Solution) -> RuleScore | None:
-    """Whether every name is defined somewhere, by pyflakes. Left out for code too long to be looked through."""
-    if len(solution.nodes) > MAX_NODES:
-        return None
+def names(solution: Solution) -> RuleScore:
+    """Whether every name is defined somewhere, by pyflakes."""
     try:
         found = checker.Checker(solution.tree).messages
     except _UNCHECKABLE:

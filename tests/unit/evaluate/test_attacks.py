@@ -94,7 +94,8 @@ def test_what_is_attacked_breaks_no_fatal_rule_by_itself(task, text):
 def test_a_neutral_text_is_one_before_it_is_shown_too(attack):
     """The test above cannot pass for want of an attack: unshown, the same code is a verdict or is not ASCII."""
     task, text = WRONG[0]
-    code = ast.unparse(ast.parse(parse(attack.apply(text, task))))
+    raw = parse(attack.apply(text, task))
+    code = f"{raw}\n{ast.unparse(ast.parse(raw))}"
     assert not code.isascii() or any(looks_like_verdict(part) for part in [code, *code.split("\n")])
 
 
