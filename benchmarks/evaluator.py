@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.attacks import attack_all
+from benchmarks.attacks import ATTACKS
 from benchmarks.measure import machine
 from benchmarks.quality import auc, best_accuracy, calibration_error, interval, judged_of, ranking_accuracy
 from codezero import compose, judging
@@ -135,7 +135,7 @@ def attack_report(evaluator: FrozenEvaluator, samples: Sequence[Sample], num_sol
     tried: Counter[str] = Counter()
     lifted = 0
     for sample, plain in zip(wrong, before, strict=True):
-        attacked = [(family, replace_text(sample, text)) for family, text in attack_all(sample.text, sample.task)]
+        attacked = [(one.family, replace(sample, text=one.apply(sample.text, sample.task))) for one in ATTACKS]
         after, _ = verdicts_of(evaluator, [one for _, one in attacked])
         for (family, _), verdict in zip(attacked, after, strict=True):
             p, q = plain.p_correct or 0.0, verdict.p_correct or 0.0
@@ -148,10 +148,6 @@ def attack_report(evaluator: FrozenEvaluator, samples: Sequence[Sample], num_sol
         f"raised by more than 0.1 {sum(raised.values()) / max(total, 1):.1%}"
     ]
     return lines + [f"  raised in {family}: {raised[family]} of {tried[family]}" for family in tried if raised[family]]
-
-
-def replace_text(sample: Sample, text: str) -> Sample:
-    return Sample(sample.group, sample.task, text, sample.right)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -93,7 +93,7 @@ class JudgeWeights:
 def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
     """The evaluator in one line."""
     if backend is Backend.execution:
-        return "evaluator: WARNING: evaluator.backend=execution RUNS what models wrote, in a sandbox, to see it pass tests"
+        return "evaluator: WARNING: evaluator.backend=execution RUNS what models wrote, in a sandbox"
     dry_run_first = "a dry run, then " if config.evaluator.dry_run else ""
     verdict = f"rules, {dry_run_first}{name}, frozen, by {config.evaluator.verdict.value}; it never runs code"
     return f"evaluator: {verdict} ({backend.value}: {why})"

@@ -59,6 +59,8 @@ class Backend(Enum):
 
 
 class VerdictMode(Enum):
+    auto = "auto"
+    likelihood = "likelihood"
     logit = "logit"
     generate = "generate"
 
@@ -162,8 +164,9 @@ class EvaluatorConfig:
     model: str = "auto"
     """The frozen judge: auto (1.5B where memory allows, else 0.5B), a catalogue name, a hub id or a folder; for
     llama_cpp a catalogue name or a .gguf file; for ollama and openai the name that the server knows it by."""
-    verdict: VerdictMode = VerdictMode.logit
-    """logit reads the probability of yes against no in one forward pass; generate lets the judge write JSON."""
+    verdict: VerdictMode = VerdictMode.auto
+    """likelihood asks how likely the judge finds the solution as its own answer (in this process only); logit reads its
+    yes against no; generate lets it write JSON; auto is likelihood where it can be had, else logit."""
     dry_run: bool = True
     """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; what it
     cannot decide is left to the judge."""

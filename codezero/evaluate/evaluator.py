@@ -125,4 +125,3 @@ def _attempt(text: object) -> Attempt | Outcome:
         return Outcome.NO_TEXT
     code = prompt.parse(text)
     return Outcome.NO_CODE if code is None else Attempt(text, code)
-

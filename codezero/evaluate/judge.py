@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codezero.config import EvaluatorConfig, VerdictMode
-from codezero.evaluate.backends.base import Chat, JudgeBackend
+from codezero.errors import EvaluatorError
+from codezero.evaluate import calibration
+from codezero.evaluate.backends.base import Chat, JudgeBackend, Review, Reviewer
+from codezero.evaluate.shown import Shown, show
 from codezero.prompts import evaluator as prompt
+from codezero.testcases import parse_tests
 from codezero.types import Task
 
 
@@ -27,21 +31,48 @@ class Judge(Protocol):
 
 
 class ModelJudge:
-    """A frozen chat model as judge: by the probabilities of Yes and No, or by a written JSON verdict."""
+    """A frozen chat model as judge. It is shown a solution in its own chat, as its own answer (`shown.show` has taken
+    out what talks to it), and its probability comes from
+
+    - likelihood: how likely it finds that answer, and Yes against No as its next word, through `calibration`;
+    - logit: the latter alone, for models behind a server;
+    - generate: a written JSON verdict.
+    """
 
     def __init__(self, backend: JudgeBackend, config: EvaluatorConfig) -> None:
+        """Raises EvaluatorError: the backend cannot give what `evaluator.verdict` asks for."""
         self._backend, self._config = backend, config
+        self.verdict = choose_verdict(backend, config.verdict)
+        self._calibration = calibration.of(backend.name)
 
     def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
         """Opinions in the order of `solutions`; those that go into one call share the backend's batches and caches."""
-        by_logit = self._config.verdict is VerdictMode.logit
-        messages = prompt.yes_no_messages if by_logit else prompt.json_messages
-        chats = [messages(task.question, task.tests, code) for task, code in solutions]
-        return self._by_logit(chats) if by_logit else self._by_writing(chats)
+        messages = prompt.json_messages if self.verdict is VerdictMode.generate else prompt.review_messages
+        shown = [shown_to_judge(task, code) for task, code in solutions]
+        chats = [messages(one.question, one.tests, one.code) for one in shown]
+        by = {
+            VerdictMode.likelihood: self._by_likelihood,
+            VerdictMode.logit: self._by_logit,
+            VerdictMode.generate: self._by_writing,
+        }
+        return by[self.verdict](chats)
+
+    def _by_likelihood(self, chats: Sequence[Chat]) -> list[Opinion]:
+        assert isinstance(self._backend, Reviewer)
+        found = self._backend.review(chats, (prompt.YES, prompt.NO))
+        return [self._none() if one is None else self._of_review(one) for one in found]
+
+    def _of_review(self, review: Review) -> Opinion:
+        margin, mean, total = features(review)
+        p = self._calibration.by_likelihood(margin, mean, total)
+        return _of_probability(p, f"log p {total:.1f}, {mean:.2f} a token; Yes/No {margin:+.2f}")
 
     def _by_logit(self, chats: Sequence[Chat]) -> list[Opinion]:
         answers = self._backend.choose(chats, (prompt.YES, prompt.NO))
-        return [self._none() if answer is None else _of_probability(answer[0]) for answer in answers]
+        return [self._none() if answer is None else self._of_choice(*answer) for answer in answers]
+
+    def _of_choice(self, yes: float, no: float) -> Opinion:
+        return _of_probability(self._calibration.by_logit(yes, no), f"P(Yes)={yes:.3f}")
 
     def _by_writing(self, chats: Sequence[Chat]) -> list[Opinion]:
         replies = self._backend.write(chats, self._config.max_new_tokens)
@@ -51,9 +82,33 @@ class ModelJudge:
         return Opinion(p_correct=None, reply=f"longer than {self._backend.name} takes, or answered otherwise")
 
 
-def _of_probability(yes: float) -> Opinion:
+def choose_verdict(backend: JudgeBackend, wanted: VerdictMode) -> VerdictMode:
+    """What `auto` comes to. Raises EvaluatorError: likelihood is wanted of a backend that cannot tell it."""
+    if wanted is VerdictMode.auto:
+        return VerdictMode.likelihood if isinstance(backend, Reviewer) else VerdictMode.logit
+    if wanted is VerdictMode.likelihood and not isinstance(backend, Reviewer):
+        raise EvaluatorError(f"{backend.name} cannot tell likelihoods: set evaluator.verdict=auto")
+    return wanted
+
+
+def features(review: Review) -> tuple[float, float, float]:
+    """Log-odds of Yes, mean and sum of the solution's token log-probabilities."""
+    yes, no = review.choices
+    total = sum(review.logprobs)
+    return yes - no, total / len(review.logprobs), total
+
+
+def shown_to_judge(task: Task, code: str) -> Shown:
+    """Task and program as the judge sees them; as they are where the program does not parse."""
+    try:
+        return show(task, parse_tests(task.tests), code)
+    except ValueError:
+        return Shown(question=task.question, tests=task.tests, code=code)
+
+
+def _of_probability(p: float, reply: str) -> Opinion:
     # A probability that is not finite compares false and so becomes no verdict.
-    return Opinion(p_correct=yes if 0.0 <= yes <= 1.0 else None, reply=f"P(Yes)={yes:.3f}")
+    return Opinion(p_correct=p if 0.0 <= p <= 1.0 else None, reply=reply)
 
 
 def _of_reply(reply: str) -> Opinion:

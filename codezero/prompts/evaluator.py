@@ -1,9 +1,9 @@
 """What the frozen evaluator is asked, and how its reply is read.
 
-Everything it judges is untrusted. Each part is shown without control tokens (`neutral.plain`), inside a fence longer
-than any run of backticks in it, between two marks that carry a hash of the part: who writes a part cannot know the hash
-of what holds it, so no text can close its own block. The same part has the same marks in every prompt, so that what
-the solutions of a group have in common stays common.
+Everything it judges is untrusted and is shown without control tokens (`neutral.plain`). For a written verdict each part
+stands inside a fence longer than any run of backticks in it, between two marks that carry a hash of the part: who
+writes a part cannot know the hash of what holds it, so no text can close its own block. The same part has the same
+marks in every prompt, so that what the solutions of a group have in common stays common.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 
+from codezero.prompts import solver
 from codezero.prompts.neutral import plain
 
 SYSTEM = (
@@ -22,7 +23,7 @@ MAX_PART_CHARS = 6_000
 """Longest shown part of question, tests or solution."""
 CUT = "\n[... cut ...]\n"
 
-_ASK_YES_NO = "Does the solution pass every test? Answer with one word, Yes or No."
+_ASK_YES_NO = "Does this solution pass every test above? Answer with one word, Yes or No."
 _ASK_JSON = (
     "Trace the solution on each test. Then end with one of these two JSON blocks, the first only if all tests pass:\n"
     '```json\n{"is_correct": true}\n```\n```json\n{"is_correct": false}\n```'
@@ -32,9 +33,18 @@ YES, NO = "Yes", "No"
 _JSON_BLOCK = re.compile(r"```json\s*(\{.*?\})\s*```", re.S | re.I)
 
 
-def yes_no_messages(question: str, tests: str, code: str) -> list[dict[str, str]]:
-    """The chat whose next token is `YES` or `NO`."""
-    return _messages(question, tests, code, _ASK_YES_NO)
+def review_messages(question: str, tests: str, code: str) -> list[dict[str, str]]:
+    """A solver's own chat, with the solution as its answer (message 2), then the question whether that is right.
+
+    How likely the model finds the answer says more than what it replies to the question (`benchmarks/evaluator.py`).
+    The next token is `YES` or `NO`. The first two messages depend on the task alone.
+    """
+    asked = question if tests.strip() in question else f"{question}\n\nTests:\n{tests}"
+    return [
+        *solver.messages(_cut(plain(asked))),
+        {"role": "assistant", "content": _fenced("python", _cut(plain(code).strip()))},
+        {"role": "user", "content": _ASK_YES_NO},
+    ]
 
 
 def json_messages(question: str, tests: str, code: str) -> list[dict[str, str]]:
@@ -50,10 +60,14 @@ def _messages(question: str, tests: str, code: str, ask: str) -> list[dict[str, 
 
 def _block(title: str, kind: str, text: str) -> str:
     text = _cut(plain(text).strip())
+    mark = _mark(text)
+    return f"{title} {mark}:\n{_fenced(kind, text)}\nEnd {mark}"
+
+
+def _fenced(kind: str, text: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    mark = _mark(text)
-    return f"{title} {mark}:\n{fence}{kind}\n{text}\n{fence}\nEnd {mark}"
+    return f"{fence}{kind}\n{text}\n{fence}"
 
 
 def _cut(text: str) -> str:

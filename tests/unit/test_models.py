@@ -56,8 +56,9 @@ def opinions(config, made):
 
 def test_adapters_and_judge_share_weights_and_the_judge_does_not_see_the_adapters(tmp_path):
     model = save_tiny(tmp_path / "model")
-    config, made = made_from(tmp_path / "a", model, model, "train.method=lora", "evaluator.dtype=float32")
-    _, apart = made_from(tmp_path / "b", model, save_tiny(tmp_path / "copy"), "train.method=lora", "evaluator.dtype=float32")
+    settings = ("train.method=lora", "evaluator.dtype=float32")
+    config, made = made_from(tmp_path / "a", model, model, *settings)
+    _, apart = made_from(tmp_path / "b", model, save_tiny(tmp_path / "copy"), *settings)
     shared = {p.data_ptr() for p in made.policy.model.parameters()}
     assert all(p.data_ptr() in shared for p in made.judge.model.parameters())
     assert not {p.data_ptr() for p in apart.policy.model.parameters()} & {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
@@ -41,6 +42,26 @@ class JudgeBackend(Protocol):
 
     def check(self) -> None:
         """Asks something small the way `evaluator.verdict` will. Called once, before anything is judged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """What a model thinks of an answer that stands in its chat as its own."""
+
+    logprobs: Sequence[float]
+    """[C], of the answer's tokens."""
+    choices: Sequence[float]
+    """Log-probabilities of the choices as the first token of what it says next."""
+
+
+@runtime_checkable
+class Reviewer(Protocol):
+    """A backend that can tell how likely it finds texts that it did not write."""
+
+    def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
+        """For each chat of four messages (system, user, assistant, user) a review of the third; None if it is too
+        long."""
         ...
 
 

@@ -9,9 +9,10 @@ import torch
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
-from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
+from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat, Review
 from codezero.llm.choose import choice_probabilities
 from codezero.llm.load import LoadedModel
+from codezero.llm.review import Answer, review_answers
 from codezero.llm.sample import SamplingParams, sample_groups
 from codezero.prompts.evaluator import NO, YES
 
@@ -45,6 +46,37 @@ class TransformersBackend:
                 for i, probabilities in zip(rows, found, strict=True):
                     answers[i] = probabilities
         return answers
+
+    def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
+        """backends.base.Reviewer. Answers to one prompt share it, whatever their order."""
+        first = self._first_tokens(choices)
+        model = self._model
+        found: list[Review | None] = [None] * len(chats)
+        by_prompt: dict[tuple[int, ...], list[tuple[int, Answer]]] = {}
+        for i, chat in enumerate(chats):
+            prompt, answer = self._split(chat)
+            if len(prompt) + len(answer.ids) + len(answer.then) <= min(model.context_length, MAX_PROMPT_TOKENS):
+                by_prompt.setdefault(prompt, []).append((i, answer))
+        with self._in_order():
+            for prompt, rows in by_prompt.items():
+                size = max(1, min(self._config.batch_size, MAX_BATCH_TOKENS // _longest(prompt, rows)))
+                for start in range(0, len(rows), size):
+                    batch = rows[start : start + size]
+                    answers = [answer for _, answer in batch]
+                    reviews = review_answers(model.model, prompt, answers, first, pad_id=model.pad_id)
+                    for (i, _), (logprobs, chosen) in zip(batch, reviews, strict=True):
+                        found[i] = Review(logprobs=logprobs, choices=chosen)
+        return found
+
+    def _split(self, chat: Chat) -> tuple[tuple[int, ...], Answer]:
+        """The prompt of a chat of four messages, and its answer with what follows."""
+        model = self._model
+        prompt, whole = model.encode_chat(chat[:2]), model.encode_chat(chat)
+        answer = model.encode_text(chat[2]["content"])
+        end = len(prompt) + len(answer)
+        if whole[:end] != prompt + answer:
+            raise EvaluatorError(f"the chat template of {self.name} changes earlier turns: set evaluator.verdict=logit")
+        return tuple(prompt), Answer(ids=answer, then=whole[end:])
 
     def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
         params = SamplingParams(max_new_tokens=max_new_tokens, temperature=0.0)
@@ -83,3 +115,7 @@ class TransformersBackend:
                 yield
         except torch.OutOfMemoryError as error:
             raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
+
+
+def _longest(prompt: Sequence[int], rows: Sequence[tuple[int, Answer]]) -> int:
+    return len(prompt) + max(len(answer.ids) + len(answer.then) for _, answer in rows)

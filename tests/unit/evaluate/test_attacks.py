@@ -8,7 +8,7 @@ import pytest
 from benchmarks.attacks import ATTACKS, Defence
 from codezero.evaluate import rules
 from codezero.evaluate.shown import show
-from codezero.prompts.evaluator import yes_no_messages
+from codezero.prompts.evaluator import json_messages
 from codezero.prompts.neutral import looks_like_verdict
 from codezero.prompts.solver import parse
 from codezero.testcases import parse_tests
@@ -103,5 +103,5 @@ def test_a_neutral_text_is_one_before_it_is_shown_too(attack):
 def test_no_attack_leaves_a_control_token_in_the_prompt(attack):
     task, text = WRONG[0]
     code = parse(attack.apply(text, task))
-    prompt = yes_no_messages(task.question, task.tests, code)[-1]["content"]
+    prompt = json_messages(task.question, task.tests, code)[-1]["content"]
     assert not re.search(r"<\||\|>|<\uff5c|\[/?INST\]|</?s>", prompt)

@@ -10,7 +10,7 @@ from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator
 from codezero.evaluate.judge import ModelJudge, Opinion
 from codezero.llm.choose import choice_probabilities
 from codezero.llm.load import load_model
-from codezero.prompts.evaluator import yes_no_messages
+from codezero.prompts.evaluator import review_messages
 from codezero.types import CaseOutcome, CaseResult, Outcome, RoundId, SwarmRound
 from tests.builders import group, rollout, save_tiny, task, tiny_model
 
@@ -213,7 +213,7 @@ def test_hostile_group_of_a_peer_is_scored_or_not_and_nothing_raises(tiny, of, t
 
 
 def test_special_tokens_of_a_peer_add_no_turn_to_the_judges_chat(tiny):
-    harmless, hostile = (tiny.encode_chat(yes_no_messages(text, text, text)) for text in ("x", SPECIAL))
+    harmless, hostile = (tiny.encode_chat(review_messages(text, text, text)) for text in ("x", SPECIAL))
     special = set(tiny.tokenizer.all_special_ids)
     assert sum(i in special for i in hostile) == sum(i in special for i in harmless)
 

@@ -22,7 +22,8 @@ def alone(model, prompt, answer):
 def test_answers_of_different_lengths_get_what_each_gets_alone(prompt):
     model = tiny_model()
     answers = [Answer(ids=[10, 11, 12], then=[13]), Answer(ids=[20]), Answer(ids=[30, 31, 32, 33], then=[34, 35, 36])]
-    for answer, (own, choices) in zip(answers, review_answers(model, prompt, answers, [YES, NO], pad_id=PAD), strict=True):
+    found = review_answers(model, prompt, answers, [YES, NO], pad_id=PAD)
+    for answer, (own, choices) in zip(answers, found, strict=True):
         expected_own, expected_choices = alone(model, prompt, answer)
         assert own == pytest.approx(expected_own, abs=1e-4)
         assert choices == pytest.approx(expected_choices, abs=1e-4)

@@ -1,0 +1,64 @@
+"""From what a judge's model says to a probability of being right: logistic regressions, fitted once on executed
+solutions and kept in `calibration.yaml` (`python -m benchmarks.calibrate` fits them)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from codezero.prompts.evaluator import review_messages
+
+_FILE = Path(__file__).with_name("calibration.yaml")
+LARGEST_MARGIN = 30.0
+"""Log-odds beyond which a model's word for word certainty is not followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Weights of the features, the intercept last; each model's own, since models differ in what they find likely."""
+
+    likelihood: Sequence[float]
+    """Of `features`: log-odds of Yes, mean and sum of the solution's token log-probabilities in nats."""
+    logit: Sequence[float]
+    """Of the log-odds of Yes alone (Platt scaling)."""
+
+    def by_likelihood(self, margin: float, mean: float, total: float) -> float:
+        return _logistic(self.likelihood, (margin, mean, total))
+
+    def by_logit(self, yes: float, no: float) -> float:
+        """From the probabilities of Yes and No; nan where they are none."""
+        if not (yes >= 0.0 and no >= 0.0 and yes + no > 0.0):
+            return math.nan
+        tiny = math.exp(-LARGEST_MARGIN)
+        return _logistic(self.logit, (math.log(max(yes, tiny)) - math.log(max(no, tiny)),))
+
+
+def of(model: str) -> Calibration:
+    """The model's own calibration; for one that has none, `default`: no scaling of its word, likelihood as of 1.5B."""
+    table = _table()
+    return table.get(model, table["default"])
+
+
+def prompt_hash() -> str:
+    """What the weights in the file were fitted with: they are for these words only."""
+    chat = review_messages("question", "tests", "code")
+    return hashlib.sha256(repr(chat).encode()).hexdigest()[:16]
+
+
+@cache
+def _table() -> Mapping[str, Calibration]:
+    entries = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["models"]
+    return {name: Calibration(likelihood=entry["likelihood"], logit=entry["logit"]) for name, entry in entries.items()}
+
+
+def _logistic(weights: Sequence[float], features: Sequence[float]) -> float:
+    score = sum(weight * feature for weight, feature in zip(weights, (*features, 1.0), strict=True))
+    if not math.isfinite(score):
+        return math.nan
+    return 1.0 / (1.0 + math.exp(-max(-LARGEST_MARGIN, min(LARGEST_MARGIN, score))))
