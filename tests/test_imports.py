@@ -97,9 +97,7 @@ def test_nothing_a_round_needs_can_run_code():
     may |= {path for name in ("sandbox", "harness") for path in (PACKAGE / name).rglob("*.py")}
     for path in set(PACKAGE.rglob("*.py")) - may:
         imports = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
-        found = imported_names(
-            ast.Module(body=imports, type_ignores=[])
-        )  # those within functions come only when called
+        found = imported_names(ast.Module(body=imports, type_ignores=[]))
         assert not [name for name in found if name.startswith(runs_code)], path
 
 

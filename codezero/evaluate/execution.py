@@ -54,7 +54,7 @@ class ExecutionJudge:
             found = list(run_many(((code, parse_tests(task.tests)) for task, code in solutions), self._limits))
         except SandboxError as error:
             raise EvaluatorError(str(error)) from error
-        return [opinion(cases) for cases in found]
+        return [opinion(execution.cases) for execution in found]
 
 
 def opinion(cases: Sequence[CaseResult]) -> Opinion:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -56,6 +57,8 @@ class Limits:
     """Processes and threads besides its first; none at all where they could not be told from the user's other ones."""
     output_bytes: int = 4 << 20
     """Most that a program may print."""
+    stop_at_failure_from: int = 0
+    """Suites of so many cases or more leave those after the first failed one unknown; 0 runs all cases of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +87,26 @@ class Isolation:
         return f"{', '.join(has)}; {_WEAK}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What became of one solution."""
+
+    cases: tuple[CaseResult, ...]
+    seconds: float
+    """Wall time of its sandbox."""
+
+
 def run_tests(code: str, suite: TestSuite, limits: Limits = Limits()) -> tuple[CaseResult, ...]:
     """The outcome of every case of `suite`, in order. FAIL is the solution's fault, UNKNOWN is not.
 
     Raises SandboxError: the sandbox could not be set up.
     """
-    return _Runs().run(code, suite, limits)
+    return _Runs().run(code, suite, limits).cases
 
 
 def run_many(
     solutions: Iterable[tuple[str, TestSuite]], limits: Limits = Limits(), workers: int = 0
-) -> Iterator[tuple[CaseResult, ...]]:
+) -> Iterator[Execution]:
     """The same for many solutions, in their order, `workers` (0: one a core) at a time.
 
     Raises SandboxError. When the caller stops early, what still runs is killed.
@@ -102,7 +114,7 @@ def run_many(
     runs = _Runs()
     size = workers or os.cpu_count() or 1
     with ThreadPoolExecutor(size) as executor:
-        waiting: list[Future[tuple[CaseResult, ...]]] = []
+        waiting: list[Future[Execution]] = []
         try:
             for code, suite in solutions:
                 waiting.append(executor.submit(runs.run, code, suite, limits))
@@ -131,8 +143,10 @@ class _Runs:
         self._lock = threading.Lock()
         self._killed = False
 
-    def run(self, code: str, suite: TestSuite, limits: Limits) -> tuple[CaseResult, ...]:
-        return _results(self.lines(code, suite, limits), suite.num_cases) if suite.num_cases else ()
+    def run(self, code: str, suite: TestSuite, limits: Limits) -> Execution:
+        started = time.monotonic()
+        cases = _results(self.lines(code, suite, limits), suite.num_cases) if suite.num_cases else ()
+        return Execution(cases=cases, seconds=time.monotonic() - started)
 
     def kill(self) -> None:
         with self._lock:
@@ -142,20 +156,18 @@ class _Runs:
 
     def lines(self, code: str, suite: TestSuite, limits: Limits) -> list[dict[str, Any]]:
         """What a sandbox reports, its protections first."""
-        tests = {
-            "setup": suite.setup,
-            "statements": [case.source for case in suite.statements],
-            "examples": [(case.given, case.expected) for case in suite.examples],
-        }
+        statements = {"setup": suite.setup, "statements": [case.source for case in suite.statements]}
+        examples = [(case.given, case.expected) for case in suite.examples]
         job = {
             "code": code,
             "num_cases": suite.num_cases,
             "programs": bool(suite.examples),
             "limits": {**asdict(limits), "cpu_s": math.ceil(limits.suite_s) + 1},
+            "stop_at_failure": 0 < limits.stop_at_failure_from <= suite.num_cases,
         }
         box = tempfile.mkdtemp(prefix="codezero-sandbox-")
         try:
-            with _file_of(job) as job_file, _file_of(tests) as tests_file:
+            with _file_of(job) as job_file, _file_of(statements, *examples) as tests_file:
                 output, complaint = self._converse(box, job_file, tests_file, limits.suite_s + MARGIN_S)
         except OSError as error:
             raise SandboxError(f"the sandbox cannot be started: {error}") from error
@@ -219,10 +231,10 @@ class _Runs:
         process.stderr.close()
 
 
-def _file_of(content: object) -> IO[bytes]:
-    """JSON in a file that nobody can open: no size fills it up as it would a pipe."""
+def _file_of(*lines: object) -> IO[bytes]:
+    """Lines of JSON in a file that nobody can open: no size fills it up as it would a pipe."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    file.write(json.dumps(content).encode())
+    file.writelines(json.dumps(line).encode() + b"\n" for line in lines)
     file.flush()
     file.seek(0)
     return file
@@ -254,4 +266,6 @@ def _results(lines: list[dict[str, Any]], num_cases: int) -> tuple[CaseResult, .
             )
         elif line.get("out_of_time"):
             missing = CaseResult(outcome=CaseOutcome.UNKNOWN, reason="not run: the suite's time was up")
+        elif line.get("stopped"):
+            missing = CaseResult(outcome=CaseOutcome.UNKNOWN, reason="not run: an earlier case failed")
     return (*results, *[missing] * (num_cases - len(results)))[:num_cases]

@@ -15,7 +15,7 @@ SPLITS = ("train", "valid", "test")
 MAX_DESCRIPTION_CHARS = 6000
 MAX_TESTS_CHARS = 2000
 
-_HOW_TO_ANSWER = "Write a complete Python program that reads the input from stdin and prints the answer to stdout."
+HOW_TO_ANSWER = "Write a complete Python program that reads the input from stdin and prints the answer to stdout."
 
 
 def to_task(row: object) -> Task:
@@ -31,7 +31,7 @@ def to_task(row: object) -> Task:
         raise BadRow("input comes from a named file, not from stdin")
     return Task(
         origin=TaskOrigin.CODE_CONTESTS,
-        question=f"{description}\n\n{_HOW_TO_ANSWER}",
+        question=f"{description}\n\n{HOW_TO_ANSWER}",
         tests=_table(row.get("public_tests")),
     )
 

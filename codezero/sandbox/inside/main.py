@@ -78,27 +78,29 @@ class Supervisor:
         self._limits: Mapping[str, Any] = job["limits"]
         self._num_cases: int = job["num_cases"]
         self._programs: bool = job["programs"]
+        self._stops_at_failure: bool = job["stop_at_failure"]
         self._tests, self._results = tests, results
         self._in_namespaces, self._own_root, self._own_user = in_namespaces, own_root, own_user
         self._ends_at_s = time.monotonic() + self._limits["suite_s"]
         self._token = secrets.token_hex(16)
         self._solution = self._judge = 0
+        self._stopped = False
 
     def run(self) -> None:
         """One result a case, in order; a case without one has failed for lack of time or of a process."""
         self._send({"namespaces": self._in_namespaces, "own_root": self._own_root, "own_user": self._own_user})
         done = 0
         together = False
-        while done < self._num_cases and time.monotonic() < self._ends_at_s:
+        while done < self._num_cases and not self._stopped and time.monotonic() < self._ends_at_s:
             reports = self._start(done, together)
             done, together = self._watch(reports, done, together)
             self._end_processes()
             reports.close()
-        self._send({"out_of_time": done < self._num_cases})
+        self._send({"stopped": True} if self._stopped else {"out_of_time": done < self._num_cases})
 
     def _watch(self, reports: Reports, done: int, together: bool) -> tuple[int, bool]:
         """Passes on what the judge reports; returns how many cases are done now, and whether to go on together."""
-        while done < self._num_cases:
+        while done < self._num_cases and not self._stopped:
             left = min(self._limits["case_s"], self._ends_at_s - time.monotonic())
             report = reports.receive_within(left, self._token)
             if report is None:
@@ -166,15 +168,15 @@ class Supervisor:
 
         def decide() -> None:
             report = reporter(3, token)
-            suite = json.loads(read_whole(4))
+            lines = read_whole(4).splitlines()
             try:
                 if together:
-                    judge.run_together(suite, first, self._code, report)
+                    judge.run_together(json.loads(lines[0]), first, self._code, report)
                 elif self._programs:
                     limit = self._limits["output_bytes"]
-                    judge.run_example(suite["examples"][first], 6, 5, 7, limit, report)
+                    judge.run_example(json.loads(lines[1 + first]), 6, 5, 7, limit, report)
                 else:
-                    judge.run_statements(suite, first, judge.Session(Channel(5, 6)), report)
+                    judge.run_statements(json.loads(lines[0]), first, judge.Session(Channel(5, 6)), report)
             except Gone:
                 report({"gone": True})
 
@@ -224,8 +226,14 @@ class Supervisor:
             with suppress(ChildProcessError):
                 os.waitpid(child, 0)
         self._solution = self._judge = 0
+        for folder, folders, files in os.walk(".", topdown=False):
+            for name in [*folders, *files]:
+                path = os.path.join(folder, name)
+                with suppress(OSError):  # a folder made unreadable stays, and stays within the sandbox
+                    os.rmdir(path) if name in folders and not os.path.islink(path) else os.remove(path)
 
     def _send(self, line: Mapping[str, Any]) -> None:
+        self._stopped = self._stopped or (self._stops_at_failure and line.get("failed") is not None)
         os.write(self._results, json.dumps(line).encode() + b"\n")
 
 

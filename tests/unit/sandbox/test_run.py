@@ -131,6 +131,27 @@ def test_what_the_suite_has_no_time_left_for_is_unknown():
     assert outcomes(code, tests, case_s=1.0, suite_s=1.0) == [FAIL, UNKNOWN, UNKNOWN]
 
 
+@pytest.mark.parametrize(
+    ("code", "tests"),
+    [
+        ("def f(x): return x", "assert f(1) == 1\nassert f(2) == 3\nassert f(3) == 3"),
+        ("print(input())", "Input:\n1\nOutput:\n1\nInput:\n2\nOutput:\n3\nInput:\n3\nOutput:\n3\n"),
+    ],
+    ids=["function", "program"],
+)
+def test_the_cases_after_a_failure_can_be_left_out(code, tests):
+    assert outcomes(code, tests, stop_at_failure_from=3) == [PASS, FAIL, UNKNOWN]
+    assert outcomes(code, tests, stop_at_failure_from=4) == [PASS, FAIL, PASS]
+    assert outcomes(code, tests) == [PASS, FAIL, PASS]
+
+
+def test_each_program_starts_in_an_empty_folder():
+    code = (
+        "import os\nprint(len(os.listdir('.')))\nos.makedirs('a/b')\nopen('a/b/c', 'w').close()\nopen('d', 'w').close()"
+    )
+    assert outcomes(code, "Input:\n1\nOutput:\n0\n" * 3) == [PASS, PASS, PASS]
+
+
 def test_tests_that_need_what_the_sandbox_lacks_say_nothing_about_the_solution():
     results = run_tests("def f(): return 1", parse_tests("import numpy_that_is_not_here\nassert f() == 1"))
     assert [result.outcome for result in results] == [UNKNOWN]
@@ -189,7 +210,7 @@ def test_a_program_gets_long_input_and_may_ignore_it():
 def test_many_solutions_come_back_in_order():
     tests = parse_tests("assert f() == 3")
     codes = [f"import time\ntime.sleep({0.2 if n == 0 else 0})\ndef f(): return {n}" for n in range(6)]
-    found = [results[0].outcome for results in run_many(((code, tests) for code in codes), workers=3)]
+    found = [done.cases[0].outcome for done in run_many(((code, tests) for code in codes), workers=3)]
     assert found == [FAIL, FAIL, FAIL, PASS, FAIL, FAIL]
 
 
@@ -197,7 +218,9 @@ def test_whoever_stops_early_leaves_nothing_running():
     endless = ("while True: pass", parse_tests("assert f()"))
     fine = ("def f(): return 1", parse_tests("assert f()"))
     runs = run_many([fine, *[endless] * 4], Limits(case_s=60, suite_s=60), workers=1)
-    assert next(runs)[0].outcome is PASS
+    first = next(runs)
+    assert first.cases[0].outcome is PASS
+    assert 0 < first.seconds < 60
     runs.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
 

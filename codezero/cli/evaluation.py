@@ -1,0 +1,229 @@
+"""`codezero eval`: run a model over a benchmark, execute its solutions in a sandbox, and count."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codezero.errors import ConfigError, StateError
+
+if TYPE_CHECKING:
+    from codezero.harness.policy import Trained
+
+DATASETS = ("humaneval", "mbpp", "livecodebench", "code_contests", "codeforces")
+_EXAMPLES = """\
+examples:
+  codezero eval --dataset humaneval                        greedy, one solution a problem, from the hub
+  codezero eval --dataset mbpp --path mbpp.jsonl --samples 10 --temperature 0.8 --k 1,5,10
+  codezero eval --dataset codeforces --limit 50 --model Qwen2.5-Coder-1.5B-Instruct
+  codezero eval --dataset mbpp --checkpoint state          what a node has learnt
+  codezero eval --score solutions.jsonl                    only execute stored solutions, without a model
+
+Solutions are untrusted code: they run in a sandbox, whose protections on this machine are told at the start.
+Stopped, it goes on where it was when started again with the same settings. Results lie in --out.
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "measure a model on a benchmark by executing its solutions"
+    command = commands.add_parser(
+        "eval", help=text, description=text, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--dataset", choices=DATASETS, help="the problems, by the schema of their rows")
+    what.add_argument("--score", metavar="FILE", help="execute the solutions stored in this .jsonl file instead")
+    command.add_argument("--path", metavar="FILE", help="a .jsonl or .parquet file of problems (default: the hub)")
+    command.add_argument("--split", help="the split of the dataset (default: its test split)")
+    command.add_argument("--limit", type=_count, default=0, metavar="N", help="the first N problems only")
+    command.add_argument("--out", metavar="DIR", help="where results are kept (default: eval/ and the dataset's name)")
+    command.add_argument("--json", metavar="FILE", help="also write the summary to this file")
+    command.add_argument("--k", type=_ks, default=(1,), metavar="K,K", help="which pass@k to report (default 1)")
+    command.add_argument("--case-s", type=_seconds, default=6.0, metavar="S", help="seconds a test case may take")
+
+    model = command.add_argument_group("the model")
+    model.add_argument("--model", metavar="NAME", help="catalogue name, hub id or folder (default: the solver's)")
+    model.add_argument("--checkpoint", metavar="STATE_DIR", help="measure what a node has trained")
+    model.add_argument("--cache-dir", default="~/.cache/codezero", help="where prepared models are kept")
+    model.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
+    model.add_argument("--dtype", choices=("auto", "float32", "bfloat16"), default="auto")
+    model.add_argument("--threads", type=_count, default=0, help="CPU threads; 0 takes one per physical core")
+    model.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
+    model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
+    model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
+    model.add_argument("--batch", type=_positive, default=16, metavar="N", help="completions at a time (default 16)")
+    model.add_argument("--seed", type=_count, default=0, help="of the sampling (default 0)")
+    command.set_defaults(command=_eval)
+
+
+def _number(convert: Callable[[str], Any], check: Callable[[Any], bool], wanted: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            value = convert(text)
+        except ValueError:
+            value = None
+        if value is None or not check(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+        return value
+
+    return parse
+
+
+_count = _number(int, lambda value: value >= 0, "a whole number from 0 on")
+_positive = _number(int, lambda value: value >= 1, "a whole number from 1 on")
+_seconds = _number(float, lambda value: 0 < value <= 300, "a number of seconds up to 300")
+_temperature = _number(float, lambda value: 0 <= value < 100, "a temperature from 0 on")
+_ks = _number(
+    lambda text: tuple(int(part) for part in text.split(",")), lambda ks: min(ks) >= 1, "numbers such as 1,5,10"
+)
+
+
+def _eval(options: argparse.Namespace) -> int:
+    summary = _measure(options) if options.score is None else _score(options)
+    from codezero.harness.report import table
+    from codezero.observe.console import printable
+
+    print(printable(table(summary)))
+    if options.json:
+        try:
+            Path(options.json).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise StateError(f"cannot write {options.json}: {error.strerror}; give another --json") from error
+    return 0
+
+
+def _score(options: argparse.Namespace) -> dict[str, Any]:
+    import hashlib
+
+    from codezero.harness import bench, report
+    from codezero.harness.results import Results
+
+    path = Path(options.score).expanduser()
+    rows, left_out = bench.read_stored(path)
+    rows = rows[: options.limit or None]
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    settings = {"score": content, "case_s": options.case_s}
+    out = Path(options.out or f"eval/{path.stem}").expanduser()
+    isolation = _say_isolation()
+    with Results(out, settings, 1) as results, _progress(len(rows), "solution") as bar:
+        bench.run_stored(rows, results, options.case_s, bar.update)
+        found = results.rows[: len(rows)]
+    return report.summary(found, options.k, **settings, left_out=dict(left_out), sandbox=isolation)
+
+
+def _measure(options: argparse.Namespace) -> dict[str, Any]:
+    _check(options)
+    from codezero.harness import report, sources
+    from codezero.harness.results import Results
+    from codezero.observe.logs import quiet_libraries
+
+    quiet_libraries()
+    source = sources.Source(
+        dataset=options.dataset,
+        path=Path(options.path).expanduser() if options.path else None,
+        split=options.split,
+    )
+    problems, left_out = sources.load(source, options.limit)
+    trained = _trained(options)
+    name = _model_name(options, trained)
+    settings = {
+        "dataset": options.dataset,
+        "problems": source.named(),
+        "model": name,
+        "checkpoint": f"{trained.folder} {trained.round}" if trained else None,
+        **{key: getattr(options, key) for key in ("dtype", "samples", "temperature", "max_new_tokens", "seed")},
+        "case_s": options.case_s,
+    }
+    out = Path(options.out or f"eval/{options.dataset}").expanduser()
+    isolation = _say_isolation()
+    with Results(out, settings, options.samples) as results, _progress(len(problems), "problem") as bar:
+        if len(results.groups) < len(problems):
+            _solve(options, problems, results, name, trained, bar)
+        wanted = {f"{options.dataset}/{problem.name}" for problem in problems}
+        found = [row for row in results.rows if row["group"] in wanted]
+    return report.summary(found, options.k, **settings, left_out=dict(left_out), sandbox=isolation)
+
+
+def _check(options: argparse.Namespace) -> None:
+    if max(options.k) > options.samples:
+        raise ConfigError(f"--k {max(options.k)} needs as many solutions a problem: use --samples {max(options.k)}")
+    if options.samples > 1 and options.temperature == 0:
+        raise ConfigError(f"--samples {options.samples} would be equal at temperature 0: use --temperature 0.8")
+
+
+def _solve(
+    options: argparse.Namespace, problems: Any, results: Any, name: str, trained: Trained | None, bar: Any
+) -> None:
+    from codezero import state
+    from codezero.config import Device, Dtype
+    from codezero.harness import bench, policy
+
+    # The folder of a node that is running is refused: its checkpoints come and go.
+    with state.locked_state(trained.folder) if trained else nullcontext():
+        loaded, where = policy.load_policy(
+            name, options.cache_dir, Device(options.device), Dtype(options.dtype), options.threads, trained
+        )
+    bar.write(f"model: {name}, on {where}")
+
+    def make_solver(first: int) -> Any:
+        def progress(_: str, done: int, total: int) -> None:
+            bar.set_postfix_str(f"token {done}/{total}")
+
+        seed = options.seed + 1_000_003 * first  # another stream for each batch, the same after a stop
+        return policy.solver(loaded, options.samples, options.max_new_tokens, options.temperature, seed, progress)
+
+    bench.solve_and_run(
+        problems, options.dataset, results, make_solver, options.samples, options.batch, options.case_s, bar.update
+    )
+
+
+def _model_name(options: argparse.Namespace, trained: Trained | None) -> str:
+    from codezero.config import ModelConfig
+
+    if trained is None:
+        return options.model or ModelConfig().name
+    if options.model not in (None, trained.model):
+        raise ConfigError(f"--checkpoint {options.checkpoint} was trained from {trained.model}: leave --model out")
+    return trained.model
+
+
+def _trained(options: argparse.Namespace) -> Trained | None:
+    if options.checkpoint is None:
+        return None
+    from codezero import state
+    from codezero.config import TrainConfig, TrainMethod
+    from codezero.harness.policy import Trained
+
+    folder = Path(options.checkpoint).expanduser().absolute()
+    bound = state.bound_settings(folder)
+    rounds = sorted(path.name for path in folder.glob("checkpoints/round-*"))
+    if "model.name" not in bound or not rounds:
+        raise StateError(f"{folder} holds no checkpoint: give the state_dir of a node that has finished a round")
+    return Trained(
+        folder=folder,
+        round=rounds[-1],
+        model=bound["model.name"],
+        method=TrainMethod(bound.get("train.method", "full")),
+        lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),
+    )
+
+
+def _say_isolation() -> str:
+    import sys
+
+    from codezero.sandbox.run import isolation
+
+    line = isolation().line()
+    print(f"sandbox: {line}", file=sys.stderr)
+    return line
+
+
+@contextmanager
+def _progress(total: int, unit: str) -> Iterator[Any]:
+    from tqdm import tqdm
+
+    with tqdm(total=total, unit=unit, dynamic_ncols=True) as bar:
+        yield bar

@@ -1,0 +1,169 @@
+"""A run of the bench: solutions are written or read, executed, stored, and counted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import TaskError
+from codezero.harness.problems import Problem
+from codezero.harness.report import NO_CODE
+from codezero.harness.results import Results
+from codezero.prompts import solver as prompt
+from codezero.rollout.solver import PolicySolver
+from codezero.sandbox.run import Execution, Limits, run_many
+from codezero.tasks.rows import BadRow, read_rows
+from codezero.testcases import TestSuite, parse_tests
+from codezero.types import CaseOutcome, CaseResult, FinishReason, Rollout
+
+MANY_CASES = 20
+"""Suites of so many cases or more stop at the first failure: contests have hundreds, and one decides."""
+SUITE_S = 300.0
+"""Wall seconds for all cases of one solution."""
+STORED_AT_ONCE = 64
+
+Row = dict[str, Any]
+MakeSolver = Callable[[int], PolicySolver]
+"""The solver of a batch, from the number of its first problem: the samples do not depend on where a run was stopped."""
+Step = Callable[[int], None]
+"""Called with the number of problems, or solutions, that have been done since the last call."""
+
+
+def solve_and_run(
+    problems: Sequence[Problem],
+    dataset: str,
+    results: Results,
+    make_solver: MakeSolver,
+    num_samples: int,
+    batch_size: int,
+    case_s: float,
+    step: Step,
+) -> None:
+    """Has the model solve what `results` lacks, `batch_size` completions at a time, and executes every solution.
+
+    A problem whose prompt does not fit the model counts as failed. Raises SandboxError or StateError.
+    """
+    tasks_a_batch = max(1, batch_size // num_samples)
+    done = results.groups
+    for start in range(0, len(problems), tasks_a_batch):
+        batch = [problem for problem in problems[start : start + tasks_a_batch] if _group(dataset, problem) not in done]
+        step(min(tasks_a_batch, len(problems) - start) - len(batch))
+        if not batch:
+            continue
+        groups = make_solver(start).solve([problem.task for problem in batch], 0)
+        rollouts = {id(group.task): group.rollouts for group in groups}
+        for problem in batch:
+            too_long = (Rollout(text="", finish=FinishReason.LENGTH),) * num_samples
+            written = rollouts.get(id(problem.task), too_long)
+            results.append(_run_group(problem, dataset, written, case_s))
+            step(1)
+
+
+def _run_group(problem: Problem, dataset: str, written: Sequence[Rollout], case_s: float) -> list[Row]:
+    group = _group(dataset, problem)
+    rows: list[Row] = [
+        {
+            "id": f"{group}/{number}",
+            "group": group,
+            "dataset": dataset,
+            "source": problem.task.origin.value,
+            "question": problem.task.question,
+            "tests": problem.task.tests,
+            **({"prelude": problem.prelude} if problem.prelude else {}),
+            "solution": rollout.text,
+            "finish": rollout.finish.value,
+        }
+        for number, rollout in enumerate(written)
+    ]
+    executed = execute([(row["solution"], problem.prelude, problem.suite) for row in rows], case_s)
+    return [{**row, **found} for row, found in zip(rows, executed, strict=True)]
+
+
+def _group(dataset: str, problem: Problem) -> str:
+    return f"{dataset}/{problem.name}"
+
+
+def execute(solutions: Sequence[tuple[str, str, TestSuite]], case_s: float) -> Iterator[Row]:
+    """What becomes of each (answer, prelude, tests), in order, several at a time. Raises SandboxError."""
+    codes = [prompt.parse(answer) for answer, _, _ in solutions]
+    limits = Limits(case_s=case_s, suite_s=SUITE_S, stop_at_failure_from=MANY_CASES)
+    runs = run_many(
+        [(prelude + code, suite) for code, (_, prelude, suite) in zip(codes, solutions, strict=True) if code], limits
+    )
+    for code, (_, _, suite) in zip(codes, solutions, strict=True):
+        if code is None:
+            no_code = CaseResult(outcome=CaseOutcome.FAIL, reason=NO_CODE)
+            yield _outcome(Execution(cases=(no_code,) * suite.num_cases, seconds=0.0))
+        else:
+            yield _outcome(next(runs))
+
+
+def _outcome(execution: Execution) -> Row:
+    first = next((case.reason for case in execution.cases if case.outcome is not CaseOutcome.PASS), "")
+    return {
+        "passed": bool(execution.cases) and all(case.outcome is CaseOutcome.PASS for case in execution.cases),
+        "cases": [case.outcome.value for case in execution.cases],
+        "reason": first,
+        "seconds": round(execution.seconds, 3),
+    }
+
+
+def read_stored(path: Path) -> tuple[list[Row], Counter[str]]:
+    """Stored solutions that can be executed, and the lines left out by reason.
+
+    A line has `tests` (a text, or a list of them) and `solution`; `question`, `id`, `group` and others are kept.
+    Raises TaskError: the file cannot be read, or no line of it is usable.
+    """
+    rows: list[Row] = []
+    left_out: Counter[str] = Counter()
+    for number, line in enumerate(read_rows(path, ())):
+        try:
+            rows.append(_stored(line, number))
+        except BadRow as reason:
+            left_out[str(reason)] += 1
+    if not rows:
+        why = ", ".join(f"{count} x {reason}" for reason, count in left_out.most_common(3)) or "it has no lines"
+        raise TaskError(f"{path} has no solution to run ({why}): give JSON lines with tests and solution")
+    return rows, left_out
+
+
+def _stored(line: object, number: int) -> Row:
+    if isinstance(line, BadRow):
+        raise line
+    if not isinstance(line, Mapping):
+        raise BadRow("line is not a JSON object")
+    tests, answer, question = line.get("tests"), line.get("solution"), line.get("question", "")
+    if isinstance(tests, list) and all(isinstance(test, str) for test in tests):
+        tests = "\n".join(tests)
+    if not all(isinstance(text, str) for text in (tests, answer, question, line.get("prelude", ""))):
+        raise BadRow("tests, solution, question or prelude is missing or not text")
+    suite = parse_tests(str(tests))
+    if not suite.num_cases:
+        raise BadRow("tests have no case that can be run")
+    group = line.get("group")
+    if not isinstance(group, str):
+        group = hashlib.md5(f"{question}\n{tests}".encode(errors="replace"), usedforsecurity=False).hexdigest()
+    return {
+        **line,
+        "id": str(line.get("id", number)),
+        "group": group,
+        "source": line.get("source", "code_contests" if suite.examples else "mbpp"),
+        "question": question,
+        "tests": tests,
+        "finish": line.get("finish", FinishReason.STOP.value),
+    }
+
+
+def run_stored(rows: Sequence[Row], results: Results, case_s: float, step: Step) -> None:
+    """Executes the stored solutions that `results` lacks. Raises SandboxError or StateError."""
+    done = len(results.rows)
+    step(done)
+    for start in range(done, len(rows), STORED_AT_ONCE):
+        part = rows[start : start + STORED_AT_ONCE]
+        solutions = [(row["solution"], row.get("prelude", ""), parse_tests(row["tests"])) for row in part]
+        for row, found in zip(part, execute(solutions, case_s), strict=True):
+            results.append([{**row, **found}])
+            step(1)

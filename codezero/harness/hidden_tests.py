@@ -1,0 +1,120 @@
+"""Tests as LiveCodeBench and DeepCoder store them: JSON, plain or packed, of programs or of functions.
+
+LiveCodeBench packs its private tests as base64 of zlib of a pickle of one string. A pickle is a program, so none is
+ever loaded: its opcodes are listed, and only one that does nothing but name a string is taken, as that string.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import pickletools
+import zlib
+from collections.abc import Mapping, Sequence
+
+from codezero.harness.problems import MAX_SUITE_CHARS, Problem, examples, function, program
+from codezero.tasks.rows import BadRow
+from codezero.testcases import Example
+
+_STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
+_NOTHING_DONE = ("PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "STOP")
+
+
+def from_json(value: object, field: str) -> list[Mapping[str, object]]:
+    """Tests from JSON text, or from what a reader of parquet has made of it; [] for nothing. Raises BadRow."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else []
+        except (ValueError, RecursionError):
+            raise BadRow(f"{field} is not JSON") from None
+    if isinstance(value, Mapping):
+        inputs, outputs = value.get("inputs"), value.get("outputs")
+        if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+            raise BadRow(f"{field} does not pair inputs with outputs")
+        kind = "functional" if value.get("fn_name") else "stdin"
+        name = {"func_name": value.get("fn_name")}
+        pairs = zip(inputs, outputs, strict=True)
+        value = [{"input": given, "output": out, "testtype": kind, "metadata": name} for given, out in pairs]
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(case, Mapping) for case in value):
+        raise BadRow(f"{field} is not a list of tests")
+    return value
+
+
+def from_packed(value: object) -> list[Mapping[str, object]]:
+    """LiveCodeBench's private tests: JSON text, or that text packed. Raises BadRow."""
+    if not isinstance(value, str) or value.lstrip()[:1] in ("", "[", "{"):
+        return from_json(value, "private_test_cases")
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(value, validate=True), MAX_SUITE_CHARS)
+    except (binascii.Error, ValueError, zlib.error):
+        raise BadRow("private_test_cases is neither JSON nor packed JSON") from None
+    if unpacker.unconsumed_tail or not unpacker.eof:
+        raise BadRow(f"private_test_cases is longer than {MAX_SUITE_CHARS >> 20} MiB, or cut off")
+    return from_json(_only_string(data), "private_test_cases")
+
+
+def _only_string(pickled: bytes) -> str:
+    """The string of a pickle that holds one string and nothing else; nothing is loaded. Raises BadRow."""
+    found: list[object] = []
+    try:
+        for opcode, argument, _ in pickletools.genops(pickled):
+            if opcode.name in _STRINGS:
+                found.append(argument)
+            elif opcode.name not in _NOTHING_DONE:
+                raise BadRow("private_test_cases is a pickle of more than one string, which is never loaded")
+    except (ValueError, IndexError, OverflowError) as error:
+        raise BadRow("private_test_cases is neither JSON nor packed JSON") from error
+    if len(found) != 1 or not isinstance(found[0], str):
+        raise BadRow("private_test_cases is a pickle of more than one string, which is never loaded")
+    return found[0]
+
+
+def problem(
+    *,
+    name: str,
+    text: str,
+    starter: str,
+    metadata: object,
+    public: Sequence[Mapping[str, object]],
+    hidden: Sequence[Mapping[str, object]],
+) -> Problem:
+    """A problem whose tests say themselves whether they are of a program or of a function. Raises BadRow."""
+    cases = [*public, *hidden]
+    kinds = {_is_functional(case) for case in cases}
+    if len(kinds) != 1:
+        raise BadRow("there are no tests" if not kinds else "tests are of programs and of functions")
+    if not kinds.pop():
+        return program(name, text, examples(list(public), "tests"), examples(list(hidden), "tests"))
+    called = _function_name(metadata) or next((n for case in cases if (n := _function_name(case.get("metadata")))), "")
+    if not called:
+        raise BadRow("a functional test names no function")
+    arguments = [[_arguments(case) for case in part] for part in (public, hidden)]
+    return function(name, text, starter, called, *arguments)
+
+
+def _is_functional(case: Mapping[str, object]) -> bool:
+    return case.get("testtype", case.get("type")) in ("functional", "function_call")
+
+
+def _function_name(metadata: object) -> str:
+    if isinstance(metadata, str):
+        try:
+            metadata = json.loads(metadata)
+        except (ValueError, RecursionError):
+            return ""
+    name = metadata.get("func_name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _arguments(case: Mapping[str, object]) -> Example:
+    """Arguments as JSON lines and the result as JSON, whether they came as text or as values."""
+    given, expected = case.get("input"), case.get("output")
+    if isinstance(given, list):
+        given = "\n".join(json.dumps(argument) for argument in given)
+    if not isinstance(expected, str):
+        expected = json.dumps(expected)
+    return examples([{"input": given, "output": expected}], "tests")[0]

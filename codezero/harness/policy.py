@@ -1,0 +1,67 @@
+"""The model that is measured: a prepared one as it is, or with the weights that a node has trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from codezero.config import Device, Dtype, RolloutConfig, TrainConfig, TrainMethod
+from codezero.errors import CheckpointError
+from codezero.llm import device as devices
+from codezero.llm import store
+from codezero.llm.load import LoadedModel, load_model
+from codezero.ports import Progress
+from codezero.rollout.solver import PolicySolver
+from codezero.train import checkpoint
+from codezero.train.checkpoint import CheckpointStore
+from codezero.train.method import apply_lora
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """Weights in a node's state folder, and what they were trained as."""
+
+    folder: Path
+    round: str
+    """Name of the newest checkpoint."""
+    model: str
+    method: TrainMethod
+    lora_r: int
+    """Of adapters; their lora_alpha is not kept with them and taken to be the default."""
+
+
+def load_policy(
+    name: str, cache_dir: str, device: Device, dtype: Dtype, threads: int, trained: Trained | None
+) -> tuple[LoadedModel, str]:
+    """The model, and how it runs in a few words. Raises ModelError, ConfigError or CheckpointError."""
+    where = devices.choose_device(device)
+    devices.set_threads(threads)
+    devices.return_freed_memory()
+    precision = devices.choose_dtype(dtype, where)
+    loaded = load_model(name, store.prepare(name, cache_dir), where, precision)
+    if trained is not None:
+        loaded = _with_weights(loaded, trained)
+    return loaded, devices.describe(where, precision)
+
+
+def _with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
+    found = CheckpointStore(trained.folder / "checkpoints").load_latest()
+    if found is None:
+        raise CheckpointError(f"{trained.folder} holds no checkpoint: give the state_dir of a node that has trained")
+    if trained.method is TrainMethod.lora:
+        adapted = apply_lora(loaded.model, TrainConfig(lora_r=trained.lora_r), seed=0)
+        loaded = replace(loaded, model=adapted)
+    with torch.no_grad():
+        checkpoint.restore_weights(loaded.model, found.learner["weights"])
+    return loaded
+
+
+def solver(
+    policy: LoadedModel, num_samples: int, max_new_tokens: int, temperature: float, seed: int, progress: Progress
+) -> PolicySolver:
+    """The solver that a node has, which may here also write one solution, or decode greedily (temperature 0)."""
+    config = RolloutConfig(max_new_tokens=max_new_tokens)
+    config.num_generations, config.temperature = num_samples, temperature  # a node that trains refuses both
+    return PolicySolver(policy, config, seed=seed, peer_id="local", progress=progress)

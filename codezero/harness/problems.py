@@ -1,0 +1,169 @@
+"""A problem of a benchmark, and what problems of different datasets are made of alike."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codezero.tasks.code_contests import HOW_TO_ANSWER
+from codezero.tasks.rows import BadRow, text_field
+from codezero.testcases import Example, Statement, TestSuite
+from codezero.types import Task, TaskOrigin
+
+MAX_TEXT_CHARS = 40_000
+MAX_CASE_CHARS = 8 << 20
+MAX_SUITE_CHARS = 64 << 20
+MAX_SHOWN_CHARS = 4_000
+"""Of the public examples, what is kept as the text of the tests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One problem, with all the tests that decide it."""
+
+    name: str
+    """Its id in its dataset."""
+    task: Task
+    """What the solver is asked; its tests are the public ones, as text."""
+    suite: TestSuite
+    """What is executed."""
+    prelude: str = ""
+    """Code that stands before every solution."""
+
+
+def program(name: str, statement: str, public: Sequence[Example], hidden: Sequence[Example] = ()) -> Problem:
+    """A problem that is solved by a program from stdin to stdout. Raises BadRow: no tests, or too many."""
+    suite = TestSuite(examples=tuple(dict.fromkeys((*public, *hidden))))
+    _check_size(len(case.given) + len(case.expected) for case in suite.examples)
+    task = Task(
+        origin=TaskOrigin.CODE_CONTESTS, question=f"{statement}\n\n{HOW_TO_ANSWER}", tests=_table(public or hidden[:1])
+    )
+    return Problem(name=name, task=task, suite=suite)
+
+
+def _table(examples: Sequence[Example]) -> str:
+    table = ""
+    for case in examples:
+        block = f"Input:\n{case.given.strip()}\nOutput:\n{case.expected.strip()}\n"
+        if len(table) + len(block) > MAX_SHOWN_CHARS:
+            break
+        table += block
+    return table
+
+
+_SAME = """\
+def same(found, expected):
+    return (list(found) if isinstance(found, tuple) else found) == expected
+"""
+"""LeetCode's tests are JSON, which has no tuples: LiveCodeBench takes one for a list."""
+
+
+def function(
+    name: str, statement: str, starter: str, called: str, public: Sequence[Example], hidden: Sequence[Example] = ()
+) -> Problem:
+    """A problem in LeetCode's form: inputs are arguments in JSON, one a line, outputs are JSON. Raises BadRow."""
+    if not called.isidentifier():
+        raise BadRow("the name of the function is no name")
+    target = f"Solution().{called}" if "class Solution" in starter else called
+    cases = [_call(target, case) for case in dict.fromkeys((*public, *hidden))]
+    _check_size(len(case) for case in cases)
+    shown: list[str] = []
+    for case in cases[: max(len(public), 1)]:
+        if sum(map(len, shown)) + len(case) <= MAX_SHOWN_CHARS:
+            shown.append(case)
+    how = f"Write the complete solution, beginning with this:\n{starter.rstrip()}" if starter.strip() else ""
+    task = Task(
+        origin=TaskOrigin.MBPP,
+        question=f"{statement}\n\n{how or f'Write the function {called}.'}",
+        tests="\n".join([_SAME, *shown]),
+    )
+    suite = TestSuite(setup=_SAME, statements=tuple(Statement(source=case) for case in cases))
+    return Problem(name=name, task=task, suite=suite, prelude=_IMPORTS)
+
+
+_IMPORTS = """\
+from typing import *
+from collections import *
+from heapq import *
+from bisect import *
+from functools import *
+from itertools import *
+from math import *
+import collections, heapq, bisect, functools, itertools, math, string, re, random, operator
+"""
+"""What LeetCode has imported before a solution begins."""
+
+
+def _call(target: str, case: Example) -> str:
+    try:
+        arguments = [json.loads(line) for line in case.given.splitlines() if line.strip()]
+        expected = json.loads(case.expected)
+    except (ValueError, RecursionError):
+        raise BadRow("a functional test is not JSON") from None
+    text = f"assert same({target}({', '.join(map(repr, arguments))}), {expected!r})"
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # JSON's NaN and Infinity, or nested too deeply
+        raise BadRow("a functional test cannot be written in Python") from None
+    return text
+
+
+def _check_size(sizes: Any) -> None:
+    sizes = list(sizes)
+    if not sizes:
+        raise BadRow("there are no tests")
+    if sum(sizes) > MAX_SUITE_CHARS:
+        raise BadRow(f"tests are longer than {MAX_SUITE_CHARS >> 20} MiB")
+
+
+def examples(value: object, field: str) -> list[Example]:
+    """Examples from {"input": [...], "output": [...]} or [{"input": ..., "output": ...}, ...]; [] for None.
+
+    Raises BadRow: anything else.
+    """
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        inputs, outputs = value.get("input"), value.get("output")
+        if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+            raise BadRow(f"{field} does not pair inputs with outputs")
+        value = [{"input": given, "output": expected} for given, expected in zip(inputs, outputs, strict=True)]
+    if not isinstance(value, list):
+        raise BadRow(f"{field} is not a list of tests")
+    return [_example(case, field) for case in value]
+
+
+def _example(case: object, field: str) -> Example:
+    if not isinstance(case, Mapping):
+        raise BadRow(f"{field} holds something that is no test")
+    return Example(given=_text(case.get("input"), field), expected=_text(case.get("output"), field))
+
+
+def _text(value: object, field: str) -> str:
+    """A test's input or output: text, which may be empty, or lines of it."""
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        value = "\n".join(value)
+    if not isinstance(value, str):
+        raise BadRow(f"a text in {field} is missing or not text")
+    if len(value) > MAX_CASE_CHARS:
+        raise BadRow(f"a text in {field} is longer than {MAX_CASE_CHARS} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadRow(f"a text in {field} is not valid Unicode") from None
+    return value.replace("\r\n", "\n").rstrip("\n") + "\n"
+
+
+def name_of(row: object, keys: Sequence[str], number: int) -> str:
+    """The row's own id, or its number in the file. Raises BadRow: the row is no mapping."""
+    if not isinstance(row, Mapping):
+        raise BadRow("row is not a mapping of fields")
+    found = next((row[key] for key in keys if isinstance(row.get(key), str | int)), number)
+    return str(found)[:200]
+
+
+def statement(row: object, key: str) -> str:
+    return text_field(row, key, MAX_TEXT_CHARS)

@@ -1,0 +1,79 @@
+"""What results come to: pass@1, pass@k and average@k with their confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from codezero.evaluate.metrics import pass_at_k
+
+RESAMPLES = 2_000
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A mean over problems, with its bootstrap interval over problems."""
+
+    value: float
+    low: float
+    high: float
+
+
+def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, Metric]:
+    """pass@k for every k that all problems have enough solutions for, and average@n where all have equally many.
+
+    pass@k is the unbiased estimate (Chen et al. 2021, arXiv 2107.03374); average@n is the share of right solutions.
+    """
+    groups: dict[str, list[bool]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(bool(row["passed"]))
+    if not groups:
+        return {}
+    counts = [(len(passed), sum(passed)) for passed in groups.values()]
+    fewest, most = min(n for n, _ in counts), max(n for n, _ in counts)
+    found = {f"pass@{k}": _mean([pass_at_k(n, c, k) for n, c in counts]) for k in sorted({1, *ks}) if 1 <= k <= fewest}
+    found[f"average@{most}" if fewest == most else "average"] = _mean([c / n for n, c in counts])
+    return found
+
+
+def _mean(values: Sequence[float]) -> Metric:
+    """With the percentile bootstrap; equal values always give the same interval."""
+    array = np.asarray(values)
+    rng = np.random.default_rng(0)
+    means = array[rng.integers(0, len(array), (RESAMPLES, len(array)))].mean(axis=1)
+    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Metric(value=float(array.mean()), low=float(low), high=float(high))
+
+
+def summary(rows: Sequence[Mapping[str, Any]], ks: Sequence[int], **about: Any) -> dict[str, Any]:
+    """Everything as one JSON object."""
+    return {
+        **about,
+        "problems": len({row["group"] for row in rows}),
+        "solutions": len(rows),
+        "passed": sum(bool(row["passed"]) for row in rows),
+        "no_code": sum(row.get("reason") == NO_CODE for row in rows),
+        "cut_off": sum(row.get("finish") == "length" for row in rows),
+        "execution_s": round(sum(row["seconds"] for row in rows), 1),
+        "metrics": {name: asdict(metric) for name, metric in metrics(rows, ks).items()},
+    }
+
+
+NO_CODE = "no fenced Python block"
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The summary for people."""
+    lines = [
+        f"{found['problems']} problems, {found['solutions']} solutions: {found['passed']} passed, "
+        f"{found['no_code']} without code, {found['cut_off']} cut off at the token limit",
+        f"{'metric':<14}{'value':>8}   {CONFIDENCE:.0%} interval over problems",
+    ]
+    for name, metric in found["metrics"].items():
+        lines.append(f"{name:<14}{metric['value']:>8.3f}   {metric['low']:.3f} to {metric['high']:.3f}")
+    lines += [f"left out: {count} x {reason}" for reason, count in sorted(found.get("left_out", {}).items())]
+    return "\n".join(lines)

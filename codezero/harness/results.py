@@ -1,0 +1,103 @@
+"""Results on disk: one JSON line a solution, the lines of a group together, so that a stopped run goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from codezero.errors import StateError
+
+_RESULTS, _SETTINGS = "results.jsonl", "settings.json"
+
+
+class Results:
+    """The results in a folder, held by this process while it is open."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any], lines_a_group: int) -> None:
+        """Opens or begins them; what a killed run has left half written is cut off.
+
+        Raises StateError: the folder cannot be used, is in use, or its results were made with other settings.
+        """
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = (folder / _RESULTS).open("a+b")
+        except OSError as error:
+            raise StateError(f"cannot use {folder}: {error.strerror}; give another --out") from error
+        try:
+            self._lock()
+            self._check(dict(settings))
+            self.rows = self._read(lines_a_group)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def groups(self) -> set[str]:
+        """Groups that are done."""
+        return {row["group"] for row in self.rows}
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Adds the lines of one group, for good. Raises StateError: the disk is full."""
+        try:
+            self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StateError(f"cannot write to {self._folder}: {error.strerror}; results so far are kept") from error
+        self.rows.extend(rows)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StateError(f"{self._folder} is in use by another codezero eval: give another --out") from error
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        path = self._folder / _SETTINGS
+        try:
+            made_with = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+            return
+        except (OSError, ValueError) as error:
+            raise StateError(f"cannot read {path}: {error}; give another --out") from error
+        for key in sorted(made_with.keys() | settings.keys()):
+            if made_with.get(key) != settings.get(key):
+                raise StateError(
+                    f"{self._folder} holds results with {key}={made_with.get(key)}, not {settings.get(key)}: "
+                    "give another --out, or the same settings to go on"
+                )
+
+    def _read(self, lines_a_group: int) -> list[dict[str, Any]]:
+        """The lines of whole groups; whatever follows them is cut off."""
+        self._file.seek(0)
+        rows: list[dict[str, Any]] = []
+        pending: list[dict[str, Any]] = []
+        keep = position = 0
+        for line in self._file:
+            position += len(line)
+            try:
+                row = json.loads(line) if line.endswith(b"\n") else None
+            except ValueError:
+                row = None
+            if not isinstance(row, dict) or not isinstance(row.get("group"), str) or "passed" not in row:
+                break
+            pending.append(row)
+            if len(pending) == lines_a_group:
+                rows += pending
+                pending, keep = [], position
+        self._file.seek(0, os.SEEK_END)
+        if self._file.tell() != keep:
+            self._file.truncate(keep)
+        return rows

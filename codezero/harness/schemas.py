@@ -1,0 +1,187 @@
+"""Rows of the public datasets become problems, each by its own schema. Raises BadRow for what cannot be used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from codezero.harness import hidden_tests
+from codezero.harness.problems import (
+    MAX_TEXT_CHARS,
+    Problem,
+    examples,
+    name_of,
+    program,
+    statement,
+)
+from codezero.tasks import code_contests, mbpp
+from codezero.tasks.rows import BadRow, text_field
+from codezero.testcases import Statement, TestSuite, parse_tests
+from codezero.types import Task, TaskOrigin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A dataset's schema, and where its problems lie on the hub."""
+
+    hub_id: str
+    config: str | None
+    split: str
+    columns: tuple[str, ...]
+    """All that is read."""
+    to_problem: Callable[[object, int], Problem]
+    """From a row and its number."""
+
+
+def humaneval(row: object, number: int) -> Problem:
+    """The prompt stands before every solution: tests may use helpers that it defines."""
+    prompt = statement(row, "prompt")
+    test = text_field(row, "test", MAX_TEXT_CHARS)
+    entry_point = text_field(row, "entry_point", 200)
+    if not entry_point.isidentifier():
+        raise BadRow("entry_point is no name")
+    for text in (prompt, test):
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise BadRow("prompt or test does not parse") from None
+    check = f"check({entry_point})"
+    question = f"Write this function, complete with its imports:\n\n{prompt}"
+    task = Task(origin=TaskOrigin.MBPP, question=question, tests=f"{test}\n\n{check}")
+    suite = TestSuite(setup=test, statements=(Statement(source=check),))
+    return Problem(name=name_of(row, ("task_id",), number), task=task, suite=suite, prelude=f"{prompt}\n")
+
+
+def mbpp_row(row: object, number: int) -> Problem:
+    """The full schema, or the sanitized one (`prompt` and `test_imports` for `text` and `test_setup_code`)."""
+    name = name_of(row, ("task_id",), number)
+    assert isinstance(row, Mapping)  # name_of has looked
+    if "text" not in row and "prompt" in row:
+        imports = row.get("test_imports") or []
+        if not isinstance(imports, list) or not all(isinstance(line, str) for line in imports):
+            raise BadRow("test_imports is not a list of lines")
+        row = {"text": row["prompt"], "test_list": row.get("test_list"), "test_setup_code": "\n".join(imports)}
+    task = mbpp.to_task(row)
+    suite = parse_tests(task.tests)
+    if not suite.num_cases:
+        raise BadRow("tests do not parse")
+    return Problem(name=name, task=task, suite=suite)
+
+
+def code_contests_row(row: object, number: int) -> Problem:
+    """All three kinds of tests are executed; the public ones are shown."""
+    name = name_of(row, ("name",), number)
+    assert isinstance(row, Mapping)
+    text = statement(row, "description")
+    if "<image>" in text:
+        raise BadRow("description needs an image")
+    if row.get("input_file") or row.get("output_file"):
+        raise BadRow("input or output is a named file")
+    public = examples(row.get("public_tests"), "public_tests")
+    hidden = [case for key in ("private_tests", "generated_tests") for case in examples(row.get(key), key)]
+    return program(name, text, public, hidden)
+
+
+def codeforces_row(row: object, number: int) -> Problem:
+    """open-r1/codeforces, or DeepCoder's `problem` and `tests`. Problems that a checker decides are left out."""
+    if isinstance(row, Mapping) and "tests" in row and "problem" in row:
+        return deepcoder_row(row, number)
+    name = name_of(row, ("id", "name"), number)
+    assert isinstance(row, Mapping)
+    if row.get("interaction_format"):
+        raise BadRow("the problem is interactive")
+    if row.get("generated_checker"):
+        raise BadRow("several answers are right, which needs a checker")
+    if row.get("input_mode") not in (None, "stdio"):
+        raise BadRow("input or output is a named file")
+    if row.get("official_tests_complete") is False:
+        raise BadRow("the official tests are not complete")
+    parts = [statement(row, "description")]
+    for key, title in (("input_format", "Input"), ("output_format", "Output"), ("note", "Note")):
+        if row.get(key):
+            parts.append(f"{title}:\n{statement(row, key)}")
+    public = examples(row.get("examples"), "examples")
+    shown = "".join(f"\n\nExample input:\n{case.given}Example output:\n{case.expected}" for case in public)
+    hidden = examples(row.get("official_tests"), "official_tests")
+    return program(name, "\n\n".join(parts) + shown.rstrip(), public, hidden)
+
+
+def deepcoder_row(row: object, number: int) -> Problem:
+    """agentica-org/DeepCoder-Preview-Dataset: `problem`, `tests` (JSON), `starter_code` and `metadata`."""
+    name = name_of(row, ("id", "question_id"), number)
+    assert isinstance(row, Mapping)
+    cases = hidden_tests.from_json(row.get("tests"), "tests")
+    starter = row.get("starter_code")
+    return hidden_tests.problem(
+        name=name,
+        text=statement(row, "problem"),
+        starter=starter if isinstance(starter, str) else "",
+        metadata=row.get("metadata"),
+        public=[],
+        hidden=cases,
+    )
+
+
+def livecodebench_row(row: object, number: int) -> Problem:
+    """LiveCodeBench's own schema, or DeepCoder's copy of it."""
+    if isinstance(row, Mapping) and "tests" in row and "problem" in row:
+        return deepcoder_row(row, number)
+    name = name_of(row, ("question_id", "question_title"), number)
+    assert isinstance(row, Mapping)
+    starter = row.get("starter_code")
+    return hidden_tests.problem(
+        name=name,
+        text=statement(row, "question_content"),
+        starter=starter if isinstance(starter, str) else "",
+        metadata=row.get("metadata"),
+        public=hidden_tests.from_json(row.get("public_test_cases"), "public_test_cases"),
+        hidden=hidden_tests.from_packed(row.get("private_test_cases")),
+    )
+
+
+_DEEPCODER = "agentica-org/DeepCoder-Preview-Dataset"
+_DEEPCODER_COLUMNS = ("id", "question_id", "problem", "tests", "starter_code", "metadata")
+_LIVECODEBENCH_COLUMNS = ("question_id", "question_title", "question_content", "public_test_cases")
+_CODEFORCES_COLUMNS = ("id", "name", "description", "input_format", "output_format", "note", "examples", "input_mode")
+DATASETS: Mapping[str, Dataset] = {
+    "humaneval": Dataset(
+        hub_id="openai/openai_humaneval",
+        config=None,
+        split="test",
+        columns=("task_id", "prompt", "test", "entry_point"),
+        to_problem=humaneval,
+    ),
+    "mbpp": Dataset(
+        hub_id=mbpp.HUB_ID,
+        config="full",
+        split="test",
+        columns=(*mbpp.COLUMNS, "prompt", "test_imports"),
+        to_problem=mbpp_row,
+    ),
+    "livecodebench": Dataset(
+        hub_id=_DEEPCODER,
+        config="lcbv5",
+        split="test",
+        columns=(*_LIVECODEBENCH_COLUMNS, "private_test_cases", *_DEEPCODER_COLUMNS[2:]),
+        to_problem=livecodebench_row,
+    ),
+    "code_contests": Dataset(
+        hub_id=code_contests.HUB_ID,
+        config=None,
+        split="test",
+        columns=(*code_contests.COLUMNS, "name", "private_tests", "generated_tests", "output_file"),
+        to_problem=code_contests_row,
+    ),
+    "codeforces": Dataset(
+        hub_id=_DEEPCODER,
+        config="codeforces",
+        split="test",
+        columns=(
+            *_CODEFORCES_COLUMNS,
+            *("official_tests", "official_tests_complete", "interaction_format", "generated_checker"),
+            *_DEEPCODER_COLUMNS[1:],
+        ),
+        to_problem=codeforces_row,
+    ),
+}

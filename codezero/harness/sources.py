@@ -1,0 +1,82 @@
+"""The problems of a dataset, from a file on this machine or streamed from the hub."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import TaskError
+from codezero.harness.problems import Problem
+from codezero.harness.schemas import DATASETS, Dataset
+from codezero.tasks import hub, mbpp
+from codezero.tasks.rows import BadRow, read_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where problems come from."""
+
+    dataset: str
+    path: Path | None = None
+    """A .jsonl or .parquet file; None takes the hub."""
+    split: str | None = None
+    """None takes the dataset's own test split; a file of MBPP is divided by its task ids, other files are not."""
+
+    def named(self) -> str:
+        """What results made from it are bound to."""
+        kind = DATASETS[self.dataset]
+        place = str(self.path.absolute()) if self.path else f"{kind.hub_id} {kind.config or ''}".rstrip()
+        return f"{place} split {self.split or kind.split}"
+
+
+def load(source: Source, limit: int = 0) -> tuple[list[Problem], Counter[str]]:
+    """The first `limit` (0: all) usable problems, in the order of their rows, and the rows left out by reason.
+
+    Raises TaskError: the file or the hub gives no rows, or none of them is usable.
+    """
+    dataset = DATASETS[source.dataset]
+    rows = read_rows(source.path, dataset.columns) if source.path else _hub_rows(dataset, source.split or dataset.split)
+    problems: list[Problem] = []
+    left_out: Counter[str] = Counter()
+    names: Counter[str] = Counter()
+    for number, row in enumerate(rows):
+        try:
+            if isinstance(row, BadRow):
+                raise row
+            if source.path and source.dataset == "mbpp" and mbpp.split_of(row) != (source.split or dataset.split):
+                continue
+            problem = dataset.to_problem(row, number)
+            names[problem.name] += 1
+            if names[problem.name] > 1:
+                raise BadRow("row repeats an earlier id")
+        except BadRow as reason:
+            left_out[str(reason)] += 1
+            continue
+        problems.append(problem)
+        if len(problems) == limit:
+            break
+    if not problems:
+        why = ", ".join(f"{count} x {reason}" for reason, count in left_out.most_common(3)) or "no rows in this split"
+        raise TaskError(f"{source.named()} has no usable row ({why}): give rows in the schema of {dataset.hub_id}")
+    return problems, left_out
+
+
+def _hub_rows(dataset: Dataset, split: str) -> Iterator[object]:
+    """Raises HubUnreachable."""
+    hub.check_reachable()
+
+    def open_rows() -> Any:
+        from datasets import load_dataset
+
+        return iter(load_dataset(dataset.hub_id, dataset.config, split=split, streaming=True))
+
+    rows = hub.within(hub.OPEN_LIMIT_S, f"opening {dataset.hub_id}", open_rows)
+    end = object()
+    while True:
+        row = hub.within(hub.ROW_LIMIT_S, f"reading {dataset.hub_id}", lambda: next(rows, end))
+        if row is end:
+            return
+        yield row
