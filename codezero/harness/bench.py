@@ -6,18 +6,20 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codezero.errors import TaskError
 from codezero.harness.problems import Problem
 from codezero.harness.report import NO_CODE
 from codezero.harness.results import Results
 from codezero.prompts import solver as prompt
-from codezero.rollout.solver import PolicySolver
 from codezero.sandbox.run import Execution, Limits, run_many
 from codezero.tasks.rows import BadRow, read_rows
 from codezero.testcases import TestSuite, parse_tests
 from codezero.types import CaseOutcome, CaseResult, FinishReason, Rollout
+
+if TYPE_CHECKING:
+    from codezero.rollout.solver import PolicySolver
 
 MANY_CASES = 20
 """Suites of so many cases or more stop at the first failure: contests have hundreds, and one decides."""
@@ -26,7 +28,7 @@ SUITE_S = 300.0
 STORED_AT_ONCE = 64
 
 Row = dict[str, Any]
-MakeSolver = Callable[[int], PolicySolver]
+MakeSolver = Callable[[int], "PolicySolver"]
 """The solver of a batch, from the number of its first problem: the samples do not depend on where a run was stopped."""
 Step = Callable[[int], None]
 """Called with the number of problems, or solutions, that have been done since the last call."""

@@ -24,7 +24,7 @@ def test_help_answers_at_once_and_names_the_commands():
 @pytest.mark.parametrize(
     "command",
     [
-        *("run", "models", "models pull", "identity", "identity import"),
+        *("run", "eval", "models", "models pull", "identity", "identity import"),
         *("swarm", "swarm up", "swarm invite", "swarm bootnode"),
     ],
 )

@@ -1,0 +1,273 @@
+"""`codezero eval` from the command line, on a tiny random model and on solutions made up."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codezero.cli import main
+from codezero.harness import policy
+from codezero.harness.sources import Source, load
+from codezero.types import FinishReason, Rollout, RolloutGroup
+from tests.builders import save_tiny
+
+MBPP = [
+    {"task_id": n, "text": f"Write add{n}.", "test_list": [f"assert add{n}(1, 2) == 3"], "test_setup_code": ""}
+    for n in (11, 12, 13, 14, 601)
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def problems(tmp_path):
+    path = tmp_path / "mbpp.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in MBPP))
+    return path
+
+
+def stored(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def rows_in(folder):
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+
+
+def evaluate(*arguments):
+    return main(["eval", *map(str, arguments)])
+
+
+def error_of(capsys, *arguments):
+    assert evaluate(*arguments) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    return error
+
+
+def fence(code):
+    return f"```python\n{code}\n```"
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """The model's answers are replaced: what it is asked, and the answers by question."""
+    asked = []
+
+    class Scripted:
+        def __init__(self, num_samples, seed):
+            self.num_samples, self.seed = num_samples, seed
+
+        def solve(self, tasks, policy_version):
+            asked.append((self.seed, [task.question.splitlines()[0] for task in tasks]))
+            return tuple(self.group(task) for task in tasks if "add13" not in task.question)
+
+        def group(self, task):
+            name = task.question.split()[1].rstrip(".")
+            codes = [f"def {name}(a, b): return a + b", f"def {name}(a, b): return a - b"] * self.num_samples
+            codes = codes[: self.num_samples] if name == "add11" else ["x = ("] * self.num_samples
+            texts = [fence(code) for code in codes]
+            rollouts = tuple(Rollout(text=text, finish=FinishReason.STOP) for text in texts)
+            return RolloutGroup(peer_id="p", model_id="m", policy_version=0, task=task, rollouts=rollouts)
+
+    monkeypatch.setattr(policy, "load_policy", lambda *_: (None, "nothing"))
+    monkeypatch.setattr(policy, "solver", lambda _, num, *rest: Scripted(num, rest[2]))
+    return asked
+
+
+def test_a_model_is_measured(problems, written, tmp_path, capsys):
+    out, summary = tmp_path / "out", tmp_path / "summary.json"
+    options = ["--dataset", "mbpp", "--path", problems, "--out", out, "--samples", 2, "--temperature", 1, "--k", "1,2"]
+    assert evaluate(*options, "--json", summary) == 0
+    found = json.loads(summary.read_text())
+    assert (found["problems"], found["solutions"], found["passed"], found["no_code"]) == (4, 8, 1, 2)
+    assert found["metrics"]["pass@1"]["value"] == 0.125
+    assert found["metrics"]["pass@2"]["value"] == 0.25
+    assert found["model"] == "Qwen2.5-Coder-0.5B-Instruct"
+    shown = capsys.readouterr()
+    assert "pass@2           0.250" in shown.out
+    assert "sandbox: " in shown.err
+    rows = rows_in(out)
+    assert [(row["id"], row["passed"]) for row in rows[:2]] == [("mbpp/11/0", True), ("mbpp/11/1", False)]
+    assert rows[1]["cases"] == ["fail"]
+    assert rows[1]["reason"] == "AssertionError"
+    assert rows[2]["reason"].startswith("SyntaxError")
+    assert {"id", "group", "source", "question", "tests", "solution", "finish", "passed", "cases", "seconds"} <= set(
+        rows[0]
+    )
+    too_long = [row for row in rows if row["group"] == "mbpp/13"]
+    assert [(row["solution"], row["passed"], row["finish"]) for row in too_long] == [("", False, "length")] * 2
+
+
+def test_a_stopped_run_goes_on_with_what_is_missing_and_the_same_samples(problems, written, tmp_path):
+    out = tmp_path / "out"
+    options = ["--dataset", "mbpp", "--path", problems, "--out", out, "--batch", 2]
+    assert evaluate(*options) == 0
+    whole, seeds = rows_in(out), written.copy()
+    path = out / "results.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    written.clear()
+    assert evaluate(*options) == 0
+    assert [(row["id"], row["solution"]) for row in rows_in(out)] == [(row["id"], row["solution"]) for row in whole]
+    assert written == [(seeds[1][0], ["Write add14."])]
+    written.clear()
+    assert evaluate(*options) == 0
+    assert written == []
+
+
+def test_more_problems_go_on_and_other_settings_are_refused(problems, written, tmp_path, capsys):
+    options = ["--dataset", "mbpp", "--path", problems, "--out", tmp_path / "out"]
+    assert evaluate(*options, "--limit", 1) == 0
+    assert len(rows_in(tmp_path / "out")) == 1
+    assert evaluate(*options) == 0
+    assert len(rows_in(tmp_path / "out")) == 4
+    error = error_of(capsys, *options, "--seed", 1)
+    assert "holds results with seed=0, not 1: give another --out" in error
+
+
+def test_a_tiny_model_writes_solutions_that_are_executed(model, problems, tmp_path, capsys):
+    options = ["--dataset", "mbpp", "--path", problems, "--model", model, "--device", "cpu", "--threads", 1]
+    options += ["--max-new-tokens", 8, "--out", tmp_path / "out", "--limit", 2]
+    assert evaluate(*options) == 0
+    rows = rows_in(tmp_path / "out")
+    assert [row["passed"] for row in rows] == [False, False]
+    assert all(row["solution"] and row["finish"] in ("stop", "length") for row in rows)
+    assert "2 problems, 2 solutions: 0 passed, 2 without code" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys):
+    state = tmp_path / "state"
+    node = [sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"]
+    node += ["rounds=1", f"state_dir={state}", f"tracking.log_dir={tmp_path}/logs", "model.device=cpu"]
+    node += ["train.method=full", "rollout.num_generations=2", "rollout.max_new_tokens=8", "evaluator.dry_run=false"]
+    subprocess.run(node, check=True, capture_output=True, cwd=Path(__file__).parents[3], timeout=300)
+    options = ["--dataset", "mbpp", "--path", problems, "--checkpoint", state, "--device", "cpu", "--threads", 1]
+    options += ["--max-new-tokens", 8, "--limit", 1]
+    assert evaluate(*options, "--out", tmp_path / "out") == 0
+    assert len(rows_in(tmp_path / "out")) == 1
+    settings = json.loads((tmp_path / "out" / "settings.json").read_text())
+    assert settings["checkpoint"].endswith("state round-00000001")
+    assert settings["model"] == model
+    assert "leave --model out" in error_of(capsys, *options, "--model", "other", "--out", tmp_path / "other")
+
+
+GOOD = {"question": "q", "tests": "assert f(1) == 2", "solution": fence("def f(x): return x + 1")}
+
+
+def test_stored_solutions_are_executed_without_a_model(tmp_path, capsys):
+    path = stored(
+        tmp_path / "s.jsonl",
+        {**GOOD, "id": "a", "group": "g", "extra": 5},
+        {**GOOD, "id": "b", "group": "g", "solution": fence("def f(x): return x")},
+        {**GOOD, "tests": ["assert f(1) == 2", "assert f(2) == 2"]},
+        {**GOOD, "solution": "no code"},
+        {**GOOD, "tests": "Input:\n1\nOutput:\n1\n", "solution": fence("print(input())"), "source": "code_contests"},
+    )
+    code = (
+        "import sys; from codezero.cli import main; assert main(sys.argv[1:]) == 0; assert 'torch' not in sys.modules"
+    )
+    command = [sys.executable, "-c", code, "eval", "--score", str(path), "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert "4 problems, 5 solutions: 2 passed, 1 without code" in done.stdout
+    rows = rows_in(tmp_path / "out")
+    assert [row["passed"] for row in rows] == [True, False, False, False, True]
+    assert rows[0]["extra"] == 5
+    assert rows[2]["cases"] == ["pass", "fail"]
+    assert [row["id"] for row in rows] == ["a", "b", "2", "3", "4"]
+
+
+def test_scoring_goes_on_where_it_was_and_other_contents_are_refused(tmp_path, capsys):
+    path = stored(tmp_path / "s.jsonl", GOOD, GOOD, GOOD)
+    options = ["--score", path, "--out", tmp_path / "out"]
+    assert evaluate(*options) == 0
+    results = tmp_path / "out" / "results.jsonl"
+    first = results.read_bytes().splitlines(keepends=True)[0]
+    results.write_bytes(first)
+    assert evaluate(*options) == 0
+    assert len(rows_in(tmp_path / "out")) == 3
+    assert results.read_bytes().startswith(first)
+    stored(path, GOOD)
+    assert "holds results with score=" in error_of(capsys, *options)
+
+
+def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
+    hostile = [5, [], "x", {}, {**GOOD, "tests": 5}, {**GOOD, "tests": [5]}, {**GOOD, "tests": "assert ("}]
+    hostile += [{**GOOD, "solution": None}, {**GOOD, "question": {}}, {**GOOD, "tests": "x" * 30_000}]
+    hostile += [{**GOOD, "prelude": 5}]
+    path = stored(tmp_path / "s.jsonl", *hostile, {**GOOD, "id": ["x"], "group": 7, "passed": True, "cases": 3})
+    with path.open("ab") as file:
+        file.write(b'{"question": \xff}\n{"a"')
+    assert evaluate("--score", path, "--out", tmp_path / "out") == 0
+    shown = capsys.readouterr().out
+    assert "1 problems, 1 solutions: 1 passed" in shown
+    assert "left out: 2 x tests have no case that can be run" in shown
+    assert "left out: 2 x line is not JSON" in shown
+    assert rows_in(tmp_path / "out")[0]["cases"] == ["pass"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset", "mbpp", "--path", "gone.jsonl"], "gone.jsonl does not exist"),
+        (["--score", "gone.jsonl"], "gone.jsonl does not exist"),
+        (["--dataset", "mbpp", "--k", "1,5"], "--k 5 needs as many solutions a problem: use --samples 5"),
+        (["--dataset", "mbpp", "--samples", "2"], "would be equal at temperature 0: use --temperature 0.8"),
+        (["--dataset", "mbpp", "--path", "FILE", "--split", "prompt"], "no rows in this split"),
+        (["--dataset", "humaneval", "--path", "FILE"], "give rows in the schema of openai/openai_humaneval"),
+        (["--dataset", "mbpp", "--path", "FILE", "--checkpoint", "gone"], "holds no checkpoint"),
+        (["--dataset", "mbpp", "--path", "FILE", "--model", "no/such/model"], "no/such/model"),
+        (["--score", "EMPTY"], "0 bytes"),
+    ],
+)
+def test_every_mistake_is_one_line(arguments, message, problems, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "empty.jsonl").write_text("")
+    arguments = [{"FILE": str(problems), "EMPTY": "empty.jsonl"}.get(argument, argument) for argument in arguments]
+    assert message in error_of(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--dataset", "mbpp", "--score", "x"],
+        ["--dataset", "imagenet"],
+        ["--dataset", "mbpp", "--samples", "0"],
+        ["--dataset", "mbpp", "--k", "1,x"],
+        ["--dataset", "mbpp", "--k", "0"],
+        ["--dataset", "mbpp", "--temperature", "-1"],
+        ["--dataset", "mbpp", "--temperature", "nan"],
+        ["--dataset", "mbpp", "--case-s", "0"],
+        ["--dataset", "mbpp", "--limit", "-1"],
+    ],
+)
+def test_options_that_make_no_sense_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        evaluate(*arguments)
+    assert exit_.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_help_is_instant():
+    command = [sys.executable, "-X", "importtime", "-m", "codezero", "eval", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert done.returncode == 0
+    assert not any(name in done.stderr for name in ("torch", "numpy", "tqdm", "codezero.harness", "codezero.sandbox"))
+
+
+def test_a_row_that_repeats_an_id_is_left_out(tmp_path):
+    path = stored(tmp_path / "mbpp.jsonl", MBPP[0], MBPP[0], MBPP[1])
+    problems, left_out = load(Source(dataset="mbpp", path=path))
+    assert [problem.name for problem in problems] == ["11", "12"]
+    assert left_out == {"row repeats an earlier id": 1}
