@@ -3,8 +3,9 @@
     codezero eval --dataset mbpp --path mbpp.jsonl --samples 4 --out samples      # solutions, executed in a sandbox
     python -m benchmarks.evaluator samples/results.jsonl
 
-All variants judge the same samples with the same model in one run; `faithful` is the public node's way, a written JSON
-verdict and nothing else, on as many samples as `--faithful` says, since it takes long. AUC: probability that a right
+All variants judge the same samples with the same model in one run. `faithful` is the public node's way, a written JSON
+verdict and nothing else (on programs that are already neutralised); it takes long, so all variants are compared on
+the problems of `--side-by-side`. AUC: probability that a right
 solution is rated above a wrong one. Ranking: the same among the attempts at one problem, which is all that GRPO sees.
 ECE: expected calibration error. In brackets: 95 % when problems are drawn again.
 """
@@ -24,10 +25,11 @@ from benchmarks.measure import machine
 from benchmarks.quality import auc, best_accuracy, calibration_error, interval, judged_of, ranking_accuracy
 from codezero import compose, judging
 from codezero.config import EvaluatorConfig, NodeConfig, VerdictMode
-from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.observe.console import Console
 from codezero.types import CaseOutcome, FinishReason, Outcome, Rollout, RolloutGroup, Task, TaskOrigin, Verdict
+
+HEADER = "variant               samples    AUC [95 %]       best acc    ECE  ranking [95 %]     none  verdicts/CPU s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,14 @@ def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
 
 
 def variants(config: NodeConfig) -> dict[str, NodeConfig]:
-    """What is compared: settings by name."""
+    """What is compared: settings by name, the slow ones last."""
     return {
         "shipped": config,
         "no dry run": _changed(config, dry_run=False),
         "judge alone": _changed(config, dry_run=False, fatal_rules=False),
+        "judge alone, yes/no": _changed(config, dry_run=False, fatal_rules=False, verdict=VerdictMode.logit),
+        "faithful": _changed(config, dry_run=False, fatal_rules=False, verdict=VerdictMode.generate),
     }
-
-
-def faithful(config: NodeConfig) -> NodeConfig:
-    return _changed(config, dry_run=False, fatal_rules=False, verdict=VerdictMode.generate)
 
 
 def _changed(config: NodeConfig, **changes: object) -> NodeConfig:
@@ -155,37 +155,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("samples", type=Path, help="results of codezero eval: JSON lines with solution and passed")
     parser.add_argument("--model", default=judging.LARGE_JUDGE, help="the judge, of every variant")
     parser.add_argument("--groups", type=int, help="at most so many problems")
-    parser.add_argument("--faithful", type=int, default=16, metavar="N", help="problems for the faithful verdict")
+    parser.add_argument("--side-by-side", type=int, default=16, metavar="N", help="problems that all variants judge")
     parser.add_argument("--attacked", type=int, default=5, metavar="N", help="wrong solutions that are attacked")
+    parser.add_argument("--attacked-slowly", type=int, default=1, metavar="N", help="of them, under `faithful`")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator")
     options = parser.parse_args(arguments)
     config = compose.load([f"evaluator.model={options.model}", *options.settings])
-    console = Console()
-    backend = judging.judge_alone(config, console)
-    samples = read_samples(options.samples, options.groups)
-    some = read_samples(options.samples, options.faithful)
+    backend = judging.judge_alone(config, Console())
+    evaluators = {
+        name: judging.make_evaluator(changed, backend, lambda *_: None) for name, changed in variants(config).items()
+    }
+    samples, some = read_samples(options.samples, options.groups), read_samples(options.samples, options.side_by_side)
     print(f"machine: {machine()}")
-    print(
-        f"{len(samples)} samples of {len({s.group for s in samples})} problems, "
-        f"{sum(s.right for s in samples) / len(samples):.1%} right"
-    )
-    print("\nvariant               samples   AUC [95 %]     best acc    ECE  ranking [95 %]    none  verdicts/CPU s")
-    found = {}
-    for name, changed in variants(config).items():
-        found[name], cpu_s = verdicts_of(_evaluator(changed, backend), samples)
-        print(row(name, found[name], samples, cpu_s), flush=True)
-    print(f"\non the first {options.faithful} problems:")
-    for name, changed in {**variants(config), "faithful": faithful(config)}.items():
-        verdicts, cpu_s = verdicts_of(_evaluator(changed, backend), some)
-        print(row(name, verdicts, some, cpu_s), flush=True)
-    print()
-    print("\n".join(dry_run_report(found["shipped"], samples)))
-    for name, changed in {**variants(config), "faithful": faithful(config)}.items():
-        print(f"{name}: " + "\n".join(attack_report(_evaluator(changed, backend), samples, options.attacked)))
-
-
-def _evaluator(config: NodeConfig, backend: JudgeBackend) -> FrozenEvaluator:
-    return judging.make_evaluator(config, backend, lambda *_: None)
+    for chosen, names in ((samples, list(evaluators)[:2]), (some, list(evaluators))):
+        right = sum(sample.right for sample in chosen) / len(chosen)
+        print(f"\n{len(chosen)} samples of {len({s.group for s in chosen})} problems, {right:.1%} right\n{HEADER}")
+        for name in names:
+            verdicts, cpu_s = verdicts_of(evaluators[name], chosen)
+            print(row(name, verdicts, chosen, cpu_s), flush=True)
+            if chosen is samples and name == "shipped":
+                walked = dry_run_report(verdicts, samples)
+    print("\n" + "\n".join(walked))
+    for name in ("shipped", "no dry run", "faithful"):
+        count = options.attacked_slowly if name == "faithful" else options.attacked
+        print(f"\n{name}: " + "\n".join(attack_report(evaluators[name], samples, count)), flush=True)
 
 
 if __name__ == "__main__":

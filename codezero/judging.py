@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import torch
 
-from codezero.config import Backend, Dtype, NodeConfig
+from codezero.config import Backend, Dtype, NodeConfig, VerdictMode
 from codezero.errors import ModelError
 from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp, make_outside
@@ -21,6 +22,8 @@ from codezero.observe.console import Console
 from codezero.ports import Progress
 from codezero.train import memory
 from codezero.train.method import free_room
+
+logger = logging.getLogger(__name__)
 
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
 LARGE_JUDGE_MEMORY_BYTES = 24 << 30
@@ -94,24 +97,36 @@ def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
     """The evaluator in one line."""
     if backend is Backend.execution:
         return "evaluator: WARNING: evaluator.backend=execution RUNS what models wrote, in a sandbox"
-    dry_run_first = "a dry run, then " if config.evaluator.dry_run else ""
-    verdict = f"rules, {dry_run_first}{name}, frozen, by {config.evaluator.verdict.value}; it never runs code"
-    return f"evaluator: {verdict} ({backend.value}: {why})"
+    first = "rules, a dry run, then " if config.evaluator.dry_run else "rules, then "
+    verdict = config.evaluator.verdict
+    if verdict is VerdictMode.auto:
+        verdict = VerdictMode.likelihood if backend is Backend.transformers else VerdictMode.logit
+    return f"evaluator: {first}{name}, frozen, by {verdict.value}; it never runs code ({backend.value}: {why})"
 
 
-def make_evaluator(config: NodeConfig, backend: JudgeBackend, progress: Progress) -> FrozenEvaluator:
-    """The evaluator of a round around its judge."""
+def make_evaluator(config: NodeConfig, backend: JudgeBackend | None, progress: Progress) -> FrozenEvaluator:
+    """The evaluator of a round around its judge; without a model to ask, one that executes.
+
+    Raises EvaluatorError: this machine has no sandbox to execute in.
+    """
+    if backend is None:
+        # Imported only here: a node that has not been told to must be unable to run what models wrote.
+        from codezero.evaluate.execution import ExecutionJudge
+
+        judge = ExecutionJudge(config.evaluator)
+        logger.warning(judge.warning())
+        return FrozenEvaluator(judge, config.evaluator, config.reward, progress)
+    run_cases = dry_run if config.evaluator.dry_run else None
     return FrozenEvaluator(
-        ModelJudge(backend, config.evaluator),
-        config.evaluator,
-        config.reward,
-        progress,
-        run_cases=dry_run if config.evaluator.dry_run else None,
+        ModelJudge(backend, config.evaluator), config.evaluator, config.reward, progress, run_cases=run_cases
     )
 
 
-def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend:
-    """A judge without a node around it. Raises ModelError or EvaluatorError: it cannot be had or asked."""
+def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
+    """A judge without a node around it; None for execution.
+
+    Raises ModelError or EvaluatorError: it cannot be had or asked.
+    """
     device = devices.choose_device(config.model.device)
     devices.set_threads(config.model.threads)
     room = free_room(config.train, device, Path())
@@ -122,6 +137,8 @@ def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend:
     if chosen is Backend.transformers and not fits:
         raise ModelError(f"memory does not hold {name}: set evaluator.model to a smaller one")
     console.line(describe(config, name, chosen, why))
-    backend = weights.outside(chosen) or TransformersBackend(weights.load(), config.evaluator)
+    if chosen is not Backend.transformers:
+        return weights.outside(chosen)
+    backend = TransformersBackend(weights.load(), config.evaluator)
     backend.check()
     return backend

@@ -12,7 +12,6 @@ import torch
 
 from codezero import __version__, peer, state
 from codezero.config import NodeConfig
-from codezero.errors import EvaluatorError
 from codezero.identity import names
 from codezero.judging import make_evaluator
 from codezero.ledger.local import LocalLedger
@@ -70,8 +69,6 @@ class Node:
         self._tasks = make_task_source(config.tasks, config.seed)
 
         models = Models(config, self._folder, console)
-        if models.judge_backend is None:
-            raise EvaluatorError("evaluator.backend=execution is not there yet: use evaluator.backend=auto")
         self._policy, self._settings = models.policy, models.settings
         self._solver = PolicySolver(
             models.policy, config.rollout, seed=config.seed, peer_id=place.peer_id, progress=console.progress

@@ -64,7 +64,7 @@ class FrozenEvaluator:
     def score_group(self, group: RolloutGroup, external: bool = False) -> ScoredGroup:
         """One group with its verdicts and rewards."""
         attempts = [_attempt(rollout.text) for rollout in group.rollouts]
-        found = self._assess(group.task, [attempt for attempt in attempts if isinstance(attempt, Attempt)])
+        found = self._assess(group.task, [a for a in attempts if isinstance(a, Attempt)], external)
         verdicts = tuple(
             found[attempt] if isinstance(attempt, Attempt) else Verdict(outcome=attempt) for attempt in attempts
         )
@@ -78,12 +78,12 @@ class FrozenEvaluator:
         )
         return ScoredGroup(group=group, verdicts=verdicts, rewards=rewards, external=external)
 
-    def _assess(self, task: Task, attempts: Sequence[Attempt]) -> dict[Attempt, Verdict]:
+    def _assess(self, task: Task, attempts: Sequence[Attempt], external: bool) -> dict[Attempt, Verdict]:
         """The verdict on each distinct attempt at a task."""
         suite = parse_tests(task.tests)
         found = {attempt: self._examine(task, suite, attempt) for attempt in dict.fromkeys(attempts)}
         open_ones = [attempt for attempt, verdict in found.items() if verdict.outcome is Outcome.UNAVAILABLE]
-        for attempt, opinion in zip(open_ones, self._ask(task, open_ones), strict=True):
+        for attempt, opinion in zip(open_ones, self._ask(task, open_ones, external), strict=True):
             outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
             found[attempt] = replace(found[attempt], outcome=outcome, p_correct=opinion.p_correct, reply=opinion.reply)
         return found
@@ -110,10 +110,11 @@ class FrozenEvaluator:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED, cases=cases)
         return replace(verdict, cases=cases)
 
-    def _ask(self, task: Task, attempts: Sequence[Attempt]) -> list[Opinion]:
+    def _ask(self, task: Task, attempts: Sequence[Attempt], external: bool) -> list[Opinion]:
         if not attempts:
             return []
         try:
+            self._judge.permit(external)
             return self._judge.judge([(task, attempt.code) for attempt in attempts])
         except EvaluatorError as error:
             logger.warning("group of task %s stays unscored: %s", task.task_id, error)

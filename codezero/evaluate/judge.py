@@ -29,6 +29,10 @@ class Judge(Protocol):
         """An opinion on each (task, code). Raises EvaluatorError when the judge is out of order."""
         ...
 
+    def permit(self, external: bool) -> None:
+        """Raises EvaluatorError: this judge may not be given code of other nodes."""
+        ...
+
 
 class ModelJudge:
     """A frozen chat model as judge. It is shown a solution in its own chat, as its own answer (`shown.show` has taken
@@ -46,16 +50,21 @@ class ModelJudge:
         self._calibration = calibration.of(backend.name)
 
     def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
-        """Opinions in the order of `solutions`; those that go into one call share the backend's batches and caches."""
+        """Opinions in the order of `solutions`; what looks the same when shown is asked about once."""
         messages = prompt.json_messages if self.verdict is VerdictMode.generate else prompt.review_messages
         shown = [shown_to_judge(task, code) for task, code in solutions]
-        chats = [messages(one.question, one.tests, one.code) for one in shown]
+        distinct = list(dict.fromkeys(shown))
+        chats = [messages(one.question, one.tests, one.code) for one in distinct]
         by = {
             VerdictMode.likelihood: self._by_likelihood,
             VerdictMode.logit: self._by_logit,
             VerdictMode.generate: self._by_writing,
         }
-        return by[self.verdict](chats)
+        opinions = dict(zip(distinct, by[self.verdict](chats), strict=True))
+        return [opinions[one] for one in shown]
+
+    def permit(self, external: bool) -> None:
+        """Anybody's code may be read."""
 
     def _by_likelihood(self, chats: Sequence[Chat]) -> list[Opinion]:
         assert isinstance(self._backend, Reviewer)

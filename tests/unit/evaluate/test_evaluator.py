@@ -30,6 +30,9 @@ class ScriptedJudge:
             raise self.answers
         return [Opinion(p_correct=self.answers[code]) for _, code in solutions]
 
+    def permit(self, external):
+        pass
+
 
 def local_judge(model, config):
     return ModelJudge(TransformersBackend(model, config), config)
