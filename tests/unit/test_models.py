@@ -101,7 +101,7 @@ def test_a_judge_behind_a_server_is_asked_first_and_takes_no_memory_here(tmp_pat
     with serve(reply(200, answer)) as server:
         settings = ("evaluator=openai", f"evaluator.url={server.url}/v1", "train.method=lora")
         config, made = made_from(tmp_path / "a", model, "served-name", *settings)
-        assert opinions(config, made) == [1.0, 1.0]
+        assert opinions(config, made) == pytest.approx([1.0, 1.0])
         assert {body["model"] for body in server.bodies} == {"served-name"}
     assert made.judge is None
     assert [(load.evaluator_bytes, load.evaluator_is_base) for load in planned] == [(0, False)]
