@@ -1,0 +1,43 @@
+import math
+
+import pytest
+import yaml
+
+from codezero.evaluate import calibration
+from codezero.evaluate.calibration import Calibration
+from codezero.judging import LARGE_JUDGE, SMALL_JUDGE
+
+PLAIN = Calibration(likelihood=[1.0, 2.0, 0.5, -1.0], logit=[1.0, 0.0])
+
+
+def test_the_weights_are_for_the_words_that_are_asked():
+    """When this fails the prompt has changed: fit the file again with benchmarks/calibrate.py."""
+    assert yaml.safe_load(calibration._FILE.read_text())["prompt"] == calibration.prompt_hash()
+
+
+@pytest.mark.parametrize("model", [SMALL_JUDGE, LARGE_JUDGE, "somebody/else"])
+def test_every_judge_has_weights_that_rate_the_likelier_solution_higher(model):
+    found = calibration.of(model)
+    assert found.by_likelihood(0.0, -0.1, -5.0) > found.by_likelihood(0.0, -0.5, -25.0)
+    assert found.by_likelihood(2.0, -0.3, -20.0) > found.by_likelihood(-2.0, -0.3, -20.0)
+    assert found.by_logit(0.9, 0.1) > found.by_logit(0.1, 0.9)
+
+
+def test_an_unknown_model_is_taken_at_its_word():
+    assert calibration.of("somebody/else").by_logit(0.8, 0.2) == pytest.approx(0.8)
+
+
+def test_features_are_weighted_and_the_intercept_comes_last():
+    assert PLAIN.by_likelihood(1.0, -0.5, -2.0) == pytest.approx(1 / (1 + math.exp(2.0)))
+
+
+@pytest.mark.parametrize("yes", [math.nan, -0.1])
+def test_what_is_no_probability_gives_none(yes):
+    assert math.isnan(PLAIN.by_logit(yes, 0.5))
+    assert math.isnan(PLAIN.by_logit(0.0, 0.0))
+    assert math.isnan(PLAIN.by_likelihood(yes, math.inf, math.nan))
+
+
+@pytest.mark.parametrize(("yes", "no", "p"), [(1.0, 0.0, 1.0), (0.0, 1.0, 0.0)])
+def test_certainty_overflows_nothing(yes, no, p):
+    assert PLAIN.by_logit(yes, no) == pytest.approx(p)
