@@ -19,8 +19,8 @@ from codezero.evaluate.dryrun.type_values import counter
 from codezero.evaluate.dryrun.values import Builtin
 
 _FLOAT_FUNCTIONS = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor fmod "
-    "frexp gamma hypot isclose isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf nextafter pow radians "
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor "
+    "fmod frexp gamma hypot isclose isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf nextafter pow radians "
     "remainder sin sinh sqrt tan tanh trunc ulp"
 )
 _COMPLEX_FUNCTIONS = (
@@ -146,7 +146,7 @@ def _numbers(items: Any) -> list[Any]:
         raise Unsupported("statistics of anything but numbers")
     sort_cost(found)
     if not found:
-        raise ValueError("no data points")
+        raise statistics.StatisticsError("no data points")
     meter.work(len(found) << 6)
     return found
 
@@ -164,7 +164,7 @@ def _median(items: Any, /) -> Any:
 def _mode(items: Any, /) -> Any:
     counts = counter(items)
     if not counts:
-        raise ValueError("no mode for empty data")
+        raise statistics.StatisticsError("no mode for empty data")
     return max(counts, key=counts.__getitem__)
 
 
