@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Unsupported
+from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.measure import Record, type_name
 from codezero.evaluate.dryrun.methods import METHODS
 from codezero.evaluate.dryrun.objects import (
@@ -22,7 +22,6 @@ from codezero.evaluate.dryrun.objects import (
     Super,
 )
 from codezero.evaluate.dryrun.regular import MATCH, MATCH_FIELDS, PATTERN, PATTERN_FIELDS
-from codezero.evaluate.dryrun.type_values import type_of
 from codezero.evaluate.dryrun.values import Builtin, Function, Module, TypeValue
 
 _MISSING = object()
@@ -65,24 +64,20 @@ def get_attribute(value: Any, name: str) -> Any:
         raise AttributeError(f"'builtin_function_or_method' object has no attribute '{name}'")
     elif kind is Property and name == "setter":
         return Builtin("setter", lambda function: Property(value.getter, function))
-    if name == "__class__" and kind is not Function:
-        return type_of(value)
     return _missing(value, name)
 
 
+_TRANSPARENT = (Instance, Function, Class)
+"""Our kinds of values whose attributes are all known, but for dunder ones."""
+
+
 def _missing(value: Any, name: str) -> Any:
+    """Raises AttributeError if the host's value has no such attribute either, else Stop."""
     kind = type(value)
-    if is_dunder(name) or (kind.__module__.startswith("codezero") and kind not in (Instance, Function, Class)):
-        raise Unsupported(f"attribute {name} of a {type_name(value)}")
-    if kind not in (Instance, Class) and (
-        name in _names_of(kind) or kind.__module__ not in ("builtins", "collections")
-    ):
+    known = kind in _TRANSPARENT or (kind.__module__ in ("builtins", "collections") and not hasattr(kind, name))
+    if is_dunder(name) or not known:
         raise Unsupported(f"attribute {name} of a {type_name(value)}")
     raise AttributeError(f"'{type_name(value)}' object has no attribute '{name}'")
-
-
-def _names_of(kind: type) -> list[str]:
-    return [] if kind is Function else dir(kind)
 
 
 def _of_instance(value: Instance, name: str) -> Any:
@@ -188,6 +183,9 @@ def _unbound(kind: TypeValue, name: str) -> Callable[..., Any]:
 def set_attribute(value: Any, name: str, new: Any) -> None:
     """value.name = new."""
     kind = type(value)
+    meter.left -= 1
+    if meter.left < 0:
+        meter.refill()
     if is_dunder(name):
         raise Unsupported(f"setting {name}")
     if kind is Instance:

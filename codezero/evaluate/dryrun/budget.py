@@ -18,14 +18,15 @@ RECURSION_LIMIT = 1000
 """CPython's own default for the depth of calls."""
 NEAR_LIMIT = 950
 """From here on, whether CPython would overflow depends on the frames below the program."""
+OUT_OF_STEPS = "step budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Limits of one dry run. All but `total_seconds` are per case; the module's own body counts as a case."""
 
-    steps: int = 500_000
-    """Loop iterations, calls, and work of host functions by length."""
+    steps: int = 300_000
+    """Loop iterations, calls, whatever makes or extends a container, and the work of host functions by length."""
     seconds: float = 2.0
     """Wall clock: a backstop, since a run that ends by steps is the same on every machine."""
     total_seconds: float = 8.0
@@ -100,26 +101,26 @@ class Meter:
         self.left = _CHUNK
         if self.steps <= 0:
             self.left = -1
-            raise Stop("step budget")
+            raise Stop(OUT_OF_STEPS)
         if perf_counter() > self.deadline:
             self.steps = 0
             self.left = -1
             raise Stop("time budget")
 
     def work(self, size: int) -> None:
-        """Charges one host call over `size` items or bytes."""
-        self.left -= 1 + (size >> _WORK_SHIFT)
+        """Charges one host call over `size` items or bytes. Sizes may be a program's own numbers: a negative one is
+        no refund, and one that is no integer raises TypeError before anything is charged."""
+        steps = size >> _WORK_SHIFT
+        self.left -= 1 + steps if steps > 0 else 1
         if self.left < 0:
             self.refill()
 
     def allocate(self, size: int) -> None:
         """Charges `size` new bytes, before they are taken."""
-        self.memory -= size
+        self.work(size)
+        self.memory -= size if size > 0 else 0
         if self.memory < 0:
             raise Stop("memory budget")
-        self.left -= 1 + (size >> _WORK_SHIFT)
-        if self.left < 0:
-            self.refill()
 
     def seconds_left(self) -> float:
         return max(self.deadline - perf_counter(), 0.001)

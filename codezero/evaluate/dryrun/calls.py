@@ -56,6 +56,9 @@ def _method(unit: Unit, node: ast.Attribute) -> Callable[[Frame], tuple[Any, tup
 
     def find(frame: Frame) -> tuple[Any, tuple[Any, ...]]:
         owner = value(frame)
+        meter.left -= 1
+        if meter.left < 0:
+            meter.refill()
         table = METHODS.get(type(owner))
         if table is not None:
             method = table.get(name)

@@ -40,6 +40,7 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
         code.body = inner.block(node.body)
     used = len(params) + code.vararg + len(code.keyword_only) + code.kwarg
     code.pad = (UNBOUND,) * (len(slots) - used)
+    code.cost = 1 + (len(slots) >> 3)
     defaults = unit.expressions(arguments.defaults)
     keyword_defaults = {
         inner.scope.mangled(param.arg): unit.expression(default)
@@ -48,6 +49,9 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
     }
 
     def make(frame: Frame) -> Function:
+        meter.left -= 1
+        if meter.left < 0:
+            meter.refill()
         return Function(
             code,
             frame,
@@ -104,10 +108,10 @@ def _class(unit: Unit, node: ast.ClassDef) -> Statement:
             raise Unsupported("a class with keywords")
         applied = [decorator(frame) for decorator in decorators]
         base = _base([part(frame) for part in bases])
-        meter.work(64)
         namespace: dict[str, Any] = {}
         own: Frame = [frame, namespace, None]
         body(own)
+        meter.work((1 + len(namespace)) << 6)
         for key in namespace:
             if key.startswith("__") and key.endswith("__") and key not in DEFINABLE:
                 raise Unsupported(f"a class with {key[:40]}")

@@ -43,17 +43,21 @@ def items_of(unit: Unit, nodes: list[ast.expr]) -> Callable[[Frame], list[Any]]:
     return spread
 
 
+def _charged(items: Callable[[Frame], list[Any]], count: int) -> Callable[[Frame], list[Any]]:
+    """A display, which costs a step, and more if it is long: each of its parts may be new."""
+    cost = 1 + (count >> 3)
+
+    def display(frame: Frame) -> list[Any]:
+        meter.left -= cost
+        if meter.left < 0:
+            meter.refill()
+        return items(frame)
+
+    return display
+
+
 def _list(unit: Unit, node: ast.List) -> Expression:
-    items = items_of(unit, node.elts)
-    if len(node.elts) > 8:
-        size = len(node.elts) * 8
-
-        def large(frame: Frame) -> Any:
-            meter.allocate(size)
-            return items(frame)
-
-        return large
-    return items
+    return _charged(items_of(unit, node.elts), len(node.elts))
 
 
 _TUPLE_BYTES = 128
@@ -74,7 +78,7 @@ def _tuple(unit: Unit, node: ast.Tuple) -> Expression:
 
 
 def _set(unit: Unit, node: ast.Set) -> Expression:
-    items = items_of(unit, node.elts)
+    items = _charged(items_of(unit, node.elts), len(node.elts))
     return lambda frame: {hashable(item) for item in items(frame)}
 
 
@@ -84,7 +88,10 @@ def _dict(unit: Unit, node: ast.Dict) -> Expression:
         for key, value in zip(node.keys, node.values, strict=True)
     ]
 
+    size = len(pairs) << 3
+
     def make(frame: Frame) -> dict[Any, Any]:
+        meter.work(size)
         result: dict[Any, Any] = {}
         for key, value in pairs:
             if key is None:

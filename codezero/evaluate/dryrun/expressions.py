@@ -9,9 +9,11 @@ from typing import Any
 from codezero.evaluate.dryrun import operators
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
+from codezero.evaluate.dryrun.operators import checked
 from codezero.evaluate.dryrun.text import convert, format_value
 from codezero.evaluate.dryrun.values import Frame
 
+_SMALL = 1 << 62
 _COMPARE_FAST: dict[str, Callable[[Any, Any], Any]] = {
     "Lt": lambda a, b: a < b,
     "LtE": lambda a, b: a <= b,
@@ -54,14 +56,20 @@ def _binary(unit: Unit, node: ast.BinOp) -> Expression:
 
         def plus(frame: Frame) -> Any:
             a, b = left(frame), right(frame)
-            return a + b if type(a) is int and type(b) is int else run(a, b)
+            if type(a) is int and type(b) is int:
+                result = a + b
+                return result if -_SMALL < result < _SMALL else checked(result)
+            return run(a, b)
 
         return plus
     if kind == "Sub":
 
         def minus(frame: Frame) -> Any:
             a, b = left(frame), right(frame)
-            return a - b if type(a) is int and type(b) is int else run(a, b)
+            if type(a) is int and type(b) is int:
+                result = a - b
+                return result if -_SMALL < result < _SMALL else checked(result)
+            return run(a, b)
 
         return minus
     return lambda frame: run(left(frame), right(frame))
@@ -76,10 +84,10 @@ def _unary(unit: Unit, node: ast.UnaryOp) -> Expression:
         if isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, int | float):
             value = -node.operand.value
             return lambda frame: value
-        return lambda frame: -operand(frame)
+        return lambda frame: checked(-operand(frame))
     if isinstance(node.op, ast.UAdd):
-        return lambda frame: +operand(frame)
-    return lambda frame: ~operand(frame)
+        return lambda frame: checked(+operand(frame))
+    return lambda frame: checked(~operand(frame))
 
 
 def judged_truth(unit: Unit, test: Expression) -> Expression:

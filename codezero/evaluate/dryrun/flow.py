@@ -238,11 +238,21 @@ def _assert_comparison(unit: Unit, node: ast.Compare) -> Statement:
     def check(frame: Frame) -> None:
         try:
             if not test(frame):
-                raise Unequal(f"got {_shown(sides[0])}, expected {type(node.ops[0]).__name__} {_shown(sides[1])}")
+                raise Unequal(_unequal(type(node.ops[0]).__name__, *sides))
         finally:
             sides[:] = [None, None]
 
     return check
+
+
+_SIGNS = {"NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "In": "in", "NotIn": "not in", "Is": "is",
+          "IsNot": "is not"}  # fmt: skip
+
+
+def _unequal(operator: str, left: Any, right: Any) -> str:
+    if operator == "Eq":
+        return f"got {_shown(left)}, expected {_shown(right)}"
+    return f"not {_shown(left)} {_SIGNS[operator]} {_shown(right)}"
 
 
 def _shown(value: Any) -> str:

@@ -8,17 +8,16 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.measure import (
-    DICTS,
     SCALARS,
     SIZED,
+    hashable,
     iterate,
     lazy,
     length,
-    measure,
     to_list,
     type_name,
 )
-from codezero.evaluate.dryrun.methods_containers import sort_cost
+from codezero.evaluate.dryrun.methods_containers import keys_of, sorted_items
 from codezero.evaluate.dryrun.objects import ClassMethod, Instance, Property, StaticMethod
 from codezero.evaluate.dryrun.operators import BINARY, checked, power_modulo
 from codezero.evaluate.dryrun.text import convert, format_value, repr_of, text_of
@@ -53,20 +52,21 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
             args = (args[0] if type(args[0]) is range else to_list(args[0]),)
             if type(args[0]) is range:
                 meter.work(length(args[0]) << 4)
-            else:
-                sort_cost(args[0])
-        else:
-            measure(args)
-        return function(*args, **kwargs)
+                return function(*args, **kwargs)
+        found = args[0] if len(args) == 1 else list(args)
+        if len(args) != 1 and "default" in kwargs:
+            raise TypeError(f"Cannot specify a default for {function.__name__}() with multiple positional arguments")
+        key = kwargs.get("key")
+        keys = keys_of(found, key)
+        if not found:
+            return function(found, **kwargs)
+        return function(found) if key is None else found[function(range(len(keys)), key=keys.__getitem__)]
 
     return choose
 
 
 def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
-    found = to_list(items)
-    sort_cost(found)
-    found.sort(key=key, reverse=bool(reverse))
-    return found
+    return sorted_items(to_list(items), key, reverse)
 
 
 def _len(value: Any, /) -> int:
@@ -179,11 +179,7 @@ def _callable(value: Any, /) -> bool:
 
 
 def _hash(value: Any, /) -> int:
-    if type(value) in (int, float, bool) or type(value) is Instance:
-        return hash(value)
-    if type(value) in DICTS or type(value) in (list, set):
-        raise TypeError(f"unhashable type: '{type_name(value)}'")
-    raise Unsupported("a hash that differs from run to run")
+    return hash(hashable(value))
 
 
 def _based(function: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -150,7 +150,8 @@ def _for(unit: Unit, node: ast.For) -> Yielding:
 
 
 def _try(unit: Unit, node: ast.Try) -> Yielding:
-    """A generator that is dropped half-way does not run its `finally` blocks: they would run at any later time."""
+    """A generator that is dropped half-way does not run its `finally` blocks, since they would run at any later time,
+    and leaves its case unknown."""
     body, orelse, final = (generator_block(unit, part) for part in (node.body, node.orelse, node.finalbody))
     handlers = [Handler(unit, handler) for handler in node.handlers]
     blocks = dict(zip(handlers, [generator_block(unit, handler.body) for handler in node.handlers], strict=True))
@@ -172,6 +173,10 @@ def _try(unit: Unit, node: ast.Try) -> Yielding:
     def run(frame: Frame) -> Generator[Any, Any, Any]:
         try:
             result = yield from guarded(frame)
+        except GeneratorExit:
+            if node.finalbody:
+                meter.unsure = "a generator dropped in a try statement"
+            raise
         except PROGRAM_ERRORS as error:
             find_handler([], frame, error)
             last = yield from final(frame)

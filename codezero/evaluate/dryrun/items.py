@@ -36,6 +36,9 @@ def get_item(container: Any, index: Any) -> Any:
 
 def set_item(container: Any, index: Any, value: Any) -> None:
     kind = type(container)
+    meter.left -= 1
+    if meter.left < 0:
+        meter.refill()
     if kind is list:
         if type(index) is slice:
             meter.work(len(container))

@@ -27,12 +27,12 @@ from codezero.evaluate.dryrun.measure import ATOMS, DICTS, Record, to_list
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.regular import MEMBERS as RE
 from codezero.evaluate.dryrun.type_values import COLLECTIONS
-from codezero.evaluate.dryrun.values import Annotation, Builtin, Module, Opaque
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Hidden, Module, Opaque
 
 _MAX_FIELDS = 100
 
 
-class NamedTuple:
+class NamedTuple(Hidden):
     """A type made by `namedtuple`."""
 
     __slots__ = ("defaults", "fields", "name")
@@ -51,9 +51,6 @@ class NamedTuple:
         record = Record(values[field] for field in self.fields)
         record.kind = self
         return record
-
-    def __repr__(self) -> str:
-        raise Unsupported("the text of a namedtuple type")
 
 
 def _namedtuple(typename: Any, field_names: Any, *, defaults: Any = ()) -> NamedTuple:

@@ -9,14 +9,21 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import meter
+from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.heap import HEAP
 from codezero.evaluate.dryrun.measure import hashable, lazy, measure, to_list
-from codezero.evaluate.dryrun.methods_containers import sort_cost
+from codezero.evaluate.dryrun.methods_containers import keys_of
 from codezero.evaluate.dryrun.objects import Cached
 from codezero.evaluate.dryrun.operators import BINARY
-from codezero.evaluate.dryrun.values import Builtin, Function, Iterating, TypeValue, charged
+from codezero.evaluate.dryrun.values import Builtin, Function, Hidden, Iterating, TypeValue, charged
 
 _ADD = BINARY["Add"]
+
+
+def measured(item: Any) -> Any:
+    """The item, charged for being compared."""
+    measure(item)
+    return item
 
 
 def _streaming(function: Callable[..., Any], first: int, last: int | None = None) -> Callable[..., Iterating]:
@@ -84,7 +91,8 @@ def _chained(sources: Iterator[Any]) -> Iterator[Any]:
 
 def _groupby(items: Any, key: Any = None) -> Iterating:
     def groups() -> Iterator[Any]:
-        for value, group in itertools.groupby(lazy(items), key):
+        by = measured if key is None else lambda item: measured(key(item))
+        for value, group in itertools.groupby(lazy(items), by):
             meter.work(0)
             yield value, Iterating(charged(group), (items,), is_generator=False)
 
@@ -136,7 +144,7 @@ def _lru_cache(maxsize: Any = 128, typed: Any = False) -> Any:
     return _cached(maxsize) if callable(maxsize) else Builtin("lru_cache", _cached)
 
 
-class Partial:
+class Partial(Hidden):
     """A function with some arguments given."""
 
     __slots__ = ("args", "function", "kwargs")
@@ -182,34 +190,35 @@ def _on_list(function: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError("first argument must be a list")
         for arg in args:
             measure(arg)
+        if "key" in kwargs and function in _MOVING:
+            raise Unsupported("insort with a key")
         meter.work(len(items) << 2 if function in _MOVING else len(items).bit_length() << 4)
         return function(items, *args, **kwargs)
 
     return call
 
 
-_MOVING = (heapq.heapify, bisect.insort, bisect.insort_left, bisect.insort_right)
+_MOVING = (bisect.insort, bisect.insort_left, bisect.insort_right)
 
 
 def _best(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(n: Any, iterable: Any, key: Any = None) -> Any:
         found = to_list(iterable)
-        sort_cost(found)
-        return function(n, found, key)
+        keys = keys_of(found, key)
+        order = function(n, range(len(keys)), key=keys.__getitem__)
+        return [found[index] for index in order]
 
     return call
 
 
 def _merge(*sources: Any, key: Any = None, reverse: Any = False) -> Iterating:
-    merged = heapq.merge(*[lazy(source) for source in sources], key=key, reverse=reverse)
+    by = measured if key is None else lambda item: measured(key(item))
+    merged = heapq.merge(*[lazy(source) for source in sources], key=by, reverse=bool(reverse))
     return Iterating(charged(merged), sources, is_generator=False)
 
 
 HEAPQ: dict[str, Any] = {
-    **{
-        name: Builtin(name, _on_list(getattr(heapq, name)))
-        for name in ("heapify", "heappop", "heappush", "heappushpop", "heapreplace")
-    },
+    **{name: Builtin(name, function) for name, function in HEAP.items()},
     "nlargest": Builtin("nlargest", _best(heapq.nlargest)),
     "nsmallest": Builtin("nsmallest", _best(heapq.nsmallest)),
     "merge": Builtin("merge", _merge),

@@ -146,7 +146,7 @@ def _numbers(items: Any) -> list[Any]:
         raise Unsupported("statistics of anything but numbers")
     sort_cost(found)
     if not found:
-        raise ValueError("no data points")
+        raise statistics.StatisticsError("no data points")
     meter.work(len(found) << 6)
     return found
 
@@ -164,7 +164,7 @@ def _median(items: Any, /) -> Any:
 def _mode(items: Any, /) -> Any:
     counts = counter(items)
     if not counts:
-        raise ValueError("no mode for empty data")
+        raise statistics.StatisticsError("no mode for empty data")
     return max(counts, key=counts.__getitem__)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from codezero.evaluate.dryrun.budget import Stop, meter
+from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
 from codezero.evaluate.dryrun.objects import Class, Instance, Raised
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Iterating, Module, Opaque, TypeValue, charged
 
@@ -140,6 +140,15 @@ def length(value: range) -> int:
     return max(0, -(-span // value.step))
 
 
+_NAMES: dict[type, str] = {
+    DepthError: "RecursionError",
+    Function: "function",
+    Builtin: "builtin_function_or_method",
+    Iterating: "generator",
+    Annotation: "type",
+}
+
+
 def type_name(value: Any) -> str:
     """The name of a value's type, as error messages have it."""
     kind = type(value)
@@ -151,5 +160,4 @@ def type_name(value: Any) -> str:
         return str(value.instance.cls.name)
     if kind is Record:
         return str(value.kind.name)
-    names = {Function: "function", Builtin: "builtin_function_or_method", Iterating: "generator", Annotation: "type"}
-    return names.get(kind, kind.__name__)
+    return _NAMES.get(kind, kind.__name__)

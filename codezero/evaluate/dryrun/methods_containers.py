@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
-from functools import cmp_to_key
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import meter
@@ -14,7 +13,6 @@ from codezero.evaluate.dryrun.measure import (
     SCALARS,
     VIEWS,
     Record,
-    feed,
     hashable,
     iterate,
     measure,
@@ -23,7 +21,6 @@ from codezero.evaluate.dryrun.measure import (
 from codezero.evaluate.dryrun.values import Iterating, charged
 
 Method = Callable[..., Any]
-_SORT_KEYS = SCALARS | {str, type(cmp_to_key(lambda a, b: 0)(0))}
 _CHUNK = 256
 
 
@@ -35,20 +32,32 @@ def hashed_items(items: Any) -> list[Any]:
     return found
 
 
+def in_pieces(items: list[Any]) -> Iterator[list[Any]]:
+    """The items a few at a time: those chosen to collide as keys take quadratic time, and the clock is looked at."""
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]
+        meter.work(_CHUNK << 3)
+
+
+def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
+    """kind.fromkeys(keys, value)."""
+    result = kind()
+    for piece in in_pieces(hashed_items(keys)):
+        result.update(dict.fromkeys(piece, value))
+    return result
+
+
 def new_set(items: Any = ()) -> set[Any]:
-    """A set of the items. In pieces, since numbers chosen to collide take quadratic time."""
+    """A set of the items."""
     kind = type(items)
     if kind in (set, frozenset):
         meter.allocate(len(items) * 64)
         return set(items)
     found = hashed_items(items)
     meter.allocate(len(found) * 64)
-    if len(found) <= _CHUNK:
-        return set(found)
     result: set[Any] = set()
-    for start in range(0, len(found), _CHUNK):
-        result.update(found[start : start + _CHUNK])
-        meter.work(_CHUNK << 3)
+    for piece in in_pieces(found):
+        result.update(piece)
     return result
 
 
@@ -68,14 +77,36 @@ def update_dict(target: Any, source: Any) -> None:
 
 def sort_cost(items: list[Any]) -> None:
     """Charges the comparisons of a sort."""
-    if not _SORT_KEYS.issuperset(map(type, items)) or (items and type(items[0]) is str):
-        measure(items)
-    meter.work(len(items) * max(len(items).bit_length(), 1) << 2)
+    parts = len(items) if SCALARS.issuperset(map(type, items)) else measure(items)
+    meter.work(parts * max(len(items).bit_length(), 1) << 2)
+
+
+def keys_of(items: list[Any], key: Any) -> list[Any]:
+    """What a sort compares: the keys, made and charged before the host compares any."""
+    keys = items if key is None else [key(item) for item in items]
+    sort_cost(keys)
+    return keys
+
+
+def sorted_items(items: list[Any], key: Any, reverse: Any) -> list[Any]:
+    """sorted(items, key=key, reverse=reverse)."""
+    keys = keys_of(items, key)
+    if key is None:
+        return sorted(items, reverse=bool(reverse))
+    order = sorted(range(len(items)), key=keys.__getitem__, reverse=bool(reverse))
+    return [items[index] for index in order]
 
 
 def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
-    sort_cost(value)
-    value.sort(key=key, reverse=bool(reverse))
+    """As in CPython, the list is empty while it is sorted, and may not be changed meanwhile."""
+    items = value[:]
+    value.clear()
+    try:
+        items = sorted_items(items, key, reverse)
+        if value:
+            raise ValueError("list modified during sort")
+    finally:
+        value[:] = items
 
 
 def _moving(method: Method) -> Method:
@@ -141,21 +172,24 @@ def _dict_update(value: Any, /, *sources: Any, **kwargs: Any) -> None:
     value.update(kwargs)
 
 
-def _fromkeys(_: Any, keys: Any, value: Any = None, /) -> dict[Any, Any]:
-    return dict.fromkeys(hashed_items(keys), value)
+def _fromkeys(_: Any, keys: Any, value: Any = None, /) -> Any:
+    return dict_from_keys(dict, keys, value)
 
 
-def _counted(source: Any) -> Any:
-    """What Counter's own methods may take: a mapping as it is, or the items charged for their hashes."""
-    if type(source) in DICTS:
-        feed(source)
-        return source
-    return hashed_items(source)
+def counter_update(method: Method) -> Method:
+    """Counter's update and subtract: of a mapping's counts, or of items."""
 
-
-def _counter_update(method: Method) -> Method:
-    def call(value: Any, /, *sources: Any, **kwargs: Any) -> Any:
-        return method(value, *[_counted(source) for source in sources], **kwargs)
+    def call(value: Any, /, *sources: Any, **kwargs: Any) -> None:
+        if len(sources) > 1:
+            raise TypeError(f"update expected at most 1 argument, got {len(sources)}")
+        for source in sources:
+            if type(source) in DICTS:
+                meter.work(len(source) << 3)
+                method(value, source)
+            elif source is not None:
+                for piece in in_pieces(hashed_items(source)):
+                    method(value, piece)
+        method(value, **kwargs)
 
     return call
 
@@ -208,9 +242,9 @@ _COUNTER: dict[str, Method] = {
     **_dict_methods(Counter),
     "elements": lambda value: Iterating(charged(value.elements())),
     "most_common": _most_common,
-    "subtract": _counter_update(Counter.subtract),
+    "subtract": counter_update(Counter.subtract),
     "total": lambda value: sum(measure(count) and count for count in value.values()),
-    "update": _counter_update(Counter.update),
+    "update": counter_update(Counter.update),
 }
 _FROZENSET: dict[str, Method] = {
     "copy": _copying(frozenset.copy),

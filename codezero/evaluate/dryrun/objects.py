@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Cheat, Stop, Unsupported, meter
-from codezero.evaluate.dryrun.values import Iterating, TypeValue, charged
+from codezero.evaluate.dryrun.values import Hidden, Iterating, TypeValue, charged
 
 _MISSING = object()
 
@@ -212,7 +212,7 @@ class _Stepping:
         return self.instance.invoke("__next__")
 
 
-class BoundMethod:
+class BoundMethod(Hidden):
     """A function with its first argument."""
 
     __slots__ = ("function", "owner")
@@ -223,11 +223,8 @@ class BoundMethod:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(self.owner, *args, **kwargs)
 
-    def __repr__(self) -> str:
-        raise Unsupported("the text of a method")
 
-
-class Property:
+class Property(Hidden):
     """`property`, with an optional setter."""
 
     __slots__ = ("getter", "setter")
@@ -236,21 +233,21 @@ class Property:
         self.getter, self.setter = getter, setter
 
 
-class StaticMethod:
+class StaticMethod(Hidden):
     __slots__ = ("function",)
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
 
-class ClassMethod:
+class ClassMethod(Hidden):
     __slots__ = ("function",)
 
     def __init__(self, function: Any) -> None:
         self.function = function
 
 
-class Super:
+class Super(Hidden):
     """`super()` in a method: the attributes that `instance` has from the bases of `cls`."""
 
     __slots__ = ("cls", "instance")
@@ -267,7 +264,7 @@ class Raised(Exception):
         self.instance = instance
 
 
-class Cached:
+class Cached(Hidden):
     """A function with its results remembered, as `lru_cache` does; none is ever forgotten."""
 
     __slots__ = ("charge", "function", "results")

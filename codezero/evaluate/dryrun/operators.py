@@ -48,7 +48,7 @@ def add(a: Any, b: Any) -> Any:
         meter.allocate((len(a) + len(b)) * (1 if kind is str or kind is bytes else 8))
     elif kind is Counter:
         measure(a), measure(b)
-    return a + b
+    return checked(a + b)
 
 
 def mul(a: Any, b: Any) -> Any:
@@ -87,7 +87,7 @@ def modulo(a: Any, b: Any) -> Any:
 
 def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
-        return function(checked(a), checked(b))
+        return checked(function(checked(a), checked(b)))
 
     return divide
 
@@ -97,18 +97,18 @@ def _bitwise(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
     def combine(a: Any, b: Any) -> Any:
         if type(a) in _SETS:
-            meter.allocate(len(a) * 8)
+            meter.allocate(len(a) * 64)
             if type(b) in _SETS:
-                meter.allocate(len(b) * 8)
-        return function(a, b)
+                meter.allocate(len(b) * 64)
+        return checked(function(a, b))
 
     return combine
 
 
 def subtract(a: Any, b: Any) -> Any:
     if type(a) in _SETS:
-        meter.work(len(a) * 8)
-    return a - b
+        meter.allocate(len(a) * 64)
+    return checked(a - b)
 
 
 def equal(a: Any, b: Any) -> Any:
@@ -151,10 +151,7 @@ def contains(container: Any, item: Any) -> bool:
             meter.work(length(container) << 6)
         return item in container
     if kind in SIZED:
-        if type(item) in ATOMS:
-            meter.work(len(container) << 1)
-        else:
-            meter.work(len(container) * measure(item))
+        meter.work(len(container) * measure(item))
         return item in container
     if kind is Instance:
         return item in container
@@ -197,7 +194,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Mod": modulo,
     "Pow": power,
     "LShift": shift_left,
-    "RShift": operator.rshift,
+    "RShift": _divided(operator.rshift),
     "BitAnd": _bitwise(operator.and_),
     "BitOr": _bitwise(operator.or_),
     "BitXor": _bitwise(operator.xor),

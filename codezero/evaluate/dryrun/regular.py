@@ -15,6 +15,7 @@ from typing import Any
 import regex
 
 from codezero.evaluate.dryrun.budget import Stop, meter
+from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Builtin, Iterating, TypeValue, charged
 
 MATCH = type(regex.match("", ""))
@@ -22,11 +23,16 @@ PATTERN = type(regex.compile(""))
 
 _MAX_PATTERN = 1_000
 _MAX_REPEAT = 1_000
-_REPEATS = re.compile(r"\{(\d*),?(\d*)\}")
+_MAX_NODES = 3_000
+"""Largest pattern with its required repeats written out, as `regex` does: nested ones multiply."""
+_REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _FUZZY = re.compile(r"\{(?![\d,]*\})")
 """Braces that are plain text for `re` and mean something to `regex`."""
 _FLAGS = {"I": 2, "L": 4, "M": 8, "S": 16, "U": 32, "X": 64, "A": 256}
-_ALLOWED_FLAGS = 2 | 8 | 16 | 32 | 64 | 256
+_ALLOWED_FLAGS = 2 | 8 | 16 | 32 | 256
+"""All but re.X and re.L: comments in a pattern would have to be read as such."""
+_INLINE_VERBOSE = re.compile(r"\(\?[a-zA-Z]*[xL]")
 
 
 def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
@@ -39,11 +45,9 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
         raise TypeError("first argument must be string or compiled pattern")
     if len(pattern) > _MAX_PATTERN:
         raise Stop("a pattern too long")
-    if any(len(n) > 4 or int(n) > _MAX_REPEAT for found in _REPEATS.findall(pattern) for n in found if n):
-        raise Stop("a pattern with too many repeats")
-    if not isinstance(flags, int) or flags & ~_ALLOWED_FLAGS:
+    if not isinstance(flags, int) or flags & ~_ALLOWED_FLAGS or "(?#" in pattern or _INLINE_VERBOSE.search(pattern):
         raise Stop("pattern flags that are not interpreted")
-    meter.work(len(pattern) << 6)
+    meter.work(_expanded_size(pattern) << 6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         re.compile(pattern, flags)
@@ -53,6 +57,41 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
             return regex.compile(pattern, flags | regex.VERSION0, cache_pattern=False)
         except regex.error as error:
             raise Stop("a pattern that is not interpreted") from error
+
+
+def _expanded_size(pattern: str) -> int:
+    """About the nodes of the pattern with its required repeats written out. Raises Stop if they are too many."""
+    sizes, last, position = [0], 0, 0
+    while position < len(pattern):
+        char = pattern[position]
+        step, least = 1, 0
+        repeat = _REPEAT.match(pattern, position) if char == "{" else None
+        if repeat:
+            step, counts = len(repeat.group()), [n for n in repeat.group(1, 3) if n]
+            if any(len(n) > 4 or int(n) > _MAX_REPEAT for n in counts):
+                raise Stop("a pattern with too many repeats")
+            least = int(repeat.group(1) or 0)
+        elif char == "+":
+            least = 1
+        elif char == "(":
+            sizes.append(1)
+        elif char == ")" and len(sizes) > 1:
+            last = sizes.pop()
+            sizes[-1] += last
+        elif char not in "*?|^$":
+            last = 1
+            sizes[-1] += 1
+            if char == "\\":
+                step = 2
+            elif char == "[" and (found := _CLASS.match(pattern, position)):
+                step = len(found.group())
+        if least:
+            sizes[-1] += last * least
+            last *= least + 1
+        if sum(sizes) > _MAX_NODES:
+            raise Stop("a pattern with too many repeats")
+        position += step
+    return sum(sizes)
 
 
 def _subject(text: Any) -> str:
@@ -220,7 +259,7 @@ MEMBERS: dict[str, Any] = {
     **{name: _of_module(name) for name in PATTERN_METHODS},
     "compile": Builtin("compile", compile_pattern),
     "escape": Builtin("escape", _escape),
-    "error": TypeValue(re.error, re.error),
+    "error": TypeValue(re.error, lambda message="", /: re.error(text_of(message))),
     **_FLAGS,
     "IGNORECASE": 2,
     "MULTILINE": 8,

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import sys
 import threading
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from codezero.evaluate.dryrun import calls, definitions, displays, expressions, flow, targets
-from codezero.evaluate.dryrun.budget import Budget, Cheat, DepthError, Stop, meter
+from codezero.evaluate.dryrun import calls, definitions, displays, expressions, flow, patterns, targets
+from codezero.evaluate.dryrun.budget import OUT_OF_STEPS, Budget, Cheat, DepthError, Stop, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
 from codezero.evaluate.dryrun.flow import PROGRAM_ERRORS, Unequal
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
@@ -25,7 +26,7 @@ from codezero.evaluate.dryrun.text import text_of
 from codezero.testcases import MAX_SOURCE_CHARS, Example, TestSuite, parse_source
 from codezero.types import CaseOutcome, CaseResult
 
-_TRANSLATORS = (calls, definitions, displays, expressions, flow, targets)
+_TRANSLATORS = (calls, definitions, displays, expressions, flow, patterns, targets)
 """Imported for the kinds of nodes that they translate."""
 
 _STACK_BYTES = 512 << 20
@@ -170,6 +171,9 @@ class _Program:
             self._start()
             result = self._attempt(lambda source=case.source: self._check(source))
             self._results.append(result or CaseResult(outcome=CaseOutcome.PASS))
+            if result is not None and result.reason == OUT_OF_STEPS:
+                # Further cases will mostly end the same way.
+                self._budget = replace(self._budget, steps=max(self._budget.steps // 4, 1))
             if result is not None and result.outcome is CaseOutcome.UNKNOWN:
                 # It was cut off somewhere: the next case should not see what it had half done.
                 self._start()

@@ -7,8 +7,8 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import DepthError, Stop, Unsupported, meter
-from codezero.evaluate.dryrun.measure import DICTS, Record, to_list, type_name
-from codezero.evaluate.dryrun.methods_containers import hashed_items, new_set, update_dict
+from codezero.evaluate.dryrun.measure import Record, to_list, type_name
+from codezero.evaluate.dryrun.methods_containers import counter_update, dict_from_keys, new_set, update_dict
 from codezero.evaluate.dryrun.objects import Class, Instance
 from codezero.evaluate.dryrun.text import text_of
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue
@@ -17,6 +17,7 @@ _NUMERIC = (int, float, str, bytes)
 _MAX_DIGITS = 5_000
 """More digits than CPython converts by default (4,300)."""
 
+_count = counter_update(Counter.update)
 _plain_object = Class("object", None, {}, trusted=False)
 
 
@@ -110,9 +111,9 @@ def _type(*args: Any) -> Any:
 
 
 def counter(*sources: Any, **kwargs: Any) -> Counter[Any]:
-    if len(sources) > 1:
-        raise TypeError(f"Counter expected at most 1 argument, got {len(sources)}")
-    return Counter(*[s if type(s) in DICTS or s is None else hashed_items(s) for s in sources], **kwargs)
+    result: Counter[Any] = Counter()
+    _count(result, *sources, **kwargs)
+    return result
 
 
 def default_dict(factory: Any = None, /, *sources: Any, **kwargs: Any) -> defaultdict[Any, Any]:
@@ -185,11 +186,9 @@ COLLECTIONS: dict[str, TypeValue] = {
     "defaultdict": TypeValue(defaultdict, default_dict),
     "deque": TypeValue(deque, _deque),
 }
-TYPES["dict"].attrs["fromkeys"] = Builtin(
-    "fromkeys", lambda keys, value=None, /: dict.fromkeys(hashed_items(keys), value)
-)
+TYPES["dict"].attrs["fromkeys"] = Builtin("fromkeys", lambda keys, value=None, /: dict_from_keys(dict, keys, value))
 COLLECTIONS["OrderedDict"].attrs["fromkeys"] = Builtin(
-    "fromkeys", lambda keys, value=None, /: OrderedDict.fromkeys(hashed_items(keys), value)
+    "fromkeys", lambda keys, value=None, /: dict_from_keys(OrderedDict, keys, value)
 )
 
 

@@ -24,10 +24,31 @@ UNBOUND = _Unbound()
 """Stands in a frame for a variable without a value."""
 
 
+class Hidden:
+    """A value whose text the host would give with an address, or with names of ours."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        raise Unsupported(f"the text of a {type(self).__name__.lower()}")
+
+
 class Code:
     """What all closures made by one `def` or `lambda` share."""
 
-    __slots__ = ("body", "is_generator", "keyword_only", "kwarg", "name", "pad", "params", "plain", "posonly", "vararg")
+    __slots__ = (
+        "body",
+        "cost",
+        "is_generator",
+        "keyword_only",
+        "kwarg",
+        "name",
+        "pad",
+        "params",
+        "plain",
+        "posonly",
+        "vararg",
+    )
 
     def __init__(
         self,
@@ -44,10 +65,12 @@ class Code:
         self.plain = -1 if vararg or keyword_only or kwarg else len(params)
         self.is_generator = False
         self.pad: tuple[_Unbound, ...] = ()
+        self.cost = 1
+        """Steps of a call: more for a large frame, which a generator or closure may keep."""
         self.body: Callable[[Frame], Any] = lambda frame: None
 
 
-class Function:
+class Function(Hidden):
     """An interpreted function."""
 
     __slots__ = ("attrs", "code", "defaults", "keyword_defaults", "parent")
@@ -59,7 +82,7 @@ class Function:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         code = self.code
         frame = [self.parent, *args, *code.pad] if len(args) == code.plain and not kwargs else self._bind(args, kwargs)
-        meter.left -= 1
+        meter.left -= code.cost
         if meter.left < 0:
             meter.refill()
         if code.is_generator:
@@ -115,9 +138,6 @@ class Function:
         frame.extend(code.pad)
         return frame
 
-    def __repr__(self) -> str:
-        raise Unsupported("the text of a function")
-
 
 class Builtin:
     """A host function that is safe to call with any values."""
@@ -128,6 +148,9 @@ class Builtin:
         self.name, self.function = name, function
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        meter.left -= 1
+        if meter.left < 0:
+            meter.refill()
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -144,6 +167,9 @@ class TypeValue:
         self.attrs: dict[str, Any] = {}
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        meter.left -= 1
+        if meter.left < 0:
+            meter.refill()
         return self.function(*args, **kwargs)
 
     def __or__(self, other: Any) -> Annotation:
@@ -155,7 +181,7 @@ class TypeValue:
         return f"<class '{self.name}'>"
 
 
-class Annotation:
+class Annotation(Hidden):
     """What stands for the types of `typing` and `list[int]`: good for annotations and nothing else."""
 
     __slots__ = ()
@@ -165,15 +191,12 @@ class Annotation:
 
     __ror__ = __or__
 
-    def __repr__(self) -> str:
-        raise Unsupported("the text of an annotation")
-
 
 _MAX_NESTED_ITERATORS = 100
 """The host's iterators nest on its C stack, without a check of their own."""
 
 
-class Iterating:
+class Iterating(Hidden):
     """A lazy iterator. `raw` charges a step for each item, so a host function may use it up."""
 
     __slots__ = ("depth", "is_generator", "raw")
@@ -190,9 +213,6 @@ class Iterating:
     def __next__(self) -> Any:
         return next(self.raw)
 
-    def __repr__(self) -> str:
-        raise Unsupported("the text of an iterator")
-
 
 def charged(items: Iterable[Any]) -> Iterator[Any]:
     """The same items, a step each."""
@@ -203,7 +223,7 @@ def charged(items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-class Module:
+class Module(Hidden):
     """An imported module: the names of it that are interpreted, and those that merely exist."""
 
     __slots__ = ("existing", "members", "name")
@@ -222,9 +242,6 @@ class Module:
     def public_names(self) -> list[str]:
         """What `from module import *` takes."""
         return [name for name in self.existing if not name.startswith("_")]
-
-    def __repr__(self) -> str:
-        raise Unsupported("the text of a module")
 
 
 class Opaque:
