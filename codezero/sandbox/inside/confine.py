@@ -76,6 +76,7 @@ def enter_own_root(box: str, owner: int | None) -> bool:
             kernel.detach(box)
         return False
     kernel.detach("/old")
+    kernel.mount("none", "/", None, kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kernel.MS_NOSUID)
     os.chroot("/root")
     os.chdir("/tmp")
     return True
@@ -116,13 +117,17 @@ def own_user() -> int | None:
 
 
 def give_up_rights(user: int | None, in_namespaces: bool) -> None:
-    """Raises OSError: root could not become another user, and nothing else makes running code as root safe."""
+    """Raises OSError: root could not become another user, or that user cannot read Python's own files."""
     if user is not None:
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
     elif os.geteuid() == 0:
         raise PermissionError("this container's root can neither become another user nor make namespaces")
+    if not os.access(os.path.dirname(os.__file__), os.R_OK | os.X_OK):
+        raise PermissionError(
+            f"the sandbox's user cannot read {os.path.dirname(os.__file__)}: use a Python that all can"
+        )
     if kernel.IS_LINUX:
         if in_namespaces:
             kernel.drop_capabilities()

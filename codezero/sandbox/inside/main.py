@@ -55,6 +55,8 @@ def main(box: str, tests: int, results: int, parent: int) -> None:
             confine.give_up_rights(user, in_namespaces)
             Supervisor(job, tests, results, in_namespaces, own_root, user is not None).run()
             status = 0
+        except Exception as error:
+            os.write(2, f"{error}\n".encode("utf-8", "replace"))
         finally:
             os._exit(status)
     _wait(child, job["limits"]["suite_s"] + GRACE_S)
