@@ -10,8 +10,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from codezero import judging
 from codezero.config import NodeConfig
 from codezero.errors import ScoringError
@@ -54,13 +52,14 @@ def score_file(source: str, target: str, config: NodeConfig, console: Console) -
             total = sum(1 for line in lines if line.strip())
             lines.seek(0)
             judge = judging.judge_alone(config, console)  # before an earlier output is replaced
-            score = judging.make_evaluator(config, judge, console.progress).score_group
+            score = judging.make_evaluator(config, judge, lambda *_: None).score_group
             with open(target, "w", encoding="utf-8") as out:
-                for scored in tqdm(score_lines(lines, score), total=total, unit="solution", desc="score"):
+                for done, scored in enumerate(score_lines(lines, score), start=1):
                     out.write(json.dumps(scored) + "\n")
                     out.flush()
                     failed = "reward" not in scored
                     num_scored, num_failed = num_scored + (not failed), num_failed + failed
+                    console.progress("score", done, total)
     except OSError as error:
         raise ScoringError(f"{error.filename or target}: {error.strerror}: check the path, rights and space") from error
     return num_scored, num_failed

@@ -225,5 +225,6 @@ def _say_isolation() -> str:
 def _progress(total: int, unit: str) -> Iterator[Any]:
     from tqdm import tqdm
 
-    with tqdm(total=total, unit=unit, dynamic_ncols=True) as bar:
+    interval = 0.2 if sys.stderr.isatty() else 30.0  # seconds; a log wants no line a solution
+    with tqdm(total=total, unit=unit, dynamic_ncols=True, mininterval=interval) as bar:
         yield bar
