@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -212,7 +213,6 @@ def _trained(options: argparse.Namespace) -> Trained | None:
 
 
 def _say_isolation() -> str:
-    import sys
 
     from codezero.sandbox.run import isolation
 
