@@ -1,16 +1,22 @@
 """The benchmarks run and print their tables. Nothing here looks at how long anything took."""
 
 import asyncio
+import json
 import math
 import re
 import time
 
+import numpy as np
 import pytest
 import torch
+import yaml
 
+from benchmarks import calibrate, linear, measure, reference, simulated_swarm, workload
+from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
-from benchmarks import linear, measure, reference, simulated_swarm, workload
 from benchmarks import round as round_benchmark
+from benchmarks.attacks import ATTACKS
+from codezero.evaluate import calibration
 from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
 from codezero.network import gossip as gossip_module
@@ -178,3 +184,53 @@ def test_simulated_keys_sign_and_differ():
     identities = simulated_swarm.make_identities(10)
     assert len({identity.peer_id for identity in identities}) == 10
     assert all(is_signed_by(one.public_key, b"text", one.sign(b"text")) for one in identities)
+
+
+SAMPLES = {
+    "right": ("def f(x):\n    return x + 1", True),
+    "wrong": ("def f(x):\n    return x", False),
+    "endless": ("def f(x):\n    while True:\n        x += 1\n    return x", False),
+}
+
+
+@pytest.fixture
+def executed(tmp_path):
+    """A file as `codezero eval` writes it: two problems, three attempts at each."""
+    path = tmp_path / "results.jsonl"
+    with path.open("w") as file:
+        for group in ("a", "b"):
+            for code, passed in SAMPLES.values():
+                task = {"question": f"Add one ({group}).", "tests": "assert f(1) == 2", "source": "mbpp"}
+                line = {"group": group, "solution": f"```python\n{code}\n```", "passed": passed, **task}
+                file.write(json.dumps(line) + "\n")
+    return path
+
+
+@pytest.mark.slow
+def test_evaluator_compares_its_ways_and_puts_attacks_to_them(tmp_path, executed, capsys):
+    model = save_tiny(tmp_path / "model")
+    few = ("--side-by-side", "1", "--attacked", "1", "--attacked-slowly", "0")
+    evaluator_benchmark.main([str(executed), "model.device=cpu", "evaluator.max_new_tokens=2", "--model", model, *few])
+    printed = capsys.readouterr().out
+    assert "6 samples of 2 problems, 33.3% right" in printed
+    assert len(re.findall(r"^(?:shipped|no dry run) +6 ", printed, re.MULTILINE)) == 2
+    assert len(re.findall(r"^[a-z ,/]+ +3 +[\d.]+ \[", printed, re.MULTILINE)) == 5
+    assert "dry run: 4 of 6 walked through (66.7%), 4 of them as execution has it (100.0%)" in printed
+    assert f"attacks: {len(ATTACKS)} on 1 wrong solutions; over one half 0.0%" in printed
+
+
+def test_calibrate_prints_an_entry_of_the_file(tmp_path, executed, capsys):
+    calibrate.main([str(executed), "--model", save_tiny(tmp_path / "model")])
+    printed = capsys.readouterr().out
+    entry = yaml.safe_load(printed[printed.index("prompt:") :])
+    (weights,) = entry["models"].values()
+    assert (len(weights["likelihood"]), len(weights["logit"])) == (4, 2)
+    assert entry["prompt"] == calibration.prompt_hash()
+
+
+def test_logistic_regression_finds_the_weights_that_made_the_labels():
+    random = np.random.default_rng(0)
+    x = random.normal([0.0, 50.0], [1.0, 10.0], (4_000, 2))
+    p = 1 / (1 + np.exp(-(1.5 * x[:, 0] - 0.1 * x[:, 1] + 4.0)))
+    found = calibrate.logistic_regression(x, (random.random(4_000) < p).astype(float))
+    assert found == pytest.approx([1.5, -0.1, 4.0], rel=0.15)

@@ -27,9 +27,10 @@ CALLS = st.sampled_from(
      "any({})", "type({}).__name__", "{}[0]", "{}[-1:]", "{}[::-1]", "{}[1:3]", "not {}", "-{}", "f'{{{}}}'",
      "f'{{{}!r:>4}}'", "[x for x in {}]", "{{x: 1 for x in {}}}", "[x for x in {} if x]", "sum(x for x in {})",
      "{}.append(1)", "{}.upper()", "{}.get(2)", "{}.pop()", "{}.sort()", "{}.split()", "{}.items()", "{}.index(1)",
-     "{}.count('a')", "g({})", "h(*{})", "g(x={})", "h(1, {})", "(lambda x: x)({})", "list(map(g, {}))", "'%s' % {}",
-     "'%d' % {}", "'{{}}'.format({})", "isinstance({}, (int, str))", "{}.copy()", "list(zip({}, 'xyz'))", "', '.join({})",
-     "sorted({}, key=str)", "K({}).get()", "K({}) == K(1)", "K({}) + 1", "list(y({}))", "round({})", "{}.add(5)"]
+     "{}.count('a')", "g({})", "h(*{})", "g(x={})", "h(1, {})", "(lambda x: x)({})", "list(map(g, {}))",
+     "'%s' % {}", "'%d' % {}", "'{{}}'.format({})", "isinstance({}, (int, str))", "{}.copy()", "list(zip({}, 'xyz'))",
+     "', '.join({})", "sorted({}, key=str)", "K({}).get()", "K({}) == K(1)", "K({}) + 1", "list(y({}))",
+     "round({})", "{}.add(5)"]
 )  # fmt: skip
 
 
