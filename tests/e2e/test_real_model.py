@@ -43,7 +43,7 @@ def test_one_real_round_changes_the_weights_reports_all_and_resumes(tmp_path):
     assert report["num_tokens"] > 3
     assert report["seconds"]["solve"] > 0
     assert report["seconds"]["learn"] > 0
-    assert -1.4 <= report["reward_mean"] <= 1.7
+    assert -1.2 <= report["reward_mean"] <= 1.2
 
     saved = CheckpointStore(tmp_path / "state" / "checkpoints").load_latest()
     assert (saved.round, saved.learner["learner"]["policy_version"]) == (1, 1)
