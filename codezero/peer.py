@@ -7,23 +7,20 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codezero.config import Network, NodeConfig, SwarmConfig
-from codezero.dht.cache import PeerCache
-from codezero.dht.link import SwarmLink
-from codezero.dht.server import RecordRules
 from codezero.identity import keyfile
 from codezero.identity.key import Identity, load_or_create
 from codezero.identity.names import animal_name
-from codezero.network import directory, genrl
-from codezero.network.board import Board
-from codezero.network.genrl import GenrlBoard
-from codezero.network.gossip import SwarmGossip
-from codezero.network.native import NativeBoard
 from codezero.network.solo import SoloGossip
 from codezero.observe.console import Console
 from codezero.ports import Gossip
 from codezero.types import Task
+
+if TYPE_CHECKING:
+    from codezero.dht.server import RecordRules
+    from codezero.network.board import Board
 
 SOLO_PEER_ID = "local"
 """What a node without a network calls itself."""
@@ -46,6 +43,13 @@ def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -
     swarm = config.swarm
     if swarm.network is Network.none:
         return Place(peer_id=SOLO_PEER_ID, gossip=lambda fits: SoloGossip())
+    # Only here, since these import hivemind, which takes a second that a node without a network need not wait.
+    from codezero.dht.cache import PeerCache
+    from codezero.dht.link import SwarmLink
+    from codezero.network.genrl import GenrlBoard
+    from codezero.network.gossip import SwarmGossip
+    from codezero.network.native import NativeBoard
+
     identity, key_file = take_identity(swarm, console, stack)
     instance = secrets.token_hex(8)
     link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), rules_of(swarm.network))
@@ -64,6 +68,8 @@ def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -
 
 def rules_of(network: Network) -> RecordRules:
     """What a server of the network keeps."""
+    from codezero.network import directory, genrl
+
     return directory.RULES if network is Network.native else genrl.RULES
 
 
