@@ -117,10 +117,10 @@ class Meter:
 
     def allocate(self, size: int) -> None:
         """Charges `size` new bytes, before they are taken."""
+        if size > self.memory:
+            raise Stop("memory budget")
         self.work(size)
         self.memory -= size if size > 0 else 0
-        if self.memory < 0:
-            raise Stop("memory budget")
 
     def seconds_left(self) -> float:
         return max(self.deadline - perf_counter(), 0.001)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codezero.evaluate.dryrun.attributes import get_attribute
-from codezero.evaluate.dryrun.budget import meter
+from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import hashable, to_list
@@ -71,7 +71,7 @@ def _tuple(unit: Unit, node: ast.Tuple) -> Expression:
     def make(frame: Frame) -> tuple[Any, ...]:
         meter.memory -= size
         if meter.memory < 0:
-            meter.allocate(0)
+            raise Stop("memory budget")
         return tuple(items(frame))
 
     return make

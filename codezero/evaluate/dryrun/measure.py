@@ -129,9 +129,15 @@ def to_list(value: Any) -> list[Any]:
     return items
 
 
-def first_items(value: Any, count: int) -> list[Any]:
-    """At most `count` items, as unpacking takes them."""
-    return list(islice(iterate(value), count))
+def first_items(value: Any, count: int | None) -> list[Any]:
+    """At most `count` items, or all, as unpacking takes them."""
+    try:
+        items = iter(iterate(value))
+    except TypeError:
+        raise TypeError(f"cannot unpack non-iterable {type_name(value)} object") from None
+    found = list(islice(items, count))
+    meter.allocate(len(found) * 8)
+    return found
 
 
 def length(value: range) -> int:

@@ -225,7 +225,15 @@ _IN_PLACE_DUNDER = {"Add": operator.iadd, "Mult": operator.imul, "Div": operator
 
 def in_place(name: str) -> Callable[[Any, Any], Any]:
     """The operator of an augmented assignment: containers and objects that can, change themselves."""
-    plain = BINARY[name]
+    binary = BINARY[name]
+
+    def plain(a: Any, b: Any) -> Any:
+        try:
+            return binary(a, b)
+        except TypeError as error:
+            if str(error).startswith("unsupported operand type(s)"):
+                raise TypeError(str(error).replace(": ", "=: ", 1)) from None
+            raise
 
     def update(a: Any, b: Any) -> Any:
         kind = type(a)

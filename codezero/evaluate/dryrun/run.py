@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from codezero.evaluate.dryrun import calls, definitions, displays, expressions, flow, patterns, targets
-from codezero.evaluate.dryrun.budget import OUT_OF_STEPS, Budget, Cheat, DepthError, Stop, meter
+from codezero.evaluate.dryrun.budget import OUT_OF_STEPS, RECURSION_LIMIT, Budget, Cheat, DepthError, Stop, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
 from codezero.evaluate.dryrun.flow import PROGRAM_ERRORS, Unequal
 from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
@@ -50,7 +50,7 @@ def dry_run(code: str, suite: TestSuite, budget: Budget = Budget()) -> tuple[Cas
     tree = parse_source(code)
     if tree is None:
         failed = len(code) <= MAX_SOURCE_CHARS
-        reason = "does not parse" if failed else "too long"
+        reason = "SyntaxError: does not parse" if failed else "too long"
         return _all(suite, CaseOutcome.FAIL if failed else CaseOutcome.UNKNOWN, reason)
     results: list[CaseResult] = []
     program = _Program(tree, suite, budget, results)
@@ -122,7 +122,6 @@ class _Program:
 
     def _start(self, stdin: str = "") -> None:
         meter.start(self._budget, max(self._end - perf_counter(), 0.0), stdin)
-        meter.recursion_limit = 1000
 
     def _attempt(self, what: Any) -> CaseResult | None:
         """The result that `what` ends with; None if it goes through."""
@@ -143,6 +142,7 @@ class _Program:
     def _define(self) -> None:
         """Runs the solution's own statements."""
         self._names.clear()
+        meter.recursion_limit = RECURSION_LIMIT
         if self._body is None:
             future = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in self._tree.body)
             unit = Unit(self._names, self._test_names, future_annotations=future)

@@ -6,9 +6,10 @@ import ast
 from typing import Any
 
 from codezero.evaluate.dryrun.attributes import delete_attribute, get_attribute, set_attribute
+from codezero.evaluate.dryrun.budget import meter
 from codezero.evaluate.dryrun.compiler import STATEMENTS, Expression, Statement, Store, Unit, refusal
 from codezero.evaluate.dryrun.items import delete_item, get_item, set_item
-from codezero.evaluate.dryrun.measure import first_items, to_list
+from codezero.evaluate.dryrun.measure import first_items, length
 from codezero.evaluate.dryrun.operators import in_place
 from codezero.evaluate.dryrun.scope import BadScope
 from codezero.evaluate.dryrun.values import UNBOUND, Frame
@@ -58,7 +59,9 @@ def _unpack_starred(unit: Unit, target: ast.Tuple | ast.List, star: int) -> Stor
     after = len(stores) - star - 1
 
     def assign(frame: Frame, value: Any) -> None:
-        items = to_list(value)
+        if type(value) is range:
+            meter.allocate(length(value) * 32)
+        items = first_items(value, None)
         if len(items) < len(stores) - 1:
             raise ValueError(f"not enough values to unpack (expected at least {len(stores) - 1}, got {len(items)})")
         end = len(items) - after

@@ -123,8 +123,10 @@ def percent(template: Any, values: Any) -> Any:
     if type(values) in DICTS:
         meter.allocate(measure(values) * 64 * max(template.count("%"), 1))
         return template % values
-    values = values if isinstance(values, tuple) else (values,)
-    for value in values:
+    for value in values if isinstance(values, tuple) else (values,):
         if type(value) not in ATOMS or type(value) is str:
             meter.allocate(measure(value) * 64)
+    if type(values) is Instance and values.cls.lookup("__getitem__") is None:
+        # To the host every object of ours looks like a mapping, of which a template need not use anything.
+        values = (values,)
     return template % values

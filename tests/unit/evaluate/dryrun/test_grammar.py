@@ -23,8 +23,9 @@ OPERATORS = st.sampled_from(["+", "-", "*", "//", "/", "%", "&", "|", "^", "<", 
                              "and", "or"])  # fmt: skip
 CALLS = st.sampled_from(
     ["len({})", "sorted({})", "list({})", "set({})", "tuple({})", "str({})", "repr({})", "bool({})", "int({})",
-     "sum({})", "max({})", "min({})", "abs({})", "list(reversed({}))", "list(enumerate({}))", "dict({})", "float({})", "any({})",
-     "type({}).__name__", "{}[0]", "{}[-1:]", "{}[::-1]", "{}[1:3]", "not {}", "-{}", "f'{{{}}}'", "f'{{{}!r:>4}}'",
+     "sum({})", "max({})", "min({})", "abs({})", "list(reversed({}))", "list(enumerate({}))", "dict({})",
+     "float({})", "any({})", "type({}).__name__", "{}[0]", "{}[-1:]", "{}[::-1]", "{}[1:3]", "not {}", "-{}",
+     "f'{{{}}}'", "f'{{{}!r:>4}}'",
      "[x for x in {}]", "{{x: 1 for x in {}}}", "[x for x in {} if x]", "sum(x for x in {})", "{}.append(1)",
      "{}.upper()", "{}.get(2)", "{}.pop()", "{}.sort()", "{}.split()", "{}.items()", "{}.index(1)", "{}.count('a')",
      "g({})", "h(*{})", "g(x={})", "h(1, {})", "(lambda x: x)({})", "list(map(g, {}))", "'%s' % {}", "'%d' % {}",
@@ -71,7 +72,7 @@ def nested(inner):
         st.tuples(ATOMS, body, loop_end).map(lambda t: f"for i in list({t[0]})[:3]:\n{t[1]}\n{t[2]}"),
         st.tuples(body, body).map(lambda t: f"for i in range(3):\n{t[0]}\nelse:\n{t[1]}"),
         st.tuples(body, errors, body, body).map(
-            lambda t: f"try:\n{t[0]}\nexcept {t[1]} as e:\n    c = str(e)\n{t[2]}\nfinally:\n{t[3]}"
+            lambda t: f"try:\n{t[0]}\nexcept {t[1]} as e:\n    c = type(e).__name__\n{t[2]}\nfinally:\n{t[3]}"
         ),
         st.tuples(body, errors, body).map(lambda t: f"try:\n{t[0]}\nexcept {t[1]}:\n{t[2]}\nelse:\n    d = 'else'"),
         body.map(lambda b: f"n = 0\nwhile n < 2:\n    n += 1\n{b}"),
