@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from codezero.config import Backend, Dtype, NodeConfig, VerdictMode
+from codezero.dryrun import dry_run
 from codezero.errors import ModelError
 from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp, make_outside
 from codezero.evaluate.backends.transformers import TransformersBackend
-from codezero.evaluate.dryrun import dry_run
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import ModelJudge
 from codezero.llm import catalogue, store

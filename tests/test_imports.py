@@ -23,6 +23,7 @@ LEVELS = {
     "identity": 2,
     "dht": 2,
     "sandbox": 2,
+    "dryrun": 2,
     "tasks": 3,
     "rollout": 3,
     "evaluate": 3,

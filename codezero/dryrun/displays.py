@@ -1,0 +1,145 @@
+"""Displays of containers, and what is read from them: attributes, items, slices."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from codezero.dryrun.attributes import get_attribute
+from codezero.dryrun.budget import Stop, meter
+from codezero.dryrun.compiler import EXPRESSIONS, Expression, Unit
+from codezero.dryrun.items import get_item
+from codezero.dryrun.measure import hashable, to_list
+from codezero.dryrun.methods_containers import update_dict
+from codezero.dryrun.values import Frame
+
+
+def items_of(unit: Unit, nodes: list[ast.expr]) -> Callable[[Frame], list[Any]]:
+    """The values of a display or of positional arguments, with what is starred spread out."""
+    if not any(isinstance(node, ast.Starred) for node in nodes):
+        values = unit.expressions(nodes)
+        if len(values) == 1:
+            only = values[0]
+            return lambda frame: [only(frame)]
+        if len(values) == 2:
+            first, second = values
+            return lambda frame: [first(frame), second(frame)]
+        return lambda frame: [value(frame) for value in values]
+    parts = [
+        (True, unit.expression(node.value)) if isinstance(node, ast.Starred) else (False, unit.expression(node))
+        for node in nodes
+    ]
+
+    def spread(frame: Frame) -> list[Any]:
+        result: list[Any] = []
+        for starred, value in parts:
+            if starred:
+                result.extend(to_list(value(frame)))
+            else:
+                result.append(value(frame))
+        return result
+
+    return spread
+
+
+def _charged(items: Callable[[Frame], list[Any]], count: int) -> Callable[[Frame], list[Any]]:
+    """A display, which costs a step, and more if it is long: each of its parts may be new."""
+    cost = 1 + (count >> 3)
+
+    def display(frame: Frame) -> list[Any]:
+        meter.left -= cost
+        if meter.left < 0:
+            meter.refill()
+        return items(frame)
+
+    return display
+
+
+def _list(unit: Unit, node: ast.List) -> Expression:
+    return _charged(items_of(unit, node.elts), len(node.elts))
+
+
+_TUPLE_BYTES = 128
+"""What a tuple is charged: more than it takes, since the host hashes nested ones on its C stack without a limit."""
+
+
+def _tuple(unit: Unit, node: ast.Tuple) -> Expression:
+    items = items_of(unit, node.elts)
+    size = _TUPLE_BYTES + 8 * len(node.elts)
+
+    def make(frame: Frame) -> tuple[Any, ...]:
+        meter.memory -= size
+        if meter.memory < 0:
+            raise Stop("memory budget")
+        return tuple(items(frame))
+
+    return make
+
+
+def _set(unit: Unit, node: ast.Set) -> Expression:
+    items = _charged(items_of(unit, node.elts), len(node.elts))
+    return lambda frame: {hashable(item) for item in items(frame)}
+
+
+def _dict(unit: Unit, node: ast.Dict) -> Expression:
+    pairs = [
+        (None if key is None else unit.expression(key), unit.expression(value))
+        for key, value in zip(node.keys, node.values, strict=True)
+    ]
+
+    size = len(pairs) << 3
+
+    def make(frame: Frame) -> dict[Any, Any]:
+        meter.work(size)
+        result: dict[Any, Any] = {}
+        for key, value in pairs:
+            if key is None:
+                update_dict(result, value(frame))
+            else:
+                name = hashable(key(frame))
+                result[name] = value(frame)
+        return result
+
+    return make
+
+
+def _attribute(unit: Unit, node: ast.Attribute) -> Expression:
+    value, name = unit.expression(node.value), unit.scope.mangled(node.attr)
+    return lambda frame: get_attribute(value(frame), name)
+
+
+def _subscript(unit: Unit, node: ast.Subscript) -> Expression:
+    value, index = unit.expression(node.value), unit.expression(node.slice)
+
+    def item(frame: Frame) -> Any:
+        container = value(frame)
+        key = index(frame)
+        if type(key) is int and (type(container) is list or type(container) is str):
+            return container[key]
+        return get_item(container, key)
+
+    return item
+
+
+def _slice(unit: Unit, node: ast.Slice) -> Expression:
+    parts = [unit.expression(part) if part else None for part in (node.lower, node.upper, node.step)]
+    lower, upper, step = parts
+
+    def make(frame: Frame) -> slice:
+        return slice(lower(frame) if lower else None, upper(frame) if upper else None, step(frame) if step else None)
+
+    return make
+
+
+EXPRESSIONS.update(
+    {
+        ast.List: _list,
+        ast.Tuple: _tuple,
+        ast.Set: _set,
+        ast.Dict: _dict,
+        ast.Attribute: _attribute,
+        ast.Subscript: _subscript,
+        ast.Slice: _slice,
+    }
+)

@@ -1,0 +1,216 @@
+"""The builtin functions that are interpreted, and the names of all that exist."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from codezero.dryrun.budget import Unsupported, meter
+from codezero.dryrun.measure import (
+    SCALARS,
+    SIZED,
+    hashable,
+    iterate,
+    lazy,
+    length,
+    to_list,
+    type_name,
+)
+from codezero.dryrun.methods_containers import keys_of, sorted_items
+from codezero.dryrun.objects import ClassMethod, Instance, Property, StaticMethod
+from codezero.dryrun.operators import BINARY, checked, power_modulo
+from codezero.dryrun.text import convert, format_value, repr_of, text_of
+from codezero.dryrun.type_values import TYPES, is_instance, is_subclass
+from codezero.dryrun.values import Builtin, Iterating, charged
+
+_MISSING = object()
+_ADD = BINARY["Add"]
+
+
+def number_sum(items: Any, start: Any = 0) -> Any:
+    """sum(items, start)."""
+    if type(start) is str:
+        raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
+    found: Any = items if type(items) is range else to_list(items)
+    if type(items) is range:
+        meter.work(length(items) << 4)
+    if type(start) in SCALARS and (type(found) is range or SCALARS.issuperset(map(type, found))):
+        return checked(sum(found, start))
+    total = start
+    for item in found:
+        total = _ADD(total, item)
+        meter.work(0)
+    return total
+
+
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.keys() - {"key", "default"}:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument")
+        if len(args) == 1:
+            args = (args[0] if type(args[0]) is range else to_list(args[0]),)
+            if type(args[0]) is range:
+                meter.work(length(args[0]) << 4)
+                return function(*args, **kwargs)
+        found = args[0] if len(args) == 1 else list(args)
+        if len(args) != 1 and "default" in kwargs:
+            raise TypeError(f"Cannot specify a default for {function.__name__}() with multiple positional arguments")
+        key = kwargs.get("key")
+        keys = keys_of(found, key)
+        if not found:
+            return function(found, **kwargs)
+        return function(found) if key is None else found[function(range(len(keys)), key=keys.__getitem__)]
+
+    return choose
+
+
+def _sorted(items: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    return sorted_items(to_list(items), key, reverse)
+
+
+def _len(value: Any, /) -> int:
+    if type(value) in SIZED or type(value) in (range, Instance):
+        return len(value)
+    raise TypeError(f"object of type '{type_name(value)}' has no len()")
+
+
+def _range_of(value: Any) -> Iterator[Any]:
+    if type(value) is Instance:
+        raise Unsupported("reversed() of an object")
+    if type(value) in (set, frozenset) or (type(value) not in SIZED and type(value) is not range):
+        raise TypeError(f"'{type_name(value)}' object is not reversible")
+    backwards: Iterator[Any] = reversed(value)
+    return backwards
+
+
+def _reversed(value: Any, /) -> Iterating:
+    return Iterating(charged(_range_of(value)), is_generator=False)
+
+
+def _enumerate(items: Any, start: Any = 0) -> Iterating:
+    return Iterating(charged(enumerate(iterate(items), start)), (items,), is_generator=False)
+
+
+def _zip(*sources: Any, strict: Any = False) -> Iterating:
+    return Iterating(charged(zip(*[iterate(s) for s in sources], strict=bool(strict))), sources, is_generator=False)
+
+
+def _map(function: Any, *sources: Any) -> Iterating:
+    if not sources:
+        raise TypeError("map() must have at least two arguments.")
+    return Iterating(charged(map(function, *[iterate(s) for s in sources])), sources, is_generator=False)
+
+
+def _filter(function: Any, items: Any, /) -> Iterating:
+    return Iterating(charged(filter(function, lazy(items))), (items,), is_generator=False)
+
+
+def _iter(value: Any, *sentinel: Any) -> Any:
+    if sentinel:
+        if not callable(value):
+            raise TypeError("iter(v, w): v must be callable")
+        return Iterating(charged(iter(value, *sentinel)), is_generator=False)
+    if type(value) is Iterating:
+        return value
+    if type(value) is Instance:
+        return value.invoke("__iter__", missing=f"'{type_name(value)}' object is not iterable")
+    return Iterating(charged(iterate(value)), is_generator=False)
+
+
+def _next(iterator: Any, *default: Any) -> Any:
+    if type(iterator) not in (Iterating, Instance):
+        raise TypeError(f"'{type_name(iterator)}' object is not an iterator")
+    meter.work(0)
+    return next(iterator, *default)
+
+
+def _all(items: Any, /) -> bool:
+    return all(lazy(items))
+
+
+def _any(items: Any, /) -> bool:
+    return any(lazy(items))
+
+
+def _abs(value: Any, /) -> Any:
+    return abs(value)
+
+
+def _round(number: Any, ndigits: Any = None) -> Any:
+    if isinstance(ndigits, int) and abs(ndigits) > 5000:
+        raise Unsupported("round() to so many digits")
+    if not isinstance(number, int | float):
+        raise TypeError(f"type {type_name(number)} doesn't define __round__ method")
+    return round(checked(number), ndigits)
+
+
+def _divmod(a: Any, b: Any, /) -> Any:
+    return divmod(checked(a), checked(b))
+
+
+def _pow(base: Any, exp: Any, mod: Any = None) -> Any:
+    return power_modulo(base, exp, mod)
+
+
+def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False) -> None:
+    if file is not None:
+        raise Unsupported("print to a file")
+    meter.work(0)
+    meter.write((" " if sep is None else sep).join([text_of(value) for value in values]))
+    meter.write("\n" if end is None else end)
+
+
+def _input(prompt: Any = "", /) -> str:
+    meter.write(text_of(prompt))
+    line = next(meter.lines, None)
+    meter.work(0)
+    if line is None:
+        raise EOFError("EOF when reading a line")
+    return line.removesuffix("\n")
+
+
+def _exit(code: Any = None, /) -> None:
+    raise SystemExit(code)
+
+
+def _callable(value: Any, /) -> bool:
+    return value.cls.lookup("__call__") is not None if type(value) is Instance else callable(value)
+
+
+def _hash(value: Any, /) -> int:
+    return hash(hashable(value))
+
+
+def _based(function: Callable[[Any], str]) -> Callable[[Any], str]:
+    def convert_number(number: Any, /) -> str:
+        return function(checked(number))
+
+    return convert_number
+
+
+def _format(value: Any, spec: Any = "", /) -> str:
+    return format_value(value, spec)
+
+
+def _ascii(value: Any, /) -> Any:
+    return convert(value, "a")
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": _abs, "all": _all, "any": _any, "ascii": _ascii, "bin": _based(bin), "callable": _callable, "chr": chr,
+    "classmethod": ClassMethod, "divmod": _divmod, "enumerate": _enumerate, "exit": _exit, "filter": _filter,
+    "format": _format, "hash": _hash, "hex": _based(hex), "input": _input, "isinstance": is_instance,
+    "issubclass": is_subclass, "iter": _iter, "len": _len, "map": _map, "max": _extreme(max), "min": _extreme(min),
+    "next": _next, "oct": _based(oct), "ord": ord, "pow": _pow, "print": _print, "property": Property, "quit": _exit,
+    "repr": repr_of, "reversed": _reversed, "round": _round, "sorted": _sorted, "staticmethod": StaticMethod,
+    "sum": number_sum, "zip": _zip,
+}  # fmt: skip
+BUILTINS: dict[str, Any] = {
+    **TYPES,
+    **{name: Builtin(name, function) for name, function in _FUNCTIONS.items()},
+    "NotImplemented": NotImplemented,
+    "Ellipsis": ...,
+    "__name__": "__main__",
+}
+BUILTIN_NAMES = frozenset({name for name in dir(builtins) if not name.startswith("_")} | {"exit", "quit"})

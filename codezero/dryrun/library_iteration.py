@@ -1,0 +1,229 @@
+"""`itertools`, `functools`, `heapq` and `bisect`, as far as interpreted."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import heapq
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from codezero.dryrun.budget import Unsupported, meter
+from codezero.dryrun.heap import HEAP
+from codezero.dryrun.measure import hashable, lazy, measure, to_list
+from codezero.dryrun.methods_containers import keys_of
+from codezero.dryrun.objects import Cached
+from codezero.dryrun.operators import BINARY
+from codezero.dryrun.values import Builtin, Function, Hidden, Iterating, TypeValue, charged
+
+_ADD = BINARY["Add"]
+
+
+def measured(item: Any) -> Any:
+    """The item, charged for being compared."""
+    measure(item)
+    return item
+
+
+def _streaming(function: Callable[..., Any], first: int, last: int | None = None) -> Callable[..., Iterating]:
+    """A lazy function whose arguments number first..last (to the end if None) are iterables."""
+
+    def call(*args: Any, **kwargs: Any) -> Iterating:
+        end = len(args) if last is None else last + 1
+        fed = [lazy(arg) if first <= i < end else arg for i, arg in enumerate(args)]
+        return Iterating(charged(function(*fed, **kwargs)), args, is_generator=False)
+
+    return call
+
+
+def _pooling(function: Callable[..., Any]) -> Callable[..., Iterating]:
+    """A function that keeps its iterable and makes a tuple of length r for each item."""
+
+    def call(items: Any, *r: Any, **kwargs: Any) -> Iterating:
+        pool = to_list(items)
+        size = (r or tuple(kwargs.values()) or (len(pool),))[0]
+        size = size if isinstance(size, int) else len(pool)
+        meter.allocate(max(size, 0) * 16)
+        return Iterating(_weighted(function(pool, *r, **kwargs), size), is_generator=False)
+
+    return call
+
+
+def _weighted(items: Iterator[Any], size: int) -> Iterator[Any]:
+    for item in items:
+        meter.allocate(32 + 8 * size)
+        yield item
+
+
+def _product(*sources: Any, repeat: Any = 1) -> Iterating:
+    pools = [to_list(source) for source in sources]
+    size = len(pools) * (repeat if isinstance(repeat, int) else 1)
+    meter.allocate(max(size, 0) * 64)
+    return Iterating(_weighted(itertools.product(*pools, repeat=repeat), size), is_generator=False)
+
+
+def _count(*args: Any, **kwargs: Any) -> Iterating:
+    return Iterating(charged(itertools.count(*args, **kwargs)), is_generator=False)
+
+
+def _repeat(value: Any, *times: Any) -> Iterating:
+    return Iterating(charged(itertools.repeat(value, *times)), is_generator=False)
+
+
+def _accumulate(items: Any, func: Any = None, *, initial: Any = None) -> Iterating:
+    found = itertools.accumulate(lazy(items), _ADD if func is None else func, initial=initial)
+    return Iterating(charged(found), (items,), is_generator=False)
+
+
+def _chain_all(sources: Any, /) -> Iterating:
+    return Iterating(_chained(lazy(sources)), (sources,), is_generator=False)
+
+
+def _chain(*sources: Any) -> Iterating:
+    return Iterating(_chained(iter(sources)), sources, is_generator=False)
+
+
+def _chained(sources: Iterator[Any]) -> Iterator[Any]:
+    for source in sources:
+        yield from lazy(source)
+
+
+def _groupby(items: Any, key: Any = None) -> Iterating:
+    def groups() -> Iterator[Any]:
+        by = measured if key is None else lambda item: measured(key(item))
+        for value, group in itertools.groupby(lazy(items), by):
+            meter.work(0)
+            yield value, Iterating(charged(group), (items,), is_generator=False)
+
+    return Iterating(groups(), (items,), is_generator=False)
+
+
+def _tee(items: Any, n: Any = 2, /) -> tuple[Iterating, ...]:
+    meter.allocate(max(n, 0) * 64)
+    return tuple(Iterating(charged(part), (items,), is_generator=False) for part in itertools.tee(lazy(items), n))
+
+
+_CHAIN = TypeValue(itertools.chain, _chain)
+_CHAIN.attrs["from_iterable"] = Builtin("from_iterable", _chain_all)
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "accumulate": _accumulate,
+    "combinations": _pooling(itertools.combinations),
+    "combinations_with_replacement": _pooling(itertools.combinations_with_replacement),
+    "compress": _streaming(itertools.compress, 0),
+    "count": _count,
+    "cycle": _streaming(itertools.cycle, 0),
+    "dropwhile": _streaming(itertools.dropwhile, 1),
+    "filterfalse": _streaming(itertools.filterfalse, 1),
+    "groupby": _groupby,
+    "islice": _streaming(itertools.islice, 0, 0),
+    "pairwise": _streaming(itertools.pairwise, 0),
+    "permutations": _pooling(itertools.permutations),
+    "product": _product,
+    "repeat": _repeat,
+    "starmap": _streaming(itertools.starmap, 1),
+    "takewhile": _streaming(itertools.takewhile, 1),
+    "tee": _tee,
+    "zip_longest": _streaming(itertools.zip_longest, 0),
+}
+ITERTOOLS: dict[str, Any] = {
+    "chain": _CHAIN,
+    **{name: Builtin(name, function) for name, function in _FUNCTIONS.items()},
+}
+
+
+def _reduce(function: Any, items: Any, /, *initial: Any) -> Any:
+    return functools.reduce(function, lazy(items), *initial)
+
+
+def _cached(function: Any, /) -> Cached:
+    return Cached(function, hashable)
+
+
+def _lru_cache(maxsize: Any = 128, typed: Any = False) -> Any:
+    return _cached(maxsize) if callable(maxsize) else Builtin("lru_cache", _cached)
+
+
+class Partial(Hidden):
+    """A function with some arguments given."""
+
+    __slots__ = ("args", "function", "kwargs")
+
+    def __init__(self, function: Any, /, *args: Any, **kwargs: Any) -> None:
+        if not callable(function):
+            raise TypeError("the first argument must be callable")
+        self.function, self.args, self.kwargs = function, args, kwargs
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        meter.work(len(self.args))
+        return self.function(*self.args, *args, **{**self.kwargs, **kwargs})
+
+
+def _cmp_to_key(function: Any) -> Builtin:
+    return Builtin("cmp_to_key", functools.cmp_to_key(function))
+
+
+def _wraps(wrapped: Any, /, *args: Any) -> Builtin:
+    def copy_name(wrapper: Any, /) -> Any:
+        if type(wrapper) is Function and type(wrapped) is Function:
+            wrapper.attrs["__wrapped__"] = wrapped
+        return wrapper
+
+    return Builtin("wraps", copy_name)
+
+
+FUNCTOOLS: dict[str, Any] = {
+    "cache": Builtin("cache", _cached),
+    "cmp_to_key": Builtin("cmp_to_key", _cmp_to_key),
+    "lru_cache": Builtin("lru_cache", _lru_cache),
+    "partial": Builtin("partial", Partial),
+    "reduce": Builtin("reduce", _reduce),
+    "wraps": Builtin("wraps", _wraps),
+}
+
+
+def _on_list(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a list that takes logarithmic time, of a list's length at most to move items."""
+
+    def call(items: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if type(items) is not list:
+            raise TypeError("first argument must be a list")
+        for arg in args:
+            measure(arg)
+        if "key" in kwargs and function in _MOVING:
+            raise Unsupported("insort with a key")
+        meter.work(len(items) << 2 if function in _MOVING else len(items).bit_length() << 4)
+        return function(items, *args, **kwargs)
+
+    return call
+
+
+_MOVING = (bisect.insort, bisect.insort_left, bisect.insort_right)
+
+
+def _best(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(n: Any, iterable: Any, key: Any = None) -> Any:
+        found = to_list(iterable)
+        keys = keys_of(found, key)
+        order = function(n, range(len(keys)), key=keys.__getitem__)
+        return [found[index] for index in order]
+
+    return call
+
+
+def _merge(*sources: Any, key: Any = None, reverse: Any = False) -> Iterating:
+    by = measured if key is None else lambda item: measured(key(item))
+    merged = heapq.merge(*[lazy(source) for source in sources], key=by, reverse=bool(reverse))
+    return Iterating(charged(merged), sources, is_generator=False)
+
+
+HEAPQ: dict[str, Any] = {
+    **{name: Builtin(name, function) for name, function in HEAP.items()},
+    "nlargest": Builtin("nlargest", _best(heapq.nlargest)),
+    "nsmallest": Builtin("nsmallest", _best(heapq.nsmallest)),
+    "merge": Builtin("merge", _merge),
+}
+BISECT: dict[str, Any] = {
+    name: Builtin(name, _on_list(getattr(bisect, name)))
+    for name in ("bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right")
+}

@@ -1,0 +1,301 @@
+"""The methods of lists, tuples, dicts, sets and the containers of `collections`."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from codezero.dryrun.budget import meter
+from codezero.dryrun.measure import (
+    ATOMS,
+    DICTS,
+    SCALARS,
+    VIEWS,
+    Record,
+    hashable,
+    iterate,
+    measure,
+    to_list,
+)
+from codezero.dryrun.values import Iterating, charged
+
+Method = Callable[..., Any]
+_CHUNK = 256
+
+
+def hashed_items(items: Any) -> list[Any]:
+    """A list of what goes into a set or dict, charged for its hashes."""
+    found = to_list(items)
+    if not ATOMS.issuperset(map(type, found)):
+        measure(found)
+    return found
+
+
+def in_pieces(items: list[Any]) -> Iterator[list[Any]]:
+    """The items a few at a time: those chosen to collide as keys take quadratic time, and the clock is looked at."""
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]
+        meter.work(_CHUNK << 3)
+
+
+def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
+    """kind.fromkeys(keys, value)."""
+    result = kind()
+    for piece in in_pieces(hashed_items(keys)):
+        result.update(dict.fromkeys(piece, value))
+    return result
+
+
+def new_set(items: Any = ()) -> set[Any]:
+    """A set of the items."""
+    kind = type(items)
+    if kind in (set, frozenset):
+        meter.allocate(len(items) * 64)
+        return set(items)
+    found = hashed_items(items)
+    meter.allocate(len(found) * 64)
+    result: set[Any] = set()
+    for piece in in_pieces(found):
+        result.update(piece)
+    return result
+
+
+def update_dict(target: Any, source: Any) -> None:
+    """target.update(source) for a plain mapping or pairs, with the host's errors for what is neither."""
+    if type(source) in DICTS:
+        meter.allocate(len(source) * 64)
+        target.update(source)
+        return
+    for number, pair in enumerate(iterate(source)):
+        meter.work(0)
+        items = to_list(pair)
+        if len(items) != 2:
+            raise ValueError(f"dictionary update sequence element #{number} has length {len(items)}; 2 is required")
+        target[hashable(items[0])] = items[1]
+
+
+def sort_cost(items: list[Any]) -> None:
+    """Charges the comparisons of a sort."""
+    parts = len(items) if SCALARS.issuperset(map(type, items)) else measure(items)
+    meter.work(parts * max(len(items).bit_length(), 1) << 2)
+
+
+def keys_of(items: list[Any], key: Any) -> list[Any]:
+    """What a sort compares: the keys, made and charged before the host compares any."""
+    keys = items if key is None else [key(item) for item in items]
+    sort_cost(keys)
+    return keys
+
+
+def sorted_items(items: list[Any], key: Any, reverse: Any) -> list[Any]:
+    """sorted(items, key=key, reverse=reverse)."""
+    keys = keys_of(items, key)
+    if key is None:
+        return sorted(items, reverse=bool(reverse))
+    order = sorted(range(len(items)), key=keys.__getitem__, reverse=bool(reverse))
+    return [items[index] for index in order]
+
+
+def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
+    """As in CPython, the list is empty while it is sorted, and may not be changed meanwhile."""
+    items = value[:]
+    value.clear()
+    try:
+        items = sorted_items(items, key, reverse)
+        if value:
+            raise ValueError("list modified during sort")
+    finally:
+        value[:] = items
+
+
+def _moving(method: Method) -> Method:
+    """A method that may move or walk through all items without comparing them."""
+
+    def call(value: Any, /, *args: Any) -> Any:
+        meter.work(len(value) << 2)
+        return method(value, *args)
+
+    return call
+
+
+def _copying(method: Method) -> Method:
+    def call(value: Any, /) -> Any:
+        meter.allocate(len(value) * 16)
+        return method(value)
+
+    return call
+
+
+def _searching(method: Method) -> Method:
+    def call(value: Any, item: Any, /, *args: Any) -> Any:
+        meter.work(len(value) * measure(item))
+        return method(value, item, *args)
+
+    return call
+
+
+def _keyed(method: Method) -> Method:
+    def call(value: Any, key: Any, /, *args: Any) -> Any:
+        return method(value, hashable(key), *args)
+
+    return call
+
+
+def _extend(value: Any, items: Any, /) -> None:
+    value.extend(to_list(items))
+
+
+def _pop(value: list[Any], /, *index: Any) -> Any:
+    if index:
+        meter.work(len(value))
+    return value.pop(*index)
+
+
+def _set_operation(method: Method, many: bool = True) -> Method:
+    """An operation with other iterables: each becomes a set first, which gives the same result."""
+
+    def call(value: Any, /, *others: Any) -> Any:
+        if not many and len(others) != 1:
+            raise TypeError(f"{method.__name__}() takes exactly one argument ({len(others)} given)")
+        meter.allocate(len(value) * 8)
+        return method(value, *[other if type(other) in (set, frozenset) else new_set(other) for other in others])
+
+    return call
+
+
+def _dict_update(value: Any, /, *sources: Any, **kwargs: Any) -> None:
+    if len(sources) > 1:
+        raise TypeError(f"update expected at most 1 argument, got {len(sources)}")
+    for source in sources:
+        update_dict(value, source)
+    value.update(kwargs)
+
+
+def _fromkeys(_: Any, keys: Any, value: Any = None, /) -> Any:
+    return dict_from_keys(dict, keys, value)
+
+
+def counter_update(method: Method) -> Method:
+    """Counter's update and subtract: of a mapping's counts, or of items."""
+
+    def call(value: Any, /, *sources: Any, **kwargs: Any) -> None:
+        if len(sources) > 1:
+            raise TypeError(f"update expected at most 1 argument, got {len(sources)}")
+        for source in sources:
+            if type(source) in DICTS:
+                meter.work(len(source) << 3)
+                method(value, source)
+            elif source is not None:
+                for piece in in_pieces(hashed_items(source)):
+                    method(value, piece)
+        method(value, **kwargs)
+
+    return call
+
+
+def _most_common(value: Counter[Any], n: Any = None) -> list[Any]:
+    meter.work(len(value) << 6)
+    measure(list(value.values()))
+    return value.most_common(n)
+
+
+_LIST: dict[str, Method] = {
+    "append": list.append,
+    "clear": list.clear,
+    "copy": _copying(list.copy),
+    "count": _searching(list.count),
+    "extend": _extend,
+    "index": _searching(list.index),
+    "insert": _moving(list.insert),
+    "pop": _pop,
+    "remove": _searching(list.remove),
+    "reverse": _moving(list.reverse),
+    "sort": _sort,
+}
+_TUPLE: dict[str, Method] = {"count": _searching(tuple.count), "index": _searching(tuple.index)}
+_RECORD: dict[str, Method] = {
+    **_TUPLE,
+    "_asdict": lambda value: dict(zip(value.kind.fields, value, strict=True)),
+    "_replace": lambda value, /, **new: value.kind(**{**dict(zip(value.kind.fields, value, strict=True)), **new}),
+}
+
+
+def _dict_methods(kind: type) -> dict[str, Method]:
+    host: Any = kind
+    return {
+        "clear": host.clear,
+        "copy": _copying(host.copy),
+        "get": _keyed(dict.get),
+        "items": host.items,
+        "keys": host.keys,
+        "pop": _keyed(host.pop),
+        "popitem": host.popitem,
+        "setdefault": _keyed(host.setdefault),
+        "update": _dict_update,
+        "values": host.values,
+        "fromkeys": _fromkeys,
+    }
+
+
+_COUNTER: dict[str, Method] = {
+    **_dict_methods(Counter),
+    "elements": lambda value: Iterating(charged(value.elements())),
+    "most_common": _most_common,
+    "subtract": counter_update(Counter.subtract),
+    "total": lambda value: sum(measure(count) and count for count in value.values()),
+    "update": counter_update(Counter.update),
+}
+_FROZENSET: dict[str, Method] = {
+    "copy": _copying(frozenset.copy),
+    **{name: _set_operation(getattr(frozenset, name)) for name in ("union", "intersection", "difference")},
+    **{
+        name: _set_operation(getattr(frozenset, name), many=False)
+        for name in ("symmetric_difference", "isdisjoint", "issubset", "issuperset")
+    },
+}
+_SET: dict[str, Method] = {
+    "copy": _copying(set.copy),
+    **{
+        name: _set_operation(getattr(set, name))
+        for name in ("union", "intersection", "difference", "update", "intersection_update", "difference_update")
+    },
+    **{
+        name: _set_operation(getattr(set, name), many=False)
+        for name in ("symmetric_difference", "symmetric_difference_update", "isdisjoint", "issubset", "issuperset")
+    },
+    "add": _keyed(set.add),
+    "clear": set.clear,
+    "discard": _keyed(set.discard),
+    "pop": set.pop,
+    "remove": _keyed(set.remove),
+}
+_DEQUE: dict[str, Method] = {
+    "append": deque.append,
+    "appendleft": deque.appendleft,
+    "clear": deque.clear,
+    "copy": _copying(deque.copy),
+    "count": _searching(deque.count),
+    "extend": _extend,
+    "extendleft": lambda value, items, /: value.extendleft(to_list(items)),
+    "index": _searching(deque.index),
+    "insert": _moving(deque.insert),
+    "pop": deque.pop,
+    "popleft": deque.popleft,
+    "remove": _searching(deque.remove),
+    "reverse": _moving(deque.reverse),
+    "rotate": _moving(deque.rotate),
+}
+CONTAINER_METHODS: dict[type, dict[str, Method]] = {
+    list: _LIST,
+    tuple: _TUPLE,
+    Record: _RECORD,
+    dict: _dict_methods(dict),
+    defaultdict: _dict_methods(defaultdict),
+    OrderedDict: {**_dict_methods(OrderedDict), "move_to_end": _keyed(OrderedDict.move_to_end)},
+    Counter: _COUNTER,
+    set: _SET,
+    frozenset: _FROZENSET,
+    deque: _DEQUE,
+    **{view: {} for view in VIEWS},
+}
