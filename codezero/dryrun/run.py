@@ -11,7 +11,7 @@ import ast
 import sys
 import threading
 from dataclasses import replace
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 from codezero.dryrun import calls, definitions, displays, expressions, flow, patterns, targets
@@ -102,7 +102,7 @@ class _Program:
 
     def run(self) -> None:
         """Appends a result for each case."""
-        self._end = perf_counter() + self._budget.total_seconds
+        self._end = thread_time() + self._budget.total_seconds
         sources = [self._suite.setup, *[case.source for case in self._suite.statements]]
         meter.test_names = frozenset(
             node.id
@@ -121,7 +121,7 @@ class _Program:
             meter.start(self._budget, 0.0)
 
     def _start(self, stdin: str = "") -> None:
-        meter.start(self._budget, max(self._end - perf_counter(), 0.0), stdin)
+        meter.start(self._budget, max(self._end - thread_time(), 0.0), stdin)
 
     def _attempt(self, what: Any) -> CaseResult | None:
         """The result that `what` ends with; None if it goes through."""

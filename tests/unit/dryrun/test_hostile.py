@@ -14,7 +14,7 @@ from codezero.testcases import parse_tests
 from codezero.types import CaseOutcome
 
 FOLDER = Path(__file__).parent
-REPOSITORY = FOLDER.parents[3]
+REPOSITORY = FOLDER.parents[2]
 
 
 def programs(name: str) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Reference solutions pass their own tests in the dry run."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,7 @@ from codezero.tasks.problems import load_problems
 from codezero.tasks.rows import BadRow
 from codezero.testcases import parse_tests
 from codezero.types import CaseOutcome
-
-MBPP = Path(os.environ.get("CODEZERO_MBPP") or Path(__file__).parents[5] / "shared" / "data" / "mbpp.jsonl")
-"""All of MBPP in its own schema, beside the repository or where the environment says."""
+from tests.unit.tasks.builders import real_mbpp
 
 
 @pytest.mark.parametrize("problem", load_problems(), ids=lambda p: p.name)
@@ -35,10 +32,8 @@ def test_a_stub_passes_no_built_in_problem(problem):
 
 def test_mbpp_references_are_decided_and_pass(record_property):
     """Of MBPP's references 99 % are decided, and none is called wrong."""
-    if not MBPP.exists():
-        pytest.skip(f"no {MBPP.name}: it is not part of the repository")
     decided, wrong, cases = 0, [], 0
-    for line in MBPP.read_text(encoding="utf-8").splitlines():
+    for line in Path(real_mbpp()).read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         try:
             task = mbpp.to_task(row)
