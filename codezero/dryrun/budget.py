@@ -61,6 +61,7 @@ class Meter:
     """Counts one case down, and keeps what belongs to the case beside it."""
 
     __slots__ = (
+        "case",
         "deadline",
         "depth",
         "handling",
@@ -80,10 +81,13 @@ class Meter:
         self.recursion_limit = RECURSION_LIMIT
         self.test_names: frozenset[str] = frozenset()
         """Names that occur in the tests: a class among them is what is asked for, any other is the solution's own."""
+        self.case = 0
+        """Tells the cases of a process apart."""
         self.start(Budget(), 0.0)
 
     def start(self, budget: Budget, seconds: float, stdin: str = "") -> None:
         """Begins a case with a full budget, `seconds` of time and nothing printed."""
+        self.case += 1
         self.steps = budget.steps
         self.left = _CHUNK
         self.memory = budget.memory

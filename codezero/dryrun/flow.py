@@ -90,15 +90,17 @@ class Handler:
     def matches(self, frame: Frame, error: BaseException) -> bool:
         return self._kind is None or _is_error(error, self._kind(frame))
 
-    def enter(self, frame: Frame, error: BaseException) -> None:
+    def enter(self, frame: Frame, error: BaseException) -> list[BaseException]:
+        """Returns what `leave` wants back: a generator of an earlier case may be collected in a later one."""
         # Nobody reads tracebacks, and they keep every frame alive.
         error.__traceback__ = error.__context__ = error.__cause__ = None
         meter.handling.append(error)
         if self._store:
             self._store(frame, error.instance if isinstance(error, Raised) else error)
+        return meter.handling
 
-    def leave(self, frame: Frame) -> None:
-        meter.handling.pop()
+    def leave(self, frame: Frame, handling: list[BaseException]) -> None:
+        handling.pop()
         if self._forget:
             with suppress(NameError):  # the handler itself may have deleted it
                 self._forget(frame)
@@ -138,11 +140,11 @@ def _try(unit: Unit, node: ast.Try) -> Statement:
             handler = find_handler(handlers, frame, error)
             if handler is None:
                 raise
-            handler.enter(frame, error)
+            handling = handler.enter(frame, error)
             try:
                 return blocks[handler](frame)
             finally:
-                handler.leave(frame)
+                handler.leave(frame, handling)
         return orelse(frame) if result is None and orelse is not None else result
 
     if not node.finalbody:

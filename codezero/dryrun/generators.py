@@ -163,18 +163,19 @@ def _try(unit: Unit, node: ast.Try) -> Yielding:
             handler = find_handler(handlers, frame, error)
             if handler is None:
                 raise
-            handler.enter(frame, error)
+            handling = handler.enter(frame, error)
             try:
                 return (yield from blocks[handler](frame))
             finally:
-                handler.leave(frame)
+                handler.leave(frame, handling)
         return (yield from orelse(frame)) if result is None else result
 
     def run(frame: Frame) -> Generator[Any, Any, Any]:
+        case = meter.case
         try:
             result = yield from guarded(frame)
         except GeneratorExit:
-            if node.finalbody:
+            if node.finalbody and meter.case == case:  # garbage of an earlier case says nothing of this one
                 meter.unsure = "a generator dropped in a try statement"
             raise
         except PROGRAM_ERRORS as error:

@@ -1,3 +1,4 @@
+import gc
 import sys
 import threading
 
@@ -192,3 +193,28 @@ def test_many_threads_may_ask():
 def test_a_test_that_does_not_parse_is_unknown():
     suite = TestSuite(statements=(Statement(source="assert f("), Statement(source="assert f() == 1")))
     assert [r.outcome for r in dry_run("def f(): return 1", suite)] == [UNKNOWN, PASS]
+
+
+def test_a_dropped_generator_that_is_collected_during_a_later_case_says_nothing_of_it():
+    dropped = """
+def f():
+    def g():
+        try:
+            yield 1
+        finally:
+            pass
+    held = [g()]
+    next(held[0])
+    held.append(held)
+    return 1
+"""
+    gc.disable()
+    before = gc.get_threshold()
+    try:
+        dry_run(dropped, parse_tests("assert f() == 1"))
+        gc.set_threshold(1, 1, 1)
+        gc.enable()
+        assert outcomes("def f(x):\n    return sorted([x, 1, 2])", "assert f(3) == [1, 2, 3]") == [PASS]
+    finally:
+        gc.set_threshold(*before)
+        gc.enable()
