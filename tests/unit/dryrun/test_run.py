@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from codezero.dryrun import Budget, dry_run
+from codezero.dryrun.budget import Meter
 from codezero.testcases import MAX_SOURCE_CHARS, Statement, TestSuite, parse_tests
 from codezero.types import CaseOutcome, CaseResult
 
@@ -195,7 +196,7 @@ def test_a_test_that_does_not_parse_is_unknown():
     assert [r.outcome for r in dry_run("def f(): return 1", suite)] == [UNKNOWN, PASS]
 
 
-def test_a_dropped_generator_that_is_collected_during_a_later_case_says_nothing_of_it():
+def test_a_dropped_generator_that_is_collected_during_a_later_case_says_nothing_of_it(monkeypatch):
     dropped = """
 def f():
     def g():
@@ -209,12 +210,9 @@ def f():
     return 1
 """
     gc.disable()
-    before = gc.get_threshold()
     try:
-        dry_run(dropped, parse_tests("assert f() == 1"))
-        gc.set_threshold(1, 1, 1)
-        gc.enable()
-        assert outcomes("def f(x):\n    return sorted([x, 1, 2])", "assert f(3) == [1, 2, 3]") == [PASS]
+        assert outcomes(dropped, "assert f() == 1") == [PASS]
+        monkeypatch.setattr(Meter, "write", lambda self, text: gc.collect())
+        assert outcomes("def f(x):\n    print(x)\n    return x", "assert f(3) == 3") == [PASS]
     finally:
-        gc.set_threshold(*before)
         gc.enable()
