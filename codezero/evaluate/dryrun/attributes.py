@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
-from codezero.evaluate.dryrun.measure import Record, type_name
+from codezero.evaluate.dryrun.measure import MATCH, PATTERN, Record, type_name
 from codezero.evaluate.dryrun.methods import METHODS
 from codezero.evaluate.dryrun.objects import (
     BoundMethod,
@@ -21,7 +21,7 @@ from codezero.evaluate.dryrun.objects import (
     StaticMethod,
     Super,
 )
-from codezero.evaluate.dryrun.regular import MATCH, MATCH_FIELDS, PATTERN, PATTERN_FIELDS
+from codezero.evaluate.dryrun.regular import MATCH_FIELDS, PATTERN_FIELDS
 from codezero.evaluate.dryrun.values import Builtin, Function, Module, TypeValue
 
 _MISSING = object()

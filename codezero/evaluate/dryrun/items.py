@@ -6,9 +6,8 @@ from collections import deque
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import Unsupported, meter
-from codezero.evaluate.dryrun.measure import DICTS, FLAT, SIZED, Record, hashable, to_list, type_name
+from codezero.evaluate.dryrun.measure import DICTS, FLAT, MATCH, SIZED, Record, hashable, to_list, type_name
 from codezero.evaluate.dryrun.objects import Class, Instance
-from codezero.evaluate.dryrun.regular import MATCH
 from codezero.evaluate.dryrun.values import Annotation, Module, Opaque, TypeValue
 
 

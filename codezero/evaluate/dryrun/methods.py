@@ -7,11 +7,11 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, meter
 from codezero.evaluate.dryrun.items import get_item
-from codezero.evaluate.dryrun.measure import length, to_list, type_name
+from codezero.evaluate.dryrun.measure import MATCH, PATTERN, length, to_list, type_name
 from codezero.evaluate.dryrun.methods_containers import CONTAINER_METHODS
 from codezero.evaluate.dryrun.objects import Cached
 from codezero.evaluate.dryrun.operators import contains, search_cost
-from codezero.evaluate.dryrun.regular import MATCH, MATCH_METHODS, PATTERN, PATTERN_METHODS
+from codezero.evaluate.dryrun.regular import MATCH_METHODS, PATTERN_METHODS
 from codezero.evaluate.dryrun.text import format_text
 from codezero.evaluate.dryrun.values import Iterating
 
