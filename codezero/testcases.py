@@ -73,7 +73,8 @@ def parse_source(source: str) -> ast.Module | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # of the judged code, not of ours
+            for kind in (SyntaxWarning, DeprecationWarning):  # of the judged code, not of ours
+                warnings.simplefilter("ignore", kind)
             return ast.parse(source)
     except UNPARSEABLE:
         return None

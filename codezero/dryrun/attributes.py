@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codezero.dryrun.budget import Unsupported, meter
-from codezero.dryrun.measure import Record, type_name
+from codezero.dryrun.measure import MATCH, PATTERN, Record, type_name
 from codezero.dryrun.methods import METHODS
 from codezero.dryrun.objects import (
     BoundMethod,
@@ -21,7 +21,7 @@ from codezero.dryrun.objects import (
     StaticMethod,
     Super,
 )
-from codezero.dryrun.regular import MATCH, MATCH_FIELDS, PATTERN, PATTERN_FIELDS
+from codezero.dryrun.regular import MATCH_FIELDS, PATTERN_FIELDS
 from codezero.dryrun.values import Builtin, Function, Module, TypeValue
 
 _MISSING = object()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from codezero.dryrun.attributes import get_attribute
-from codezero.dryrun.budget import Stop, meter
+from codezero.dryrun.budget import meter
 from codezero.dryrun.compiler import EXPRESSIONS, Expression, Unit
 from codezero.dryrun.items import get_item
 from codezero.dryrun.measure import hashable, to_list
@@ -60,21 +60,9 @@ def _list(unit: Unit, node: ast.List) -> Expression:
     return _charged(items_of(unit, node.elts), len(node.elts))
 
 
-_TUPLE_BYTES = 128
-"""What a tuple is charged: more than it takes, since the host hashes nested ones on its C stack without a limit."""
-
-
 def _tuple(unit: Unit, node: ast.Tuple) -> Expression:
-    items = items_of(unit, node.elts)
-    size = _TUPLE_BYTES + 8 * len(node.elts)
-
-    def make(frame: Frame) -> tuple[Any, ...]:
-        meter.memory -= size
-        if meter.memory < 0:
-            raise Stop("memory budget")
-        return tuple(items(frame))
-
-    return make
+    items = _charged(items_of(unit, node.elts), len(node.elts))
+    return lambda frame: tuple(items(frame))
 
 
 def _set(unit: Unit, node: ast.Set) -> Expression:

@@ -17,6 +17,7 @@ from codezero.dryrun.targets import delete_name, target_store
 from codezero.dryrun.text import repr_of
 from codezero.dryrun.values import Frame, TypeValue
 
+_OURS = __name__.rpartition(".")[0]
 PROGRAM_ERRORS = (Exception, SystemExit, KeyboardInterrupt)
 """What a program can catch; Stop and GeneratorExit pass it by."""
 
@@ -92,6 +93,8 @@ class Handler:
 
     def enter(self, frame: Frame, error: BaseException) -> list[BaseException]:
         """Returns what `leave` wants back: a generator of an earlier case may be collected in a later one."""
+        if any(callable(arg) and not type(arg).__module__.startswith(_OURS) for arg in error.args):
+            raise Stop("an error of the host")  # none is known to hold a function or type of it; none ever shall
         # Nobody reads tracebacks, and they keep every frame alive.
         error.__traceback__ = error.__context__ = error.__cause__ = None
         meter.handling.append(error)

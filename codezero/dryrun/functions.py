@@ -157,7 +157,11 @@ def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flus
     if file is not None:
         raise Unsupported("print to a file")
     meter.work(0)
-    meter.write((" " if sep is None else sep).join([text_of(value) for value in values]))
+    texts = [text_of(value) for value in values]
+    between = " " if sep is None else sep
+    if type(between) is str:
+        meter.allocate(sum(map(len, texts)) + len(between) * len(texts))
+    meter.write(between.join(texts))
     meter.write("\n" if end is None else end)
 
 

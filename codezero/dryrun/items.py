@@ -6,9 +6,8 @@ from collections import deque
 from typing import Any
 
 from codezero.dryrun.budget import Unsupported, meter
-from codezero.dryrun.measure import DICTS, FLAT, SIZED, Record, hashable, to_list, type_name
+from codezero.dryrun.measure import DICTS, FLAT, MATCH, SIZED, Record, hashable, to_list, type_name
 from codezero.dryrun.objects import Class, Instance
-from codezero.dryrun.regular import MATCH
 from codezero.dryrun.values import Annotation, Module, Opaque, TypeValue
 
 

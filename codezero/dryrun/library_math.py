@@ -49,8 +49,9 @@ def _factorial(n: Any, /) -> int:
 
 def _choices(function: Callable[..., int]) -> Callable[..., int]:
     def choose(n: Any, /, *k: Any) -> int:
-        if all(isinstance(arg, int) for arg in (n, *k)) and n > 0:
-            count = min(*k, n) if k else n
+        given = [arg for arg in k if arg is not None]
+        if all(isinstance(arg, int) for arg in (n, *given)) and n > 0:
+            count = min(*given, n) if given else n
             if function is math.comb:
                 count = min(count, n - count)
             if count > 0 and count * n.bit_length() > MAX_BITS:

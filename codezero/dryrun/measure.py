@@ -11,14 +11,21 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+import regex
+
 from codezero.dryrun.budget import DepthError, Stop, meter
 from codezero.dryrun.objects import Class, Instance, Raised
 from codezero.dryrun.values import Annotation, Builtin, Function, Iterating, Module, Opaque, TypeValue, charged
 
 MAX_NODES = 300_000
 """Most parts of one value, shared ones counted each time, that are compared, hashed or printed in one call."""
-MAX_BITS = 1 << 17
+MAX_BITS = 1 << 16
 """Largest integer that multiplication, power and shift may make; CPython itself prints up to 14,300 bits."""
+
+
+MATCH = type(regex.match("", ""))
+PATTERN = type(regex.compile(""))
+REGULAR = frozenset({MATCH, PATTERN})
 
 
 class Record(tuple[Any, ...]):
@@ -67,8 +74,12 @@ def measure(value: Any) -> int:
             stack.extend(part.values())
         elif kind is str or kind is bytes or kind is bytearray:
             total += 1 + (len(part) >> 6)
+        elif kind in REGULAR:
+            raise Stop("the text of a match or pattern")
         else:
             total += 1
+            if isinstance(part, BaseException) or (kind is Instance and part.cls.error is not None):
+                stack.append(part.args)
         if total > MAX_NODES:
             raise Stop("a value with too many parts")
     meter.work(total << 3)

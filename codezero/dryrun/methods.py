@@ -7,11 +7,11 @@ from typing import Any
 
 from codezero.dryrun.budget import Stop, meter
 from codezero.dryrun.items import get_item
-from codezero.dryrun.measure import length, to_list, type_name
+from codezero.dryrun.measure import MATCH, PATTERN, length, to_list, type_name
 from codezero.dryrun.methods_containers import CONTAINER_METHODS
 from codezero.dryrun.objects import Cached
 from codezero.dryrun.operators import contains, search_cost
-from codezero.dryrun.regular import MATCH, MATCH_METHODS, PATTERN, PATTERN_METHODS
+from codezero.dryrun.regular import MATCH_METHODS, PATTERN_METHODS
 from codezero.dryrun.text import format_text
 from codezero.dryrun.values import Iterating
 

@@ -112,7 +112,10 @@ class Instance:
             if own is None or (own is _MISSING and "__eq__" in cls.namespace):
                 raise TypeError(f"unhashable type: '{self.cls.name}'")
             if own is not _MISSING:
-                return hash(own(self))
+                found = own(self)
+                if type(found) is not int:
+                    raise TypeError("__hash__ method should return an integer")
+                return hash(found)
         return object.__hash__(self)
 
     def __bool__(self) -> bool:

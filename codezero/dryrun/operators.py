@@ -7,13 +7,13 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
-from codezero.dryrun.budget import Stop, meter
+from codezero.dryrun.budget import Stop, Unsupported, meter
 from codezero.dryrun.measure import (
     ATOMS,
     DICTS,
-    FLAT,
     MAX_BITS,
     SIZED,
+    VIEWS,
     Record,
     feed,
     hashable,
@@ -29,7 +29,7 @@ from codezero.dryrun.values import Iterating
 
 _SMALL = 1 << 256
 _SEQUENCES = frozenset({str, list, tuple, bytes, bytearray, deque, Record})
-_SETS = frozenset({set, frozenset, *DICTS}) | FLAT
+_SETS = frozenset({set, frozenset, *DICTS})
 
 
 def checked(number: Any) -> Any:
@@ -96,6 +96,7 @@ def _bitwise(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """&, | and ^ also join sets and dicts."""
 
     def combine(a: Any, b: Any) -> Any:
+        _measure_views(a, b)
         if type(a) in _SETS:
             meter.allocate(len(a) * 64)
             if type(b) in _SETS:
@@ -105,7 +106,18 @@ def _bitwise(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return combine
 
 
+def _measure_views(a: Any, b: Any) -> None:
+    """Views of dicts join with any iterable, whose items are hashed."""
+    if type(a) in VIEWS or type(b) in VIEWS:
+        meter.allocate(measure(a) * 64)
+        if type(b) in SIZED:
+            meter.allocate(measure(b) * 64)
+        elif type(b) is not Instance:
+            raise Unsupported("a view joined with this")
+
+
 def subtract(a: Any, b: Any) -> Any:
+    _measure_views(a, b)
     if type(a) in _SETS:
         meter.allocate(len(a) * 64)
     return checked(a - b)

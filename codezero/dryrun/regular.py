@@ -15,11 +15,9 @@ from typing import Any
 import regex
 
 from codezero.dryrun.budget import Stop, meter
+from codezero.dryrun.measure import PATTERN
 from codezero.dryrun.text import text_of
 from codezero.dryrun.values import Builtin, Iterating, TypeValue, charged
-
-MATCH = type(regex.match("", ""))
-PATTERN = type(regex.compile(""))
 
 _MAX_PATTERN = 1_000
 _MAX_REPEAT = 1_000

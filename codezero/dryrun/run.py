@@ -29,9 +29,9 @@ from codezero.types import CaseOutcome, CaseResult
 _TRANSLATORS = (calls, definitions, displays, expressions, flow, patterns, targets)
 """Imported for the kinds of nodes that they translate."""
 
-_STACK_BYTES = 512 << 20
+_STACK_BYTES = 256 << 20
 """Address space for the interpreter's thread, of which only what it uses is taken. CPython hashes nested tuples on it
-without a limit of its own."""
+without a limit of its own: measure.MAX_NODES levels take some 50 MiB."""
 _HOST_RECURSION = 40_000
 """Frames of ours: 1,000 nested calls of a program take some 10 to 20 each."""
 _MAX_REASON = 160
@@ -72,6 +72,11 @@ def _on_own_stack(program: _Program) -> None:
         threading.stack_size(stack)
     try:
         thread.join()
+    except BaseException:
+        # Ctrl-C: the thread must be gone before another one shares its meter.
+        program.cancel()
+        thread.join()
+        raise
     finally:
         sys.setrecursionlimit(limit)
 
@@ -119,6 +124,10 @@ class _Program:
             self._names.clear()
             self._test_names.clear()
             meter.start(self._budget, 0.0)
+
+    def cancel(self) -> None:
+        """Makes a run in another thread end soon."""
+        self._end = meter.deadline = 0.0
 
     def _start(self, stdin: str = "") -> None:
         meter.start(self._budget, max(self._end - thread_time(), 0.0), stdin)

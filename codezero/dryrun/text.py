@@ -25,13 +25,13 @@ def text_of(value: Any) -> str:
     if type(value) is str:
         return value
     if type(value) not in ATOMS:
-        meter.allocate(measure(value.args if isinstance(value, BaseException) else value) * 64)
+        meter.allocate(measure(value) * 64)
     return str(value)
 
 
 def repr_of(value: Any) -> str:
     """repr(value)."""
-    meter.allocate(measure(value.args if isinstance(value, BaseException) else value) * 64)
+    meter.allocate(measure(value) * 64)
     return repr(value)
 
 
