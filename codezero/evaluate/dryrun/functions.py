@@ -17,9 +17,9 @@ from codezero.evaluate.dryrun.measure import (
     to_list,
     type_name,
 )
-from codezero.evaluate.dryrun.methods_containers import keys_of, sorted_items
 from codezero.evaluate.dryrun.objects import ClassMethod, Instance, Property, StaticMethod
 from codezero.evaluate.dryrun.operators import BINARY, checked, power_modulo
+from codezero.evaluate.dryrun.sorting import keys_of, sorted_items
 from codezero.evaluate.dryrun.text import convert, format_value, repr_of, text_of
 from codezero.evaluate.dryrun.type_values import TYPES, is_instance, is_subclass
 from codezero.evaluate.dryrun.values import Builtin, Iterating, charged

@@ -12,9 +12,9 @@ from typing import Any
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.heap import HEAP
 from codezero.evaluate.dryrun.measure import hashable, lazy, measure, to_list
-from codezero.evaluate.dryrun.methods_containers import keys_of
 from codezero.evaluate.dryrun.objects import Cached
 from codezero.evaluate.dryrun.operators import BINARY
+from codezero.evaluate.dryrun.sorting import keys_of
 from codezero.evaluate.dryrun.values import Builtin, Function, Hidden, Iterating, TypeValue, charged
 
 _ADD = BINARY["Add"]

@@ -13,8 +13,8 @@ from codezero.evaluate.dryrun import operators
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.items import get_item
 from codezero.evaluate.dryrun.measure import MAX_BITS, to_list
-from codezero.evaluate.dryrun.methods_containers import sort_cost
 from codezero.evaluate.dryrun.operators import BINARY, COMPARE, checked
+from codezero.evaluate.dryrun.sorting import sort_cost
 from codezero.evaluate.dryrun.type_values import counter
 from codezero.evaluate.dryrun.values import Builtin
 
