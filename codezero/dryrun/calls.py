@@ -1,60 +1,76 @@
-"""Calls, lambdas and comprehensions."""
+"""Calls and lambdas."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from codezero.dryrun.attributes import get_attribute
 from codezero.dryrun.budget import Unsupported, meter
-from codezero.dryrun.compiler import EXPRESSIONS, Expression, Store, Unit, refusal_of
+from codezero.dryrun.compiler import EXPRESSIONS, Expression, Unit, refusal_of
 from codezero.dryrun.definitions import function_maker
 from codezero.dryrun.displays import items_of
-from codezero.dryrun.measure import hashable, iterate
 from codezero.dryrun.methods import METHODS
-from codezero.dryrun.objects import Instance, Super
-from codezero.dryrun.scope import Comprehension, comprehension_scope
-from codezero.dryrun.targets import target_store
-from codezero.dryrun.values import UNBOUND, Frame, Function, Iterating
+from codezero.dryrun.objects import BoundMethod, Instance, Super
+from codezero.dryrun.values import Frame, Function
 
 _MISSING = object()
 _MAX_KEYWORDS = 10_000
 
 
+Callee = Callable[[Frame], tuple[Any, Any]]
+"""(function, its first argument) of a call, where that may be _MISSING."""
+
+
 def _call(unit: Unit, node: ast.Call) -> Expression:
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords:
         return _super(unit)
-    starred = any(isinstance(arg, ast.Starred) for arg in node.args)
-    if isinstance(node.func, ast.Attribute):
-        function = _method(unit, node.func)
-        bound = True
-    else:
-        function, bound = unit.expression(node.func), False
-    if node.keywords or starred or len(node.args) > 3:
-        return _general(function, bound, items_of(unit, node.args), _keywords(unit, node))
+    if node.keywords or len(node.args) > 3 or any(isinstance(arg, ast.Starred) for arg in node.args):
+        callee = _method(unit, node.func) if isinstance(node.func, ast.Attribute) else _function(unit, node.func)
+        return _general(callee, items_of(unit, node.args), _keywords(unit, node))
     args = unit.expressions(node.args)
-    return _bound_call(function, args) if bound else _plain_call(function, args)
+    if isinstance(node.func, ast.Attribute):
+        return _method_call(_method(unit, node.func), args)
+    return _plain_call(unit.expression(node.func), args)
+
+
+def _direct(function: Any) -> Any:
+    """What to call for a function. An interpreted one is called by its method: calling the object would go through
+    the host's C stack, and some versions allow only a few hundred of these."""
+    return function.invoke if type(function) is Function else function
+
+
+def _function(unit: Unit, node: ast.expr) -> Callee:
+    function = unit.expression(node)
+    return lambda frame: (_direct(function(frame)), _MISSING)
 
 
 def _plain_call(function: Expression, args: list[Expression]) -> Expression:
     if not args:
-        return lambda frame: function(frame)()
+        return lambda frame: _direct(function(frame))()
     if len(args) == 1:
         only = args[0]
-        return lambda frame: function(frame)(only(frame))
+
+        def call_with_one(frame: Frame) -> Any:
+            target = function(frame)
+            if type(target) is Function:
+                return target.invoke(only(frame))
+            return target(only(frame))
+
+        return call_with_one
     if len(args) == 2:
         first, second = args
-        return lambda frame: function(frame)(first(frame), second(frame))
+        return lambda frame: _direct(function(frame))(first(frame), second(frame))
     one, two, three = args
-    return lambda frame: function(frame)(one(frame), two(frame), three(frame))
+    return lambda frame: _direct(function(frame))(one(frame), two(frame), three(frame))
 
 
-def _method(unit: Unit, node: ast.Attribute) -> Callable[[Frame], tuple[Any, tuple[Any, ...]]]:
-    """(function, (its first argument,)) of `value.name(...)`, or (function, ()): no bound method is made."""
+def _method(unit: Unit, node: ast.Attribute) -> Callee:
+    """The callee of `value.name(...)`; mostly no bound method is made."""
     value, name = unit.expression(node.value), unit.scope.mangled(node.attr)
 
-    def find(frame: Frame) -> tuple[Any, tuple[Any, ...]]:
+    def find(frame: Frame) -> tuple[Any, Any]:
         owner = value(frame)
         meter.left -= 1
         if meter.left < 0:
@@ -63,22 +79,25 @@ def _method(unit: Unit, node: ast.Attribute) -> Callable[[Frame], tuple[Any, tup
         if table is not None:
             method = table.get(name)
             if method is not None:
-                return method, (owner,)
+                return method, owner
         elif type(owner) is Instance and name not in owner.attrs:
             method = owner.cls.lookup(name)
             if type(method) is Function:
-                return method, (owner,)
-        return get_attribute(owner, name), ()
+                return method.invoke, owner
+        found = get_attribute(owner, name)
+        if type(found) is BoundMethod:
+            return _direct(found.function), found.owner
+        return _direct(found), _MISSING
 
     return find
 
 
-def _bound_call(find: Expression, args: list[Expression]) -> Expression:
+def _method_call(find: Callee, args: list[Expression]) -> Expression:
     if not args:
 
         def call_without(frame: Frame) -> Any:
             function, owner = find(frame)
-            return function(*owner)
+            return function() if owner is _MISSING else function(owner)
 
         return call_without
     if len(args) == 1:
@@ -86,15 +105,26 @@ def _bound_call(find: Expression, args: list[Expression]) -> Expression:
 
         def call_with_one(frame: Frame) -> Any:
             function, owner = find(frame)
-            return function(*owner, only(frame))
+            return function(only(frame)) if owner is _MISSING else function(owner, only(frame))
 
         return call_with_one
+    if len(args) == 2:
+        first, second = args
 
-    def call_with_more(frame: Frame) -> Any:
+        def call_with_two(frame: Frame) -> Any:
+            function, owner = find(frame)
+            a, b = first(frame), second(frame)
+            return function(a, b) if owner is _MISSING else function(owner, a, b)
+
+        return call_with_two
+    one, two, three = args
+
+    def call_with_three(frame: Frame) -> Any:
         function, owner = find(frame)
-        return function(*owner, *[arg(frame) for arg in args])
+        a, b, c = one(frame), two(frame), three(frame)
+        return function(a, b, c) if owner is _MISSING else function(owner, a, b, c)
 
-    return call_with_more
+    return call_with_three
 
 
 def _keywords(unit: Unit, node: ast.Call) -> Callable[[Frame], dict[str, Any]]:
@@ -122,12 +152,14 @@ def _keywords(unit: Unit, node: ast.Call) -> Callable[[Frame], dict[str, Any]]:
 
 
 def _general(
-    find: Expression, bound: bool, items: Callable[[Frame], list[Any]], keywords: Callable[[Frame], dict[str, Any]]
+    find: Callee, items: Callable[[Frame], list[Any]], keywords: Callable[[Frame], dict[str, Any]]
 ) -> Expression:
     def call(frame: Frame) -> Any:
-        function, owner = find(frame) if bound else (find(frame), ())
+        function, owner = find(frame)
         args = items(frame)
-        return function(*owner, *args, **keywords(frame))
+        if owner is not _MISSING:
+            args = [owner, *args]
+        return function(*args, **keywords(frame))
 
     return call
 
@@ -151,123 +183,4 @@ def _lambda(unit: Unit, node: ast.Lambda) -> Expression:
     return function_maker(unit, node, "<lambda>")
 
 
-class _Loop:
-    """One `for` of a comprehension with its conditions."""
-
-    __slots__ = ("conditions", "source", "store")
-
-    def __init__(self, source: Expression, store: Store, conditions: list[Expression]) -> None:
-        self.source, self.store, self.conditions = source, store, conditions
-
-
-def _comprehension(unit: Unit, node: Comprehension) -> tuple[Expression, Unit, list[_Loop]]:
-    """(the first iterable, which is evaluated outside; the inner unit; its loops)."""
-    inner = unit.within(comprehension_scope(node, unit.scope))
-    loops = []
-    for number, generator in enumerate(node.generators):
-        if generator.is_async:
-            raise Unsupported("an asynchronous comprehension")
-        source = (unit if number == 0 else inner).expression(generator.iter)
-        loops.append(_Loop(source, target_store(inner, generator.target), inner.expressions(generator.ifs)))
-    return loops[0].source, inner, loops
-
-
-def _walk(loops: list[_Loop], number: int, frame: Frame, items: Any) -> Iterator[None]:
-    """Sets the variables of loops `number` and later, once for each combination that meets the conditions."""
-    loop = loops[number]
-    store, conditions = loop.store, loop.conditions
-    is_last = number + 1 == len(loops)
-    for item in items:
-        meter.left -= 1
-        if meter.left < 0:
-            meter.refill()
-        store(frame, item)
-        for condition in conditions:
-            if not condition(frame):
-                break
-        else:
-            if is_last:
-                yield
-            else:
-                yield from _walk(loops, number + 1, frame, iterate(loops[number + 1].source(frame)))
-
-
-def _list_comprehension(unit: Unit, node: ast.ListComp) -> Expression:
-    source, inner, loops = _comprehension(unit, node)
-    value = inner.expression(node.elt)
-    pad = [UNBOUND] * len(inner.scope.slots)
-    if len(loops) > 1 or loops[0].conditions:
-
-        def collect(frame: Frame) -> list[Any]:
-            items = iterate(source(frame))
-            own = [frame, *pad]
-            return [value(own) for _ in _walk(loops, 0, own, items)]
-
-        return collect
-    store = loops[0].store
-
-    def collect_all(frame: Frame) -> list[Any]:
-        result = []
-        items = iterate(source(frame))
-        own = [frame, *pad]
-        for item in items:
-            meter.left -= 1
-            if meter.left < 0:
-                meter.refill()
-            store(own, item)
-            result.append(value(own))
-        return result
-
-    return collect_all
-
-
-def _set_comprehension(unit: Unit, node: ast.SetComp) -> Expression:
-    source, inner, loops = _comprehension(unit, node)
-    value = inner.expression(node.elt)
-    pad = [UNBOUND] * len(inner.scope.slots)
-
-    def collect(frame: Frame) -> set[Any]:
-        items = iterate(source(frame))
-        own = [frame, *pad]
-        return {hashable(value(own)) for _ in _walk(loops, 0, own, items)}
-
-    return collect
-
-
-def _dict_comprehension(unit: Unit, node: ast.DictComp) -> Expression:
-    source, inner, loops = _comprehension(unit, node)
-    key, value = inner.expression(node.key), inner.expression(node.value)
-    pad = [UNBOUND] * len(inner.scope.slots)
-
-    def collect(frame: Frame) -> dict[Any, Any]:
-        items = iterate(source(frame))
-        own = [frame, *pad]
-        return {hashable(key(own)): value(own) for _ in _walk(loops, 0, own, items)}
-
-    return collect
-
-
-def _generator(unit: Unit, node: ast.GeneratorExp) -> Expression:
-    source, inner, loops = _comprehension(unit, node)
-    value = inner.expression(node.elt)
-    pad = [UNBOUND] * len(inner.scope.slots)
-
-    def make(frame: Frame) -> Iterating:
-        origin = source(frame)
-        items = iter(iterate(origin))
-        own = [frame, *pad]
-        return Iterating((value(own) for _ in _walk(loops, 0, own, items)), (origin,))
-
-    return make
-
-
-EXPRESSIONS.update(
-    {
-        ast.Call: _call,
-        ast.Lambda: _lambda,
-        ast.ListComp: _list_comprehension,
-        ast.SetComp: _set_comprehension,
-        ast.DictComp: _dict_comprehension,
-        ast.GeneratorExp: _generator,
-    }
-)
+EXPRESSIONS.update({ast.Call: _call, ast.Lambda: _lambda})

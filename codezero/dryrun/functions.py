@@ -17,9 +17,9 @@ from codezero.dryrun.measure import (
     to_list,
     type_name,
 )
-from codezero.dryrun.methods_containers import keys_of, sorted_items
 from codezero.dryrun.objects import ClassMethod, Instance, Property, StaticMethod
 from codezero.dryrun.operators import BINARY, checked, power_modulo
+from codezero.dryrun.sorting import keys_of, sorted_items
 from codezero.dryrun.text import convert, format_value, repr_of, text_of
 from codezero.dryrun.type_values import TYPES, is_instance, is_subclass
 from codezero.dryrun.values import Builtin, Iterating, charged

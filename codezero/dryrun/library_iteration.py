@@ -12,9 +12,9 @@ from typing import Any
 from codezero.dryrun.budget import Unsupported, meter
 from codezero.dryrun.heap import HEAP
 from codezero.dryrun.measure import hashable, lazy, measure, to_list
-from codezero.dryrun.methods_containers import keys_of
 from codezero.dryrun.objects import Cached
 from codezero.dryrun.operators import BINARY
+from codezero.dryrun.sorting import keys_of
 from codezero.dryrun.values import Builtin, Function, Hidden, Iterating, TypeValue, charged
 
 _ADD = BINARY["Add"]

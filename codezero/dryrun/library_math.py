@@ -13,8 +13,8 @@ from codezero.dryrun import operators
 from codezero.dryrun.budget import Stop, Unsupported, meter
 from codezero.dryrun.items import get_item
 from codezero.dryrun.measure import MAX_BITS, to_list
-from codezero.dryrun.methods_containers import sort_cost
 from codezero.dryrun.operators import BINARY, COMPARE, checked
+from codezero.dryrun.sorting import sort_cost
 from codezero.dryrun.type_values import counter
 from codezero.dryrun.values import Builtin
 

@@ -10,7 +10,6 @@ from codezero.dryrun.budget import meter
 from codezero.dryrun.measure import (
     ATOMS,
     DICTS,
-    SCALARS,
     VIEWS,
     Record,
     hashable,
@@ -18,6 +17,7 @@ from codezero.dryrun.measure import (
     measure,
     to_list,
 )
+from codezero.dryrun.sorting import sorted_items
 from codezero.dryrun.values import Iterating, charged
 
 Method = Callable[..., Any]
@@ -73,28 +73,6 @@ def update_dict(target: Any, source: Any) -> None:
         if len(items) != 2:
             raise ValueError(f"dictionary update sequence element #{number} has length {len(items)}; 2 is required")
         target[hashable(items[0])] = items[1]
-
-
-def sort_cost(items: list[Any]) -> None:
-    """Charges the comparisons of a sort."""
-    parts = len(items) if SCALARS.issuperset(map(type, items)) else measure(items)
-    meter.work(parts * max(len(items).bit_length(), 1) << 2)
-
-
-def keys_of(items: list[Any], key: Any) -> list[Any]:
-    """What a sort compares: the keys, made and charged before the host compares any."""
-    keys = items if key is None else [key(item) for item in items]
-    sort_cost(keys)
-    return keys
-
-
-def sorted_items(items: list[Any], key: Any, reverse: Any) -> list[Any]:
-    """sorted(items, key=key, reverse=reverse)."""
-    keys = keys_of(items, key)
-    if key is None:
-        return sorted(items, reverse=bool(reverse))
-    order = sorted(range(len(items)), key=keys.__getitem__, reverse=bool(reverse))
-    return [items[index] for index in order]
 
 
 def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import thread_time
 from typing import Any
 
-from codezero.dryrun import calls, definitions, displays, expressions, flow, patterns, targets
+from codezero.dryrun import calls, comprehensions, definitions, displays, expressions, flow, patterns, targets
 from codezero.dryrun.budget import OUT_OF_STEPS, RECURSION_LIMIT, Budget, Cheat, DepthError, Stop, meter
 from codezero.dryrun.compiler import Statement, Unit
 from codezero.dryrun.flow import PROGRAM_ERRORS, Unequal
@@ -26,7 +26,7 @@ from codezero.dryrun.text import text_of
 from codezero.testcases import MAX_SOURCE_CHARS, Example, TestSuite, parse_source
 from codezero.types import CaseOutcome, CaseResult
 
-_TRANSLATORS = (calls, definitions, displays, expressions, flow, patterns, targets)
+_TRANSLATORS = (calls, comprehensions, definitions, displays, expressions, flow, patterns, targets)
 """Imported for the kinds of nodes that they translate."""
 
 _STACK_BYTES = 256 << 20

@@ -79,7 +79,8 @@ class Function(Hidden):
         self.code, self.parent, self.defaults, self.keyword_defaults = code, parent, defaults, keyword_defaults
         self.attrs: dict[str, Any] = {}
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def invoke(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls it."""
         code = self.code
         frame = [self.parent, *args, *code.pad] if len(args) == code.plain and not kwargs else self._bind(args, kwargs)
         meter.left -= code.cost
@@ -95,6 +96,8 @@ class Function(Hidden):
         finally:
             meter.depth -= 1
         return None if result is None else result[0]
+
+    __call__ = invoke
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
         """The frame of a call. Raises TypeError like CPython where arguments do not fit."""

@@ -40,7 +40,8 @@ seen = []
 harmless = ("compile", "object.", "sys._getframe", "gc.", "builtins.id", "_thread.", "cpython.")
 
 def watch(event, args):
-    if not event.startswith(harmless):
+    # ... and looks for a file of the name that it gives to what does not parse.
+    if not event.startswith(harmless) and args[:1] != ("<unknown>",):
         seen.append([event, repr(args)[:80]])
 
 sys.addaudithook(watch)
