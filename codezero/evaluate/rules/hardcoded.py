@@ -40,8 +40,8 @@ def hardcoded(solution: Solution) -> RuleScore | None:
     Broken, too, by a list of just the tests' answers in their order, and by constants for all of them if these are
     collections, or large numbers: then the input is hidden, in a hash for one.
 
-    Not counted, since honest code has them: base cases (0, 1, -1, empty), boolean answers of conditions, and words
-    that the statement itself maps to each other.
+    Not counted, since honest code has them: base cases (0, 1, -1, empty), boolean answers of conditions on short inputs,
+    and words that the statement itself maps to each other.
     """
     if solution.asked.is_program:
         return None
@@ -56,7 +56,7 @@ def hardcoded(solution: Solution) -> RuleScore | None:
             by_row.setdefault((key, case.answer), set()).add(i)
     for line, rows, is_chain in tables(solution.nodes, literals):
         hits = [found for row in rows if (found := by_row.get(row))]
-        found = {i for hit in hits for i in hit if not (is_chain and cases[i].is_boolean)}
+        found = {i for hit in hits for i in hit if not is_chain or cases[i].is_telling or not cases[i].is_boolean}
         telling = sum(cases[i].is_telling for i in found)
         if telling >= needed or (len(found) >= needed and 2 * len(hits) >= len(rows)):
             return broken(f"line {line}: looks up the answers of {len(found)} of {len(cases)} tests by their inputs")
