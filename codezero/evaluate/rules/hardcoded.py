@@ -40,8 +40,8 @@ def hardcoded(solution: Solution) -> RuleScore | None:
     Broken, too, by a list of just the tests' answers in their order, and by constants for all of them if these are
     collections, or large numbers: then the input is hidden, in a hash for one.
 
-    Not counted, since honest code has them: base cases (0, 1, -1, empty), boolean answers of conditions on short inputs,
-    and words that the statement itself maps to each other.
+    Not counted, since honest code has them: base cases (0, 1, -1, empty), boolean answers of conditions on short
+    inputs, and words that the statement itself maps to each other.
     """
     if solution.asked.is_program:
         return None
