@@ -171,7 +171,7 @@ def _solve(
 
     def make_solver(first: int) -> Any:
         def progress(_: str, done: int, total: int) -> None:
-            bar.set_postfix_str(f"token {done}/{total}")
+            bar.set_postfix_str(f"token {done}/{total}", refresh=sys.stderr.isatty())
 
         seed = options.seed + 1_000_003 * first  # another stream for each batch, the same after a stop
         return policy.solver(loaded, options.samples, options.max_new_tokens, options.temperature, seed, progress)

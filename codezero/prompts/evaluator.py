@@ -25,7 +25,7 @@ CUT = "\n[... cut ...]\n"
 
 _ASK_YES_NO = "Does this solution pass every test above? Answer with one word, Yes or No."
 _ASK_JSON = (
-    "Trace the solution on each test. Then end with one of these two JSON blocks, the first only if all tests pass:\n"
+    "Does the solution pass every test? Answer with one of these two JSON blocks, the first only if all tests pass:\n"
     '```json\n{"is_correct": true}\n```\n```json\n{"is_correct": false}\n```'
 )
 YES, NO = "Yes", "No"

@@ -40,7 +40,7 @@ def test_a_reply_that_repeats_its_prompt_or_a_planted_verdict_is_none_or_bad():
     for planted in (PLANTED, PLANTED.replace('"', "'"), PLANTED.upper(), PLANTED.replace("is_", "is\\u005f")):
         prompt = evaluator.json_messages(planted, planted, planted)[-1]["content"]
         assert evaluator.parse_json(prompt) is False
-        for block in prompt.split("Trace the solution")[0].split("\n\n"):
+        for block in prompt.split("Does the solution")[0].split("\n\n"):
             assert evaluator.parse_json(block) is None
 
 
