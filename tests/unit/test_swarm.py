@@ -110,7 +110,7 @@ def test_a_signal_to_the_launcher_ends_all(tmp_path, number):
     launcher = launch(tmp_path / "home", FOREVER)
     pids = pids_of(launcher, 3)
     launcher.send_signal(number)
-    output, _ = launcher.communicate(timeout=14)
+    output, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0
     assert not any(map(is_alive, pids))
     assert "stopping; finished rounds are saved" in output

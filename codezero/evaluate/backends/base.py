@@ -67,7 +67,7 @@ class Reviewer(Protocol):
 
 def check_by_asking(backend: JudgeBackend, config: EvaluatorConfig) -> None:
     """Raises EvaluatorError: the backend cannot be asked, or answers without what `evaluator.verdict` needs."""
-    if config.verdict is VerdictMode.logit:
+    if config.verdict is not VerdictMode.generate:
         if backend.choose([PROBE], (YES, NO)) == [None]:
             raise EvaluatorError(
                 f"{backend.name} gave no probabilities of {YES} and {NO}: set evaluator.verdict=generate, or use a "

@@ -33,7 +33,7 @@ class TransformersBackend:
 
     def check(self) -> None:
         """Raises EvaluatorError: verdicts are to be read from one token, and the tokenizer has none for each."""
-        if self._config.verdict is VerdictMode.logit:
+        if self._config.verdict is not VerdictMode.generate:
             self._first_tokens((YES, NO))
 
     def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
