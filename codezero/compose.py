@@ -116,7 +116,7 @@ def _explained(section: Any, indent: str) -> Iterator[str]:
         value = getattr(section, field.name)
         if field.name in notes:
             yield from textwrap.wrap(
-                notes[field.name], 116, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
+                " ".join(notes[field.name].split()), 116, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
             )
         if dataclasses.is_dataclass(value):
             yield f"{indent}{field.name}:"
