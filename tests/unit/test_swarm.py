@@ -107,6 +107,8 @@ def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_p
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_launcher_ends_all(tmp_path, number):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("whatever started the tests has them ignore this signal, as nohup does")
     launcher = launch(tmp_path / "home", FOREVER)
     pids = pids_of(launcher, 3)
     launcher.send_signal(number)
