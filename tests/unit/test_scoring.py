@@ -1,9 +1,14 @@
 import json
+from pathlib import Path
 
 import pytest
 
-from codezero.scoring import read_line, score_lines
+from codezero import compose
+from codezero.errors import ModelError, ScoringError
+from codezero.observe.console import Console
+from codezero.scoring import read_line, score_file, score_lines
 from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
+from tests.builders import save_tiny
 
 GOOD = {"question": "Add one.", "tests": ["assert f(1) == 2", "assert f(2) == 3"], "source": "mbpp", "solution": "x"}
 
@@ -80,3 +85,47 @@ def test_an_outage_is_an_error_and_no_reward():
     (scored,) = score_lines([line()], Scorer(is_there=False))
     assert scored["error"] == "down"
     assert "reward" not in scored
+
+
+@pytest.fixture
+def stored(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(f"{line(id=1)}\n{{\n{line(id=2)}\n")
+    return path
+
+
+def config_of(model):
+    return compose.load([f"evaluator.model={model}", "model.device=cpu"])
+
+
+def test_a_file_is_scored_line_by_line_and_its_bad_lines_are_counted(tmp_path, stored):
+    target = tmp_path / "out.jsonl"
+    config = config_of(save_tiny(tmp_path / "model"))
+    assert score_file(str(stored), str(target), config, Console()) == (2, 1)
+    first, bad, second = map(json.loads, target.read_text().splitlines())
+    assert (first["id"], second["id"], first["outcome"]) == (1, 2, "no_code")
+    assert "not JSON" in bad["error"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_said_in_one_line(tmp_path, stored):
+    config = config_of(save_tiny(tmp_path / "model"))
+    with pytest.raises(ScoringError, match="/dev/full: No space left on device"):
+        score_file(str(stored), "/dev/full", config, Console())
+
+
+def test_a_missing_input_and_the_input_as_output_are_refused(tmp_path, stored):
+    with pytest.raises(ScoringError, match="No such file"):
+        score_file(str(tmp_path / "missing.jsonl"), str(tmp_path / "out"), config_of("x"), Console())
+    before = stored.read_text()
+    with pytest.raises(ScoringError, match="is the input"):
+        score_file(str(stored), str(stored), config_of("x"), Console())
+    assert stored.read_text() == before
+
+
+def test_an_earlier_output_outlives_a_judge_that_cannot_be_had(tmp_path, stored):
+    target = tmp_path / "out.jsonl"
+    target.write_text("earlier scores")
+    with pytest.raises(ModelError):
+        score_file(str(stored), str(target), config_of(tmp_path / "no-model"), Console())
+    assert target.read_text() == "earlier scores"
