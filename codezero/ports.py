@@ -73,6 +73,12 @@ class Selection(Protocol):
         ...
 
 
+class Feedback(Protocol):
+    def give(self, groups: Sequence[ScoredGroup]) -> None:
+        """Tells the proposers of own, scored groups what the attempts came to. A network that is away is no error."""
+        ...
+
+
 class Learner(Resumable, Protocol):
     policy_version: int
 

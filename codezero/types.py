@@ -1,7 +1,7 @@
 """The records that stages of a round hand to each other, in the order in which they come to be.
 
 All are frozen, keyword-only and hold tuples; the letters in the shape notes are G rollouts in a group, P prompt tokens
-and C completion tokens. This module imports the standard library only.
+and C completion tokens. Those of a proposer are in `proposals`. This module imports the standard library only.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+
+from codezero.proposals import Proposal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class Task:
     """Assert statements one a line, or the text of an input/output table for stdin programs; never executed here."""
     difficulty: int | None = None
     """1 (beginner) to 5 (expert), None where the source does not say."""
+    proposal: Proposal | None = None
+    """What the task was made of, for feedback to its proposer; None for other tasks, and for those that peers sent."""
 
     @property
     def task_id(self) -> str:

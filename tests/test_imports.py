@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "codezero"
 LEVELS = {
     "__init__": 0,
     "types": 0,
+    "proposals": 0,
     "errors": 0,
     "config": 1,
     "compose": 1,
@@ -30,6 +31,7 @@ LEVELS = {
     "train": 3,
     "network": 3,
     "ledger": 3,
+    "proposer": 3,
     "observe": 3,
     "loop": 4,
     "harness": 4,
@@ -45,6 +47,7 @@ LEVELS = {
     "__main__": 7,
 }
 SAME_LEVEL = {
+    ("types", "proposals"),
     ("compose", "config"),
     ("node", "peer"),
     ("compose", "swarmfile"),

@@ -18,6 +18,7 @@ from codezero.config.learning import (
     LossType,
     ModelConfig,
     Moments,
+    ProposalsConfig,
     RewardConfig,
     RewardScale,
     RolloutConfig,
@@ -26,6 +27,7 @@ from codezero.config.learning import (
     TrainMethod,
     VerdictMode,
 )
+from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
 from codezero.config.swarm import (
     LedgerConfig,
     LedgerKind,
@@ -41,6 +43,7 @@ __all__ = [
     "BuiltinConfig",
     "DatasetConfig",
     "Device",
+    "DifficultyPolicy",
     "Dtype",
     "EvaluatorConfig",
     "LedgerConfig",
@@ -50,7 +53,11 @@ __all__ = [
     "Moments",
     "Network",
     "NodeConfig",
+    "ProposalsConfig",
+    "ProposerBackend",
+    "ProposerConfig",
     "Reach",
+    "Reference",
     "RewardConfig",
     "RewardScale",
     "RolloutConfig",
@@ -78,6 +85,7 @@ class NodeConfig:
     evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    proposer: ProposerConfig = field(default_factory=ProposerConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
     ledger: LedgerConfig = field(default_factory=LedgerConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)

@@ -138,7 +138,19 @@ class BuiltinConfig:
 
 
 @dataclass
+class ProposalsConfig:
+    share: float = 0.5
+    """Share of a round's tasks that are taken from peers' proposals while there are any; the rest, and all of them
+    while there are none, come from the sources below. 0 leaves proposals alone."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.share <= 1, "tasks.proposals.share", self.share, "use a share in [0, 1]")
+
+
+@dataclass
 class TasksConfig:
+    proposals: ProposalsConfig = field(default_factory=ProposalsConfig)
+    """Problems that proposers of the swarm write."""
     mbpp: DatasetConfig = field(default_factory=DatasetConfig)
     """Mostly Basic Programming Problems; hub id google-research-datasets/mbpp."""
     code_contests: DatasetConfig = field(default_factory=DatasetConfig)

@@ -8,10 +8,8 @@ from pathlib import Path
 import yaml
 
 from codezero.errors import TaskError
+from codezero.proposals import LEVELS
 from codezero.types import Task, TaskOrigin
-
-LEVELS = ("beginner", "easy", "medium", "hard", "expert")
-"""Names of difficulty 1 to 5."""
 
 _FOLDER = Path(__file__).with_name("builtin")
 _FIELDS = ("name", "question", "tests", "solution")

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from codezero.errors import TaskError
-from codezero.tasks.problems import LEVELS, load_problems
+from codezero.proposals import LEVELS
+from codezero.tasks.problems import load_problems
 
 PROBLEMS = load_problems()
 

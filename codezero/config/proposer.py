@@ -1,0 +1,120 @@
+"""Settings of a proposer: what writes problems, how they are checked, which level they get, and what is learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from codezero.config.check import require
+
+
+class ProposerBackend(Enum):
+    auto = "auto"
+    transformers = "transformers"
+    openai = "openai"
+
+
+class Reference(Enum):
+    none = "none"
+    dry_run = "dry_run"
+    sandbox = "sandbox"
+
+
+class DifficultyPolicy(Enum):
+    target = "target"
+    trend = "trend"
+
+
+@dataclass
+class ProposerConfig:
+    batches: int = 0
+    """Stop after this many batches; 0 runs until stopped."""
+    backend: ProposerBackend = ProposerBackend.auto
+    """Where the proposer's model runs: transformers (in this process) or openai (a server that speaks that protocol);
+    auto takes the server if proposer.url is set."""
+    model: str = "auto"
+    """The model that writes problems: auto (Qwen3-4B where an accelerator holds it, else the solver's), a catalogue
+    name, a hub id or a folder; for openai the name that the server knows it by."""
+    batch_size: int = 4
+    """Problems written at a time."""
+    max_new_tokens: int = 384
+    """Longest answer in tokens."""
+    temperature: float = 0.8
+    """Sampling temperature."""
+    top_p: float = 0.95
+    """Nucleus sampling mass; 1.0 samples from the whole distribution."""
+    repair: bool = False
+    """Have the model write an answer that cannot be read once more, in the format asked for."""
+    reference: Reference = Reference.none
+    """Ask for a solution too and publish only problems whose tests it passes: by dry_run (interpreted, never executed)
+    or in a sandbox, which RUNS what the model wrote."""
+    policy: DifficultyPolicy = DifficultyPolicy.target
+    """How the level follows the solvers: target keeps their success near one half, trend goes up when it rose and down
+    when it fell."""
+    level: int = 2
+    """Level of the first batch, 1 (beginner) to 5 (expert)."""
+    band_low: float = 0.3
+    """Success rate below which a level is too hard, for target."""
+    band_high: float = 0.7
+    """Success rate above which a level is too easy, for target."""
+    explore: float = 0.2
+    """Share of batches written at a neighbouring level, to know how it goes there; for target."""
+    window: int = 10
+    """Judged proposals in each of the two windows that trend compares."""
+    threshold: float = 0.05
+    """Difference of their mean rewards from which trend changes the level."""
+    update_every: int = 5
+    """Batches between two decisions of trend."""
+    patience_s: float = 120.0
+    """Longest wait for feedback before the next batch, in seconds; 0 writes without pause."""
+    remembered: int = 1000
+    """Proposals that a new one is compared with, so that none is written twice."""
+    similarity: float = 0.6
+    """Share of common word triples (Jaccard) from which two problems count as the same."""
+    train: bool = False
+    """Learn to write problems that solvers succeed at about half the time; LoRA."""
+    learning_rate: float = 1e-5
+    """Adam's step size, for train."""
+    lora_r: int = 16
+    """Rank of the adapters, for train."""
+    epsilon: float = 0.2
+    """Lower clip range of the probability ratio, for train."""
+    epsilon_high: float = 0.28
+    """Upper clip range of the probability ratio, for train."""
+    num_iterations: int = 1
+    """Passes over a batch, for train."""
+    beta: float = 0.0
+    """Weight of the KL penalty against the starting weights, for train."""
+    url: str = ""
+    """Base URL of the server, for openai, such as http://127.0.0.1:8000/v1."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Environment variable that holds the server's key, if it wants one."""
+    timeout_s: float = 300.0
+    """Seconds after which a request to the server has failed."""
+    retries: int = 2
+    """Times a failed request is repeated, after a growing, jittered wait."""
+
+    def __post_init__(self) -> None:
+        for key in ("batches", "beta", "patience_s", "retries"):
+            require(getattr(self, key) >= 0, f"proposer.{key}", getattr(self, key), "use 0 or more")
+        for key in ("batch_size", "max_new_tokens", "window", "update_every", "remembered", "lora_r", "num_iterations"):
+            require(getattr(self, key) >= 1, f"proposer.{key}", getattr(self, key), "use 1 or more")
+        for key in ("temperature", "threshold", "similarity", "learning_rate", "timeout_s"):
+            require(getattr(self, key) > 0, f"proposer.{key}", getattr(self, key), "use a value above 0")
+        require(0 < self.top_p <= 1, "proposer.top_p", self.top_p, "use a value in (0, 1]")
+        require(1 <= self.level <= 5, "proposer.level", self.level, "levels run from 1 to 5")
+        band = f"{self.band_low}..{self.band_high}"
+        ordered = 0 <= self.band_low < self.band_high <= 1
+        require(ordered, "proposer.band_low..band_high", band, "use two rates with 0 <= low < high <= 1")
+        require(0 <= self.explore < 1, "proposer.explore", self.explore, "use a share in [0, 1)")
+        require(self.epsilon >= 0, "proposer.epsilon", self.epsilon, "use 0.2 unless you know better")
+        require(self.epsilon_high >= 0, "proposer.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")
+        served = self.backend is ProposerBackend.openai
+        require(not (served and self.model == "auto"), "proposer.model", self.model, "give the name the server serves")
+        trained = self.train and (served or self.url != "")
+        require(
+            not trained,
+            "proposer.train",
+            self.train,
+            "a model behind a server cannot be trained; leave out proposer.url",
+        )
