@@ -8,7 +8,7 @@
                                                                                                         RoundReport
 
 Data moves one way, one named record a stage. Only learning is selective: the ledger settles with all that was scored.
-The only thing that flows back is the policy version in UpdateReport.
+What flows back is the policy version in UpdateReport, and to proposers what became of their tasks (`Feedback`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from codezero.evaluate.metrics import averages
 from codezero.network.selection import has_advantage
 from codezero.observe.memory import peak_rss_bytes
-from codezero.ports import Evaluator, Gossip, Learner, Ledger, Selection, Solver, TaskSource
-from codezero.types import RolloutGroup, RoundId, RoundReport, ScoredGroup, SwarmRound, UpdateReport
+from codezero.ports import Evaluator, Feedback, Gossip, Learner, Ledger, Selection, Solver, TaskSource
+from codezero.types import RolloutGroup, RoundId, RoundReport, ScoredGroup, SwarmRound, TaskOrigin, UpdateReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class Stages:
     solver: Solver
     gossip: Gossip
     evaluator: Evaluator
+    feedback: Feedback
     selection: Selection
     learner: Learner
     ledger: Ledger
@@ -50,6 +51,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         swarm = stages.gossip.exchange(round_id, local, clock.elapsed_s)
     with clock.stage("score"):
         scored = stages.evaluator.score(swarm)
+        stages.feedback.give(scored)
         chosen = stages.selection.choose(round_id, scored)
     with clock.stage("learn"):
         update = stages.learner.step(chosen)
@@ -95,6 +97,7 @@ def _report(
         round=round_id.number,
         policy_version=update.policy_version,
         num_local_groups=len(swarm.local),
+        num_proposed_groups=sum(group.task.origin is TaskOrigin.PROPOSER for group in swarm.local),
         num_external_groups=external.total(),
         dropped=_dropped(swarm, scored, update, skipped),
         reward_mean=sum(r.total for r in rewards) / len(rewards) if rewards else None,

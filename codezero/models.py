@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from codezero import state
-from codezero.config import Backend, Network, NodeConfig, TrainMethod
+from codezero import proposing, state
+from codezero.config import Backend, Network, NodeConfig, ProposerBackend, TrainMethod
 from codezero.errors import TrainingError
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.judging import JudgeWeights, describe, judge_that_fits
@@ -138,13 +138,18 @@ class Models:
         return begun_with or judge_that_fits(room.memory)
 
 
-def prepare_for(config: NodeConfig, num_nodes: int) -> int:
-    """Prepares, once, the models that so many nodes on this machine are going to load.
+def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> int:
+    """Prepares, once, the models that so many nodes and proposers on this machine are going to load.
 
-    Returns the bytes of memory that each of them may plan with. Raises ModelError: weights cannot be had.
+    Returns the bytes of memory that each node may plan with. Raises ModelError: weights cannot be had.
     """
-    room = free_room(config.train, devices.choose_device(config.model.device), config.state_dir)
-    share = room.memory if config.train.memory_limit_gib else room.memory // num_nodes
+    device = devices.choose_device(config.model.device)
+    room = free_room(config.train, device, config.state_dir)
+    free = room.memory
+    if num_proposers and proposing.choose_backend(config.proposer) is ProposerBackend.transformers:
+        name = proposing.choose_model(config, device, room.memory // (num_nodes + num_proposers))
+        free -= num_proposers * proposing.num_bytes(config, name, device)
+    share = room.memory if config.train.memory_limit_gib else max(free, 0) // num_nodes
     names = {config.model.name: 0}
     judge = judge_that_fits(share) if config.evaluator.model == "auto" else config.evaluator.model
     if config.evaluator.backend is Backend.llama_cpp:

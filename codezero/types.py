@@ -263,5 +263,7 @@ class RoundReport:
     """Peers' groups that were judged; num_external_groups of them were trained on."""
     external_groups: Mapping[str, int] = field(default_factory=dict)
     """Groups trained on by the peer id they came from."""
+    num_proposed_groups: int = 0
+    """Of the local groups, those whose tasks a proposer of the swarm wrote."""
     network: str = ""
     """The state of the network in a few words; empty for a node that trains alone by choice."""

@@ -6,6 +6,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from codezero.proposals import Proposal
 from codezero.types import (
     FinishReason,
     Outcome,
@@ -70,6 +71,20 @@ def save_tiny(folder, seed: int = 0, **config: object) -> str:
 
 def task(question: str = "Write a function f(x) that returns x + 1.", tests: str = "assert f(1) == 2") -> Task:
     return Task(origin=TaskOrigin.BUILTIN, question=question, tests=tests, difficulty=1)
+
+
+def proposal(
+    name: str = "f", peer_id: str = "p", difficulty: int | None = 2, raw: str = "", tests: str | None = None
+) -> Proposal:
+    """A sound proposal about a function of this name."""
+    return Proposal(
+        peer_id=peer_id,
+        model_id="tiny",
+        question=f"Write a function {name}(x) that returns one more than the number x.",
+        tests=f"assert {name}(1) == 2\nassert {name}(-1) == 0" if tests is None else tests,
+        difficulty=difficulty,
+        raw=raw,
+    )
 
 
 def rollout(

@@ -9,7 +9,7 @@ from codezero.cli.options import add_stop_with_parent
 
 _EXAMPLES = """\
 examples:
-  codezero swarm up --nodes 3                      a bootnode and three nodes on this machine, until stopped
+  codezero swarm up --nodes 3                      bootnode, proposer and three nodes on this machine, until stopped
   codezero swarm up --nodes 3 --rounds 10 train.method=lora
   codezero swarm invite                            the file with which other machines join it
   codezero swarm bootnode --listen /ip4/0.0.0.0/tcp/4001
@@ -22,9 +22,12 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     swarm = commands.add_parser("swarm", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
     actions = swarm.add_subparsers(metavar="action", required=True)
 
-    text = "run a bootnode and several nodes on this machine"
+    text = "run a bootnode, several nodes and a proposer on this machine"
     up = actions.add_parser("up", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
     up.add_argument("--nodes", type=int, default=2, metavar="K", help="how many nodes (default 2)")
+    up.add_argument(
+        "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
+    )
     up.add_argument("--rounds", type=int, default=0, metavar="N", help="stop when every node has finished N rounds")
     _folder_option(up)
     up.add_argument(
@@ -75,6 +78,7 @@ def _up(options: argparse.Namespace) -> int:
     return up(
         UpOptions(
             nodes=options.nodes,
+            proposers=options.proposers,
             rounds=options.rounds,
             folder=Path(options.folder).expanduser(),
             port=options.port,

@@ -1,7 +1,7 @@
 """Makes the models ready that the nodes of one machine share.
 
-In a process of its own, `python -m codezero.launch.prepare NODES key=value ...`, which takes torch out of memory when
-it ends; the launcher that asks for it runs for days. Its last line of output is the answer in JSON.
+In a process of its own, `python -m codezero.launch.prepare NODES PROPOSERS key=value ...`, which takes torch out of
+memory when it ends; the launcher that asks for it runs for days. Its last line of output is the answer in JSON.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from codezero.observe.logs import quiet_libraries
 from codezero.stop import stop_with_parent
 
 
-def prepare(settings: Sequence[str], num_nodes: int) -> int:
-    """Prepares what nodes with these settings load; returns the bytes of memory that each may plan with.
+def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> int:
+    """Prepares what nodes with these settings load; returns the bytes of memory that each node may plan with.
 
     Raises ModelError: weights cannot be had, or the process was killed.
     """
-    command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), *settings]
+    command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), str(num_proposers), *settings]
     # A session of its own: Ctrl-C is for the launcher, and the pipe's end tells this process to stop.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -47,7 +47,9 @@ def main() -> None:
     from codezero.models import prepare_for
 
     try:
-        answer: dict[str, object] = {"bytes": prepare_for(compose.load(sys.argv[2:]), int(sys.argv[1]))}
+        answer: dict[str, object] = {
+            "bytes": prepare_for(compose.load(sys.argv[3:]), int(sys.argv[1]), int(sys.argv[2]))
+        }
     except CodezeroError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer))

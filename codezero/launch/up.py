@@ -1,8 +1,9 @@
-"""A whole swarm on one machine: a bootnode and several nodes, as processes.
+"""A whole swarm on one machine: a bootnode, several nodes and what writes problems for them, as processes.
 
 <folder>/swarm.yaml            the swarm, as its nodes know it; `codezero swarm invite` makes invite.yaml of it
 <folder>/bootnode/             swarm.pem, and output.log with all that it printed
 <folder>/node-1/, node-2/ ...  swarm.pem, state/, logs/, output.log
+<folder>/proposer-1/ ...       the same
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -37,13 +39,15 @@ RESERVED = {
     "swarm.bootnodes": "this swarm has its own; to join another one use codezero run swarm=FILE",
     "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
     "rounds": "use --rounds",
+    "proposer.batches": "proposers write for as long as there are nodes",
 }
 """Settings that the launcher makes for each node, with what to do instead."""
 
-Command = Callable[[int, int], Sequence[str]]
-"""From a node's number (the bootnode's is 0) and the rounds left to it (0: no limit) to a command line."""
-Prepare = Callable[[Sequence[str], int], int]
-"""Makes the models ready for so many nodes of these settings; returns the bytes of memory for each."""
+Command = Callable[[str, int], Sequence[str]]
+"""From a program's name, as bootnode or node-1, and the rounds left to it (0: no limit) to a command line."""
+Prepare = Callable[[Sequence[str], int, int], int]
+"""Makes the models ready for so many nodes and proposers of these settings; returns the bytes of memory for a node."""
+BOOTNODE, NODE, PROPOSER = "bootnode", "node", "proposer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,7 @@ class UpOptions:
     """What `codezero swarm up` is asked for."""
 
     nodes: int
+    proposers: int = 1
     rounds: int = 0
     """Rounds that each node finishes in this run; 0 runs until stopped."""
     folder: Path
@@ -77,10 +82,10 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         config = _checked_config(options, settings)
         swarm = describe(options, config, before, console)
         console.line("looking at memory and models")
-        memory = prepare(settings, options.nodes)
+        memory = prepare(settings, options.nodes, options.proposers)
         swarmfile.write(hosting.swarm_path(folder), swarm)
         cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-        threads = config.model.threads or max(1, cores // options.nodes)
+        threads = config.model.threads or max(1, cores // (options.nodes + options.proposers))
         settings += [f"model.threads={threads}", f"train.memory_limit_gib={memory / GIB:.3f}"]
         each = f"{threads} thread{'s' * (threads > 1)} and {memory / GIB:.1f} GiB of memory each"
         for line in _header(options, swarm, each):
@@ -110,6 +115,8 @@ def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
     """What every node is configured with. Raises ConfigError: an option or setting is impossible."""
     if options.nodes < 1:
         raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
+    if options.proposers < 0:
+        raise ConfigError(f"--proposers {options.proposers} is not possible: use 0 for built-in problems only")
     if options.rounds < 0:
         raise ConfigError(f"--rounds {options.rounds} is not possible: use 0 to run until stopped")
     if options.port is not None and not 0 < options.port < 65536:
@@ -141,7 +148,9 @@ def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, c
 
 def _header(options: UpOptions, swarm: SwarmFile, each: str) -> list[str]:
     folder = options.folder
-    nodes = f"{options.nodes} node{'s' * (options.nodes > 1)}"
+    nodes = _counted(options.nodes, "node")
+    if options.proposers:
+        nodes += f" and {_counted(options.proposers, 'proposer')}"
     return [
         f"codezero {__version__}: swarm '{swarm.name}' with {nodes}, {each}",
         f"bootnode: {swarm.bootnodes[0]}",
@@ -151,18 +160,20 @@ def _header(options: UpOptions, swarm: SwarmFile, each: str) -> list[str]:
     ]
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count > 1)}"
+
+
 def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> int:
-    bootnode = Program(
-        name="bootnode",
-        command=partial(command, 0),
-        log=options.folder / "bootnode" / "output.log",
-        serves=True,
-        ready="bootnode ",
-    )
+    def program(name: str, **more: Any) -> Program:
+        return Program(name=name, command=partial(command, name), log=options.folder / name / "output.log", **more)
+
+    bootnode = program(BOOTNODE, serves=True, ready="bootnode ")
     supervisor.wait_until_ready(supervisor.add(bootnode), BOOTNODE_TIMEOUT_S)
+    for number in range(1, options.proposers + 1):
+        supervisor.add(program(f"{PROPOSER}-{number}", serves=True))
     for number in range(1, options.nodes + 1):
-        log = options.folder / f"node-{number}" / "output.log"
-        supervisor.add(Program(name=f"node-{number}", command=partial(command, number), log=log, rounds=options.rounds))
+        supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds))
     supervisor.run()
     supervisor.stop()
     for child in supervisor.children:
@@ -171,15 +182,16 @@ def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> 
 
 
 def command_line(
-    options: UpOptions, config: NodeConfig, swarm: SwarmFile, settings: Sequence[str], number: int, rounds_left: int
+    options: UpOptions, config: NodeConfig, swarm: SwarmFile, settings: Sequence[str], name: str, rounds_left: int
 ) -> list[str]:
-    """The command line of a node, or of the bootnode as number 0."""
+    """The command line of a program of the swarm."""
     start = [sys.executable, "-m", "codezero"]
-    if number == 0:
+    kind, _, number = name.partition("-")
+    home = options.folder / name
+    if kind == BOOTNODE:
         port = hosting.parse("bootnodes", swarm.bootnodes[0]).port
         listen = [str(replace(hosting.parse("swarm.listen", text), port=port)) for text in config.swarm.listen]
         announce = [str(replace(hosting.parse("--announce", text), peer=None)) for text in options.announce]
-        key = options.folder / "bootnode" / "swarm.pem"
         addresses = [f"--listen={text}" for text in listen] + [f"--announce={text}" for text in announce]
         return [
             *start,
@@ -187,16 +199,16 @@ def command_line(
             "bootnode",
             "--stop-with-parent",
             *addresses,
-            f"--identity={key}",
+            f"--identity={home / 'swarm.pem'}",
             f"--network={swarm.network.value}",
         ]
-    home = options.folder / f"node-{number}"
     own = [
-        f"rounds={rounds_left}",
-        f"seed={config.seed + number}",  # other tasks and other samples than the next node's
+        f"seed={config.seed + int(number)}",  # other tasks and other samples than the next node's
         f"state_dir={quoted(str(home / 'state'))}",
         f"tracking.log_dir={quoted(str(home / 'logs'))}",
         f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
         f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
     ]
-    return [*start, "run", "--stop-with-parent", *settings, *own]
+    if kind == PROPOSER:
+        return [*start, "propose", "--stop-with-parent", *settings, *own]
+    return [*start, "run", "--stop-with-parent", *settings, *own, f"rounds={rounds_left}"]

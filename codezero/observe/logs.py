@@ -1,4 +1,4 @@
-"""Logging, set up once: everything into `swarm.log`, our own warnings on the console, libraries' chatter on neither."""
+"""Logging, set up once: everything into a file, our own warnings on the console, libraries' chatter on neither."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class _ConsoleHandler(logging.Handler):
         self._console.line(self.format(record).splitlines()[0])
 
 
-def set_up(log_dir: Path, level: str, console: Console) -> None:
-    """Routes logging of this process. Raises StateError: the log folder cannot be written."""
+def set_up(log_dir: Path, level: str, console: Console, name: str = "swarm.log") -> None:
+    """Routes logging of this process to the file of this name. Raises StateError: the log folder cannot be written."""
     try:
         log_dir.mkdir(parents=True, exist_ok=True)
-        file = RotatingFileHandler(log_dir / "swarm.log", maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
+        file = RotatingFileHandler(log_dir / name, maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
     except OSError as error:
         raise StateError(f"cannot write logs to {log_dir}: {error.strerror}; give another tracking.log_dir") from error
     file.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from codezero.errors import StateError
 from codezero.observe.console import Console
+from codezero.observe.report_file import ReportFile
 from codezero.types import RoundReport
 
 MAX_NAMED = 2
@@ -23,29 +20,16 @@ class RoundMonitor:
 
     def __init__(self, path: Path, console: Console, num_generations: int, name_of: Callable[[str], str]) -> None:
         """`name_of` gives the name of a peer id that people know it by."""
-        self._path, self._console, self._num_generations, self._name_of = path, console, num_generations, name_of
+        self._file = ReportFile(path, "round")
+        self._console, self._num_generations, self._name_of = console, num_generations, name_of
         self._seen: list[RoundReport] = []
 
     def resume(self, last: RoundReport | None) -> None:
-        """Brings the file in line with the last saved round: drops torn and newer lines, adds a missing last one.
-
-        A node killed between saving a round and reporting it leaves the line out; one that lost its newest checkpoint
-        has lines of rounds it will play again.
-        """
-        if last is None:
-            self._set_aside()
-            return
-        last_round = last.round
-        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
-        kept = [line for line in lines if 0 < _round_of(line) <= last_round]
-        if not kept or _round_of(kept[-1]) < last_round:
-            kept.append(_to_json(last))
-        temporary = self._path.with_suffix(".tmp")
-        self._write(temporary, "".join(line + "\n" for line in kept), "w")
-        os.replace(temporary, self._path)
+        """Goes on after the last saved round; None starts a new file."""
+        self._file.resume(last)
 
     def report(self, report: RoundReport) -> None:
-        self._write(self._path, _to_json(report) + "\n", "a")
+        self._file.append(report)
         self._seen.append(report)
         self._console.line(round_line(report, self._num_generations, self._name_of))
 
@@ -58,7 +42,7 @@ class RoundMonitor:
         rewards = [report.reward_mean for report in seen if report.reward_mean is not None]
         passed = [report.pass_at_k for report in seen if report.pass_at_k is not None]
         updates = sum(report.skipped is None for report in seen)
-        parts = [f"{len(seen)} round{'s' * (len(seen) > 1)} in {_duration(seconds)}, {updates} with an update"]
+        parts = [f"{len(seen)} round{'s' * (len(seen) > 1)} in {duration(seconds)}, {updates} with an update"]
         if rewards:
             parts.append(f"mean reward {mean(rewards):+.2f} (higher is better)")
         if passed:
@@ -67,25 +51,6 @@ class RoundMonitor:
             external = mean(report.num_external_groups for report in seen)
             parts.append(f"{external:.1f} external groups a round")
         return "done: " + ", ".join(parts)
-
-    def _set_aside(self) -> None:
-        """A node that starts anew leaves the reports of an earlier one under a free name."""
-        number = 1
-        while self._path.with_suffix(f".{number}.jsonl").exists():
-            number += 1
-        if self._path.exists():
-            os.replace(self._path, self._path.with_suffix(f".{number}.jsonl"))
-
-    def _write(self, path: Path, text: str, mode: str) -> None:
-        try:
-            with path.open(mode, encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise StateError(
-                f"cannot write {path}: {error.strerror}; free space or give another tracking.log_dir"
-            ) from error
 
 
 def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str], str] = str) -> str:
@@ -99,14 +64,14 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
         parts.append(f"no update: {report.skipped}")
     else:
         parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
-    parts.append(f"local {report.num_local_groups} external {_external(report, name_of)}")
+    proposed = f" ({report.num_proposed_groups} proposed)" if report.num_proposed_groups else ""
+    parts.append(f"local {report.num_local_groups}{proposed} external {_external(report, name_of)}")
     if report.network:
         parts.append(report.network)
     if report.dropped:
         parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
     parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")
-    stages = "".join(f" {name} {seconds:.0f}" for name, seconds in report.seconds.items() if seconds >= 0.5)
-    parts.append(_duration(sum(report.seconds.values())) + (f":{stages}" if stages else ""))
+    parts.append(time_spent(report.seconds))
     return " | ".join(parts)
 
 
@@ -126,23 +91,16 @@ def report_from_dict(values: dict[str, Any]) -> RoundReport:
     return RoundReport(**values)
 
 
-def _to_json(report: RoundReport) -> str:
-    return json.dumps(dataclasses.asdict(report), allow_nan=False)
-
-
-def _round_of(line: str) -> int:
-    """The round a line reports; 0 for a line that is torn or foreign."""
-    try:
-        number = json.loads(line)["round"]
-    except (ValueError, KeyError, TypeError):
-        return 0
-    return number if isinstance(number, int) else 0
-
-
 def _signless_zero(loss: float | None) -> float:
     return round(loss or 0.0, 4) + 0.0
 
 
-def _duration(seconds: float) -> str:
+def time_spent(seconds: Mapping[str, float]) -> str:
+    """The whole and its larger parts."""
+    stages = "".join(f" {name} {spent:.0f}" for name, spent in seconds.items() if spent >= 0.5)
+    return duration(sum(seconds.values())) + (f":{stages}" if stages else "")
+
+
+def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"

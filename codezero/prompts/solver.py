@@ -19,6 +19,11 @@ MAX_ANSWER_CHARS = 20_000
 """Longer answers are not looked into: a 256-token completion has about 1,000 characters."""
 
 
+def with_tests(text: str, tests: str) -> str:
+    """A problem that names the wanted function through the tests it shows."""
+    return f"{text}\n\nKeep to the function name and the arguments used in these tests:\n{tests}"
+
+
 def messages(question: str) -> list[dict[str, str]]:
     """The chat that asks for a solution."""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question.strip()}]

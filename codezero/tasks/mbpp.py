@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from codezero.prompts import solver as prompt
 from codezero.tasks.rows import BadRow, checked_text, text_field
 from codezero.types import Task, TaskOrigin
 
@@ -34,14 +35,13 @@ def split_of(row: object) -> str:
 
 
 def to_task(row: object) -> Task:
-    """The question names the wanted function through the tests it shows. Raises BadRow."""
+    """Raises BadRow."""
     text = text_field(row, "text", MAX_TEXT_CHARS)
     assert isinstance(row, Mapping)  # text_field has looked
     tests = "\n".join([*_setup(row.get("test_setup_code")), *_asserts(row.get("test_list"))])
     if len(tests) > MAX_TESTS_CHARS:
         raise BadRow(f"tests are longer than {MAX_TESTS_CHARS} characters")
-    question = f"{text}\n\nKeep to the function name and the arguments used in these tests:\n{tests}"
-    return Task(origin=TaskOrigin.MBPP, question=question, tests=tests)
+    return Task(origin=TaskOrigin.MBPP, question=prompt.with_tests(text, tests), tests=tests)
 
 
 def _setup(value: object) -> list[str]:

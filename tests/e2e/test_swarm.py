@@ -41,7 +41,20 @@ def tasks(tmp_path_factory):
 def up(model, tasks, folder, *arguments):
     """Long random answers in groups of 8: some end by themselves and some do not, so that their rewards differ."""
     return [
-        *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "3", "--folder", str(folder), *arguments),
+        *(
+            sys.executable,
+            "-m",
+            "codezero",
+            "swarm",
+            "up",
+            "--nodes",
+            "3",
+            "--proposers",
+            "0",
+            "--folder",
+            str(folder),
+            *arguments,
+        ),
         *(
             "tasks=mbpp",
             f"tasks.mbpp.path={tasks}",

@@ -14,6 +14,7 @@ def play(calls, num_tasks=1, selection=None):
         solver=calls,
         gossip=calls,
         evaluator=calls,
+        feedback=calls,
         selection=selection or calls,
         learner=calls,
         ledger=calls,
@@ -29,6 +30,7 @@ def test_stages_in_order_each_with_what_the_one_before_gave():
         ("solve", 2, 3),
         ("exchange", 5, 2),
         ("score", 2, 2),
+        ("feedback", 4),
         ("select", 5, 4),
         ("learn", 3),
         ("settle", 5, 4),  # votes look at everyone, chosen or not

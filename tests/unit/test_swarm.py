@@ -5,13 +5,15 @@ import socket
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from codezero import compose, swarmfile
+from codezero import compose, proposing, swarmfile
 from codezero.cli import main
-from codezero.config import LedgerKind, Network
+from codezero.config import DifficultyPolicy, LedgerKind, Network, ProposerConfig
 from codezero.errors import ConfigError, ModelError, NetworkError, StateError
 from codezero.launch import hosting
 from codezero.launch import up as swarm
@@ -19,6 +21,7 @@ from codezero.launch.prepare import prepare
 from codezero.launch.up import UpOptions
 from codezero.models import prepare_for
 from codezero.multiaddr import Multiaddr
+from codezero.train.method import Room
 from tests.builders import save_tiny
 from tests.processes import is_alive, wait_until_gone
 
@@ -27,28 +30,29 @@ LAUNCHER = """\
 import sys
 from pathlib import Path
 from codezero.launch.up import UpOptions, up
-folder, nodes, rounds, script, *settings = sys.argv[1:]
+folder, nodes, proposers, rounds, script, *settings = sys.argv[1:]
 sys.exit(up(
-    UpOptions(folder=Path(folder), nodes=int(nodes), rounds=int(rounds), settings=settings),
-    command=lambda number, left: [sys.executable, script, str(number), str(left)],
-    prepare=lambda settings, num_nodes: 1 << 30,
+    UpOptions(folder=Path(folder), nodes=int(nodes), proposers=int(proposers), rounds=int(rounds), settings=settings),
+    command=lambda name, left: [sys.executable, script, name, str(left)],
+    prepare=lambda settings, num_nodes, num_proposers: 1 << 30,
 ))
 """
 PROGRAM = """\
 import os, signal, sys, time
 from codezero.stop import stop_with_parent
-number, left = int(sys.argv[1]), int(sys.argv[2])
+name, left = sys.argv[1], int(sys.argv[2])
+number = int(name.partition("-")[2] or 0)
 stop_with_parent()
-print("bootnode here" if number == 0 else "node here", "pid", os.getpid(), flush=True)
+print(name.partition("-")[0], "here pid", os.getpid(), flush=True)
 """
 FOREVER = "time.sleep(600)"
 
 
-def launch(folder, program, *, nodes=2, rounds=0, settings=()):
+def launch(folder, program, *, nodes=2, proposers=0, rounds=0, settings=()):
     script = folder.parent / f"{folder.name}.py"
     script.write_text(PROGRAM + textwrap.dedent(program))
     return subprocess.Popen(
-        [sys.executable, "-c", LAUNCHER, str(folder), str(nodes), str(rounds), str(script), *settings],
+        [sys.executable, "-c", LAUNCHER, str(folder), str(nodes), str(proposers), str(rounds), str(script), *settings],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -175,7 +179,7 @@ def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
     settings = swarm.shared_settings(options, None)
     config = compose.load(settings)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
-    nodes = [swarm.command_line(options, config, home, settings, number, 3) for number in (1, 2)]
+    nodes = [swarm.command_line(options, config, home, settings, name, 3) for name in ("node-1", "node-2")]
     assert all(argv[1:5] == ["-m", "codezero", "run", "--stop-with-parent"] for argv in nodes)
     first, second = (compose.load(argv[5:]) for argv in nodes)
     assert (first.seed, second.seed, first.rounds) == (8, 9, 3)
@@ -188,11 +192,33 @@ def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
     assert first.swarm.listen == ["/ip4/0.0.0.0/tcp/0"]
 
 
+def test_a_proposer_is_started_with_the_settings_of_all(tmp_path):
+    options = UpOptions(nodes=1, folder=tmp_path, settings=["proposer=faithful"])
+    settings = swarm.shared_settings(options, None)
+    config = compose.load(settings)
+    home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
+    argv = swarm.command_line(options, config, home, settings, "proposer-1", 0)
+    assert argv[1:5] == ["-m", "codezero", "propose", "--stop-with-parent"]
+    its = compose.load(argv[5:])
+    assert (its.proposer.policy, its.state_dir) == (DifficultyPolicy.trend, str(tmp_path / "proposer-1" / "state"))
+    assert its.swarm.bootnodes == [f"/ip4/127.0.0.1/tcp/4001/p2p/Qm{'a' * 44}"]
+
+
+def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
+    program = "time.sleep(600) if name != 'node-1' else print('round 1 | done', flush=True)"
+    launcher = launch(tmp_path / "home", program, nodes=1, proposers=2, rounds=1)
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0, output
+    assert "with 1 node and 2 proposers, 1 thread and 1.0 GiB" in output
+    assert {"proposer-1 | stopped", "proposer-2 | stopped"} <= set(output.splitlines())
+    assert (tmp_path / "home" / "proposer-2" / "output.log").read_text().startswith("proposer here")
+
+
 def test_the_bootnode_listens_where_the_file_says(tmp_path):
     options = UpOptions(nodes=1, folder=tmp_path, announce=["/dns4/example.org/tcp/4001"])
     config = compose.load(["swarm=native", "swarm.listen=[/ip4/127.0.0.1/tcp/0]"])
     home = hosting.describe(config, 23456, "Qm" + "a" * 44, [Multiaddr.parse(text) for text in options.announce])
-    argv = swarm.command_line(options, config, home, [], 0, 0)
+    argv = swarm.command_line(options, config, home, [], "bootnode", 0)
     assert argv[3:6] == ["swarm", "bootnode", "--stop-with-parent"]
     assert argv[6:] == [
         "--listen=/ip4/127.0.0.1/tcp/23456",
@@ -210,6 +236,8 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
     ("options", "message"),
     [
         ({"nodes": 0}, "--nodes 0 is not possible: use 1 or more"),
+        ({"proposers": -1}, "--proposers -1 is not possible: use 0 for built-in problems only"),
+        ({"settings": ["proposer.batches=1"]}, "proposers write for as long as there are nodes"),
         ({"rounds": -1}, "--rounds -1 is not possible"),
         ({"port": 70000}, "--port 70000 is not possible"),
         ({"announce": ["example.org"]}, "--announce=example.org is no address"),
@@ -239,18 +267,28 @@ def test_a_damaged_swarm_file_is_named(tmp_path):
 def test_memory_is_shared_out_and_a_limit_is_each_nodes_own(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = ["preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"]
-    alone, shared = (prepare_for(compose.load(settings), num_nodes) for num_nodes in (1, 4))
+    alone, shared = (prepare_for(compose.load(settings), num_nodes, 0) for num_nodes in (1, 4))
     assert 0.5 < shared / (alone / 4) < 2  # other programs come and go
-    assert prepare_for(compose.load([*settings, "train.memory_limit_gib=3"]), 4) == 3 << 30
+    assert prepare_for(compose.load([*settings, "train.memory_limit_gib=3"]), 4, 1) == 3 << 30
+
+
+def test_a_proposer_takes_its_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr("codezero.models.free_room", lambda *_: Room(memory=10 << 30, disk=1 << 40))
+    model = save_tiny(tmp_path / "model")
+    config = compose.load([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
+    needed = proposing.num_bytes(config, model, torch.device("cpu"))
+    assert prepare_for(config, 2, 1) == ((10 << 30) - needed) // 2
+    served = replace(config, proposer=ProposerConfig(model="qwen3", url="http://127.0.0.1:8000/v1"))
+    assert prepare_for(served, 2, 1) == 5 << 30  # its model is somewhere else
 
 
 @pytest.mark.slow
 def test_the_process_that_prepares_gives_its_answer_or_its_error(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.memory_limit_gib=3"]
-    assert prepare(settings, 4) == 3 << 30
+    assert prepare(settings, 4, 1) == 3 << 30
     with pytest.raises(ModelError, match=f"folder {tmp_path} lacks config.json"):
-        prepare([*settings, f"evaluator.model={tmp_path}"], 2)
+        prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0)
 
 
 @pytest.fixture

@@ -1,0 +1,49 @@
+"""`codezero propose`: write problems for a swarm, or into a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from codezero.cli.options import add_stop_with_parent
+
+_EXAMPLES = """\
+examples:
+  codezero propose swarm=invite.yaml               write problems for the swarm that you were invited to
+  codezero propose --batches 5 --out problems.jsonl
+  codezero propose swarm=invite.yaml proposer.train=true
+  codezero propose swarm=invite.yaml proposer.url=http://127.0.0.1:8000/v1 proposer.model=Qwen/Qwen3-4B
+
+A line of FILE is a JSON object with id, source, difficulty, question, tests, model and raw; lines are appended.
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    propose = commands.add_parser(
+        "propose",
+        help="write problems for a swarm to solve",
+        description="Runs a proposer: write problems with unit tests, check and publish them, and follow the solvers' "
+        "success with the level.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    propose.add_argument("--batches", type=int, metavar="N", help="stop after N batches (same as proposer.batches=N)")
+    propose.add_argument("--out", metavar="FILE", help="also append every valid problem to this .jsonl file")
+    propose.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
+    add_stop_with_parent(propose)
+    propose.set_defaults(command=_propose)
+
+
+def _propose(options: argparse.Namespace) -> int:
+    from codezero import compose
+    from codezero.observe.logs import quiet_libraries
+    from codezero.stop import stop_with_parent
+
+    if options.stop_with_parent:
+        stop_with_parent()
+    batches = [] if options.batches is None else [f"proposer.batches={options.batches}"]
+    config = compose.load([*options.settings, *batches])
+    quiet_libraries()
+    from codezero.propose import run_proposer
+
+    return run_proposer(config, Path(options.out).expanduser() if options.out else None)

@@ -1,0 +1,72 @@
+"""A proposer's batches: one JSON object a line in `proposals.jsonl`, one readable line on the console, a summary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from codezero.observe.console import Console
+from codezero.observe.monitor import duration, time_spent
+from codezero.observe.report_file import ReportFile
+from codezero.proposals import LEVELS, BatchReport
+
+
+class BatchMonitor:
+    """Shows and stores finished batches."""
+
+    def __init__(self, path: Path, console: Console) -> None:
+        self._file, self._console = ReportFile(path, "batch"), console
+        self._seen: list[BatchReport] = []
+
+    def resume(self, last: BatchReport | None) -> None:
+        """Goes on after the last saved batch; None starts a new file."""
+        self._file.resume(last)
+
+    def report(self, report: BatchReport) -> None:
+        self._file.append(report)
+        self._seen.append(report)
+        self._console.line(batch_line(report))
+
+    def summary(self) -> str:
+        """What this run did."""
+        if not self._seen:
+            return "stopped before a batch was finished; nothing was lost"
+        written, valid = sum(one.num_written for one in self._seen), sum(one.num_valid for one in self._seen)
+        judged = sum(one.num_judged for one in self._seen)
+        seconds = sum(sum(one.seconds.values()) for one in self._seen)
+        return (
+            f"done: {len(self._seen)} batch{'es' * (len(self._seen) > 1)} in {duration(seconds)}, {valid} of {written} "
+            f"problems valid, {judged} judged by solvers"
+        )
+
+
+def batch_line(report: BatchReport) -> str:
+    """One compact line: the level and why, what was written, what solvers made of it, what was learned."""
+    parts = [
+        f"batch {report.batch}",
+        f"level {report.level} {LEVELS[report.level - 1]} ({report.reason})",
+        f"valid {report.num_valid} of {report.num_written}",
+    ]
+    if report.rejected:
+        parts.append("rejected " + ", ".join(f"{count} {reason}" for reason, count in report.rejected.items()))
+    judged = f"judged {report.num_judged}"
+    if report.signal_share is not None:
+        judged += f", {report.signal_share:.0%} with signal"
+    parts.append(judged)
+    if report.success:
+        parts.append("success " + " ".join(f"{level}:{rate:.2f}" for level, rate in report.success.items()))
+    if report.skipped is not None:
+        parts.append(f"no update: {report.skipped}")
+    elif report.loss is not None:
+        parts.append(f"reward {report.reward_mean:+.2f} loss {report.loss:.4f}")
+    if report.dropped:
+        parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
+    if report.network:
+        parts.append(report.network)
+    parts.append(time_spent(report.seconds))
+    return " | ".join(parts)
+
+
+def report_from_dict(values: dict[str, Any]) -> BatchReport:
+    """The inverse of `dataclasses.asdict`."""
+    return BatchReport(**values)

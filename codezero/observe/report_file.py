@@ -1,0 +1,71 @@
+"""Reports as JSON, one a line, exactly one for each that was finished, also across kills."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import StateError
+
+
+class ReportFile:
+    """A `.jsonl` file of reports that are numbered from 1 in the field `number_key`."""
+
+    def __init__(self, path: Path, number_key: str) -> None:
+        self._path, self._number_key = path, number_key
+
+    def resume(self, last: Any | None) -> None:
+        """Brings the file in line with the last saved report: drops torn and newer lines, adds a missing last one; a
+        file of an earlier life (`last` is None) is set aside under a free name.
+
+        A node killed between saving a round and reporting it leaves the line out; one that lost its newest checkpoint
+        has lines of rounds it will play again.
+        """
+        if last is None:
+            self._set_aside()
+            return
+        number = getattr(last, self._number_key)
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        kept = [line for line in lines if 0 < self._number_of(line) <= number]
+        if not kept or self._number_of(kept[-1]) < number:
+            kept.append(_to_json(last))
+        temporary = self._path.with_suffix(".tmp")
+        self._write(temporary, "".join(line + "\n" for line in kept), "w")
+        os.replace(temporary, self._path)
+
+    def append(self, report: Any) -> None:
+        """Raises StateError: it cannot be written."""
+        self._write(self._path, _to_json(report) + "\n", "a")
+
+    def _set_aside(self) -> None:
+        number = 1
+        while self._path.with_suffix(f".{number}.jsonl").exists():
+            number += 1
+        if self._path.exists():
+            os.replace(self._path, self._path.with_suffix(f".{number}.jsonl"))
+
+    def _write(self, path: Path, text: str, mode: str) -> None:
+        try:
+            with path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StateError(
+                f"cannot write {path}: {error.strerror}; free space or give another tracking.log_dir"
+            ) from error
+
+    def _number_of(self, line: str) -> int:
+        """The number of the report in a line; 0 for a line that is torn or foreign."""
+        try:
+            number = json.loads(line)[self._number_key]
+        except (ValueError, KeyError, TypeError):
+            return 0
+        return number if isinstance(number, int) else 0
+
+
+def _to_json(report: Any) -> str:
+    return json.dumps(dataclasses.asdict(report), allow_nan=False)

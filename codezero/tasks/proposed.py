@@ -1,0 +1,111 @@
+"""Tasks from peers' proposals: a share of all draws while there are any, the rest from the node's own sources."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from codezero.errors import StateError
+from codezero.ports import TaskSource
+from codezero.prompts import solver as prompt
+from codezero.proposals import Proposal
+from codezero.tasks.sources import FIX, count_in
+from codezero.types import Task, TaskOrigin
+
+MAX_STOCK = 64
+"""Proposals kept for later rounds; of more, the oldest go, for the level has moved on since."""
+MAX_KNOWN = 4096
+"""Ids of proposals that were taken up or refused, so that none comes twice."""
+
+
+class WithProposals:
+    """ports.TaskSource. Draw number n is of a proposal, if there is one, whenever n x share passes a whole number."""
+
+    def __init__(
+        self,
+        rest: TaskSource,
+        share: float,
+        collect: Callable[[], Sequence[Proposal]],
+        why_not: Callable[[Proposal], str | None],
+        take_rejected: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        """`collect` gives what proposers have published, `why_not` the reason to refuse a proposal, and `take_rejected`
+        counts what came that was none, by reason, since it was last called."""
+        self._rest, self._share, self._collect, self._why_not = rest, share, collect, why_not
+        self._take_rejected = take_rejected
+        self._num_drawn = 0
+        self._stock: list[Proposal] = []
+        """The newest first."""
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self._skipped: Counter[str] = Counter()
+
+    def draw(self, num_tasks: int) -> tuple[Task, ...]:
+        """The next tasks; proposals at the places that are theirs, as far as they go. Raises TaskError: as `rest`."""
+        turns = [self._is_a_proposals_turn(self._num_drawn + i) for i in range(num_tasks)]
+        if any(turns):
+            self._refill()
+        self._num_drawn += num_tasks
+        return tuple(task for is_turn in turns for task in (self._proposed() if is_turn else self._rest.draw(1)))
+
+    def _is_a_proposals_turn(self, number: int) -> bool:
+        return math.floor((number + 1) * self._share) > math.floor(number * self._share)
+
+    def _refill(self) -> None:
+        fresh = []
+        for proposal in self._collect():
+            if proposal.proposal_id in self._known:
+                continue
+            self._known[proposal.proposal_id] = None
+            reason = self._why_not(proposal)
+            if reason is None:
+                fresh.append(proposal)
+            else:
+                self._skipped[f"proposal_{reason}"] += 1
+        self._stock = [*fresh, *self._stock][:MAX_STOCK]
+        while len(self._known) > MAX_KNOWN:
+            self._known.popitem(last=False)
+
+    def _proposed(self) -> tuple[Task, ...]:
+        return (to_task(self._stock.pop(0)),) if self._stock else self._rest.draw(1)
+
+    def take_skipped(self) -> Mapping[str, int]:
+        """Rows and proposals left out since the last call, by reason."""
+        own, self._skipped = self._skipped, Counter()
+        refused = {f"proposal_{reason}": count for reason, count in self._take_rejected().items()}
+        return own + Counter(refused) + Counter(self._rest.take_skipped())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values: the stock goes with it, so that a resumed node draws alike."""
+        return {
+            "drawn": self._num_drawn,
+            "stock": [dataclasses.asdict(proposal) for proposal in self._stock],
+            "known": list(self._known),
+            "rest": dict(self._rest.state_dict()),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises StateError: the state is damaged."""
+        if "rest" not in state:  # that of a node from before there were proposals
+            self._rest.load_state_dict(state)
+            return
+        num_drawn = count_in(state, "drawn")
+        try:
+            stock, known, rest = [Proposal(**kept) for kept in state["stock"]], list(state["known"]), state["rest"]
+        except (KeyError, TypeError) as error:
+            raise StateError(f"task position in state_dir is damaged ({error}): {FIX}") from error
+        self._rest.load_state_dict(rest)
+        self._num_drawn, self._stock, self._known = num_drawn, stock, OrderedDict.fromkeys(known)
+
+
+def to_task(proposal: Proposal) -> Task:
+    """What a solver is asked."""
+    return Task(
+        origin=TaskOrigin.PROPOSER,
+        question=prompt.with_tests(proposal.question, proposal.tests),
+        tests=proposal.tests,
+        difficulty=proposal.difficulty,
+        proposal=proposal,
+    )

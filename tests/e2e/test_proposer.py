@@ -1,0 +1,63 @@
+"""A proposer and two solvers as a user starts them: problems by a scripted server, solutions by a tiny random model."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codezero.train.checkpoint import CheckpointStore
+from tests.builders import save_tiny
+from tests.unit.evaluate.loopback import reply, serve
+
+ROOT = Path(__file__).parent.parent.parent
+WORDS = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves", "wheels", "words")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def write_problem(handler, count):
+    """Sound problems, each another one; every third answer is none."""
+    what = WORDS[count % len(WORDS)]
+    name = f"count_{what}_{count}"
+    problem = {
+        "function": name,
+        "question": f"Write a function {name}(n) that adds {count} {what} to n {what}.",
+        "tests": [f"assert {name}(0) == {count}", f"assert {name}(10) == {count + 10}"],
+    }
+    text = "I would rather not." if count % 3 == 2 else f"```json\n{json.dumps(problem)}\n```"
+    reply(200, {"choices": [{"message": {"role": "assistant", "content": text}}]})(handler, count)
+
+
+def lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    with serve(write_problem) as server:
+        ended = subprocess.run(
+            [
+                *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "2", "--rounds", "4"),
+                *("--folder", str(tmp_path / "home"), f"model.name={model}", f"evaluator.model={model}"),
+                *("model.device=cpu", "train.method=full", "rollout.max_new_tokens=60", "tasks.proposals.share=1"),
+                *(f"proposer.url={server.url}/v1", "proposer.model=scripted", "proposer.patience_s=5"),
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    home = tmp_path / "home"
+    rounds = [report for node in ("node-1", "node-2") for report in lines(home / node / "logs" / "rounds.jsonl")]
+    assert sum(report["num_proposed_groups"] for report in rounds) >= 4
+    batches = lines(home / "proposer-1" / "logs" / "proposals.jsonl")
+    assert sum(batch["num_valid"] for batch in batches) >= 2
+    assert sum(batch["rejected"].get("no_json", 0) for batch in batches) >= 1
+    assert sum(batch["num_judged"] for batch in batches) >= 1
+    assert batches[-1]["success"]["2"] < 0.5  # random solvers solve nothing, and the proposer knows
+    kept = CheckpointStore(home / "proposer-1" / "state" / "proposer" / "checkpoints").load_latest()
+    assert kept.round == batches[-1]["batch"]
