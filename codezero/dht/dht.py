@@ -56,7 +56,11 @@ class Entry:
     """The address that brought it, as that replica says."""
 
 
-def key_id(key: str) -> DHTID:
+Key = str | bytes
+"""hivemind hashes a text together with its msgpack header, and bytes as they are: the same name is two keys."""
+
+
+def key_id(key: Key) -> DHTID:
     """Where in the key space a key lies."""
     return DHTID.generate(source=key)
 
@@ -127,7 +131,7 @@ class Dht:
         others = len(known) if len(known) < BUCKET_SIZE else self._density.size(self._id, known)
         return others + (self._server is not None)
 
-    async def store(self, key: str, subkey: str | None, value: bytes, expires_at_s: float) -> tuple[bool, ...]:
+    async def store(self, key: Key, subkey: str | None, value: bytes, expires_at_s: float) -> tuple[bool, ...]:
         """Asks the nearest nodes to keep a record; returns what those that answered said.
 
         Our own word counts only where nobody else was asked: it is of no use if our daemon has just died.
@@ -136,7 +140,7 @@ class Dht:
         return await self._store_at(await self._nearest(item.key, REPLICAS), item)
 
     async def replace(
-        self, key: str, subkey: str, value: bytes, expires_at_s: float
+        self, key: Key, subkey: str, value: bytes, expires_at_s: float
     ) -> tuple[tuple[bool, ...], tuple[Mapping[str, Entry], ...]]:
         """Stores an entry of a directory; returns as `store` does, and as `read` what was there before."""
         item = self._item(key, subkey, value, expires_at_s)
@@ -145,7 +149,7 @@ class Dht:
         nearest = self._with_us(item.key, {peer: uid for peer, (uid, _) in found.items()}, REPLICAS)
         return await self._store_at(nearest, item), before
 
-    async def read(self, key: str) -> tuple[Mapping[str, Entry], ...]:
+    async def read(self, key: Key) -> tuple[Mapping[str, Entry], ...]:
         """What each of the nearest nodes that answered has in a directory, and what we have: entry by subkey."""
         where = key_id(key)
         return self._shown(where, await self._search(where, READ_REPLICAS))
@@ -243,7 +247,7 @@ class Dht:
                 self._silent.popitem(last=False)
         return answer
 
-    def _item(self, key: str, subkey: str | None, value: bytes, expires_at_s: float) -> Item:
+    def _item(self, key: Key, subkey: str | None, value: bytes, expires_at_s: float) -> Item:
         sender, packed = self.p2p.peer_id.to_base58(), msgspec.msgpack.encode(value)
         return Item(key=key_id(key), subkey=subkey, value=packed, expires_at_s=expires_at_s, sender=sender)
 

@@ -1,9 +1,11 @@
-"""Where the records of a native swarm lie: bodies under their own hash, announcements in directories cut into shards.
+"""Where the records of a native swarm lie: bodies under their own hash, announcements in directories.
 
-A directory holds the newest announcement of each of its peers. The shard of a peer is a prefix of its hash, as many
-bits long as it takes for about `SHARD_PEERS` peers to share one, so what a node reads and writes in a round does not
-depend on how many others there are. Publisher and reader each estimate the depth; a reader also looks where an estimate
-that is somewhat off would have led, and a publisher that finds its shard full goes one bit deeper.
+A directory holds the newest announcement of each of its peers. Proposers are few: all their proposals share one
+directory, and the feedback to each of them has one, of which a reader takes as many as servers keep. Rollouts are cut
+into shards. The shard of a peer is a prefix of its hash, as many bits long as it takes for about `SHARD_PEERS` peers to
+share one, so what a node reads and writes in a round does not depend on how many others there are. Publisher and reader
+each estimate the depth; a reader also looks where an estimate that is somewhat off would have led, and a publisher that
+finds its shard full goes one bit deeper.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import hashlib
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -20,7 +22,7 @@ from codezero.dht.dht import key_id
 from codezero.dht.records import Item, Version
 from codezero.dht.server import RecordRules
 from codezero.network import wire
-from codezero.network.wire import WireError
+from codezero.network.wire import ROLLOUTS, Announcement, WireError
 
 SHARD_PEERS = 24
 """Peers to a shard that is aimed at; a server keeps 64."""
@@ -54,19 +56,19 @@ def shards_to_read(num_nodes: float, dice: random.Random) -> Sequence[str]:
     return (parent, *halves) if round(max(exact - DEPTH_ERROR, 0.0)) < bits else halves
 
 
-def directory_key(swarm: str, shard: str) -> str:
-    """The DHT key of a shard; its entries are announcements by peer id."""
-    return f"codezero/1/{swarm}/rollouts/{shard}"
+def directory_key(swarm: str, topic: str, shard: str = "") -> str:
+    """The DHT key of a topic's directory, or of one shard of it; its entries are announcements by peer id."""
+    return f"codezero/1/{swarm}/{topic}/{shard}"
 
 
 def body_key(digest: bytes) -> str:
-    """The DHT key of the groups whose packed form has this SHA-256."""
+    """The DHT key of the body that has this SHA-256."""
     return f"codezero/1/body/{digest.hex()}"
 
 
 def _accept(item: Item) -> Version | None:
-    """A record is a body under its own hash, or an announcement signed by the peer it stands under, in one of that
-    peer's shards, for as long as the peer says. Of a peer's announcements the one published last stays."""
+    """A record is a body under its own hash, or an announcement signed by the peer it stands under, in a directory of
+    its topic, for as long as the peer says. Of a peer's announcements the one published last stays."""
     try:
         content = msgspec.msgpack.decode(item.value, type=bytes)
         if item.subkey is None:
@@ -78,12 +80,16 @@ def _accept(item: Item) -> Version | None:
     fits = (
         item.expires_at_s == announcement.expires_at_s
         and announcement.published_at_s <= time.time() + MAX_CLOCK_ERROR_S
-        and any(
-            item.key == key_id(directory_key(announcement.swarm, shard_of(announcement.swarm, item.subkey, bits)))
-            for bits in range(MAX_DEPTH + 1)
-        )
+        and any(item.key == key_id(key) for key in _keys_of(announcement))
     )
     return (announcement.published_at_s, announcement.expires_at_s) if fits else None
+
+
+def _keys_of(announcement: Announcement) -> Iterator[str]:
+    """Where an announcement may stand: rollouts in any of their peer's shards, all else in one directory."""
+    swarm, topic = announcement.swarm, announcement.topic
+    for bits in range(MAX_DEPTH + 1 if topic == ROLLOUTS else 1):
+        yield directory_key(swarm, topic, shard_of(swarm, announcement.peer_id, bits))
 
 
 RULES = RecordRules(accept=_accept, attest=True, own_places=True)

@@ -1,11 +1,13 @@
-"""The board of GenRL 0.3.0: one directory a round, whose key is the round's number (SPEC §2)."""
+"""The boards of GenRL 0.3.0: a directory a round, whose key is the round's number, one of all proposals, and one of all
+feedback (SPEC §2)."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from hivemind.p2p import PeerID
 
@@ -14,8 +16,9 @@ from codezero.dht.records import Item, Version
 from codezero.dht.server import RecordRules
 from codezero.identity.key import Identity
 from codezero.network import wire
-from codezero.network.board import Notice, Sight
-from codezero.network.wire import GenrlRecord, Reason, WireError
+from codezero.network.board import PROPOSAL_TTL_S, Notice, Sight
+from codezero.network.wire import GenrlRecord, Marks, Reason, WireError
+from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
 TTL_S = 600.0
@@ -23,6 +26,8 @@ TTL_S = 600.0
 
 MAX_OWN_BYTES = 48 << 10
 """Most that we publish here: values above about 60 KB can kill a GenRL node that reads them (SPEC §2)."""
+
+T = TypeVar("T")
 
 
 def _accept(item: Item) -> Version | None:
@@ -58,8 +63,7 @@ class GenrlBoard:
             expires_at_s=now + TTL_S,
             instance=self._instance,
         )
-        if len(record) > MAX_OWN_BYTES:
-            raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes stand {MAX_OWN_BYTES}")
+        _require_bearable(record)
         key, own = str(round_id.number), self._identity.peer_id
         before = _versions(await dht.read(key)).get(own, ())  # ours takes the place of what a twin has published
         self._twin |= any(self._is_of_a_twin(version, round_id.number) for version in before)
@@ -120,11 +124,88 @@ class GenrlBoard:
         return signed is not None and signed.instance != self._instance and signed.published_at_s > self._started_at_s
 
 
-def _versions(replicas: Sequence[Mapping[str, Entry]]) -> Mapping[str, Sequence[bytes]]:
-    """By peer id, what the replicas have of it: first what most of them have, of equals what expires last."""
+class GenrlProposalBoard:
+    """board.ProposalBoard: feedback names a proposal by its raw text. Nothing is signed: what most replicas have under
+    a peer's name is taken for the peer's."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._own = identity.peer_id
+        self.proposals: _GenrlShelf[Proposal] = _GenrlShelf(
+            wire.PROPOSER_KEY, self._own, wire.pack_genrl_proposals, wire.read_genrl_proposals
+        )
+        self._feedback: _GenrlShelf[Marks] = _GenrlShelf(
+            wire.SOLVER_KEY, self._own, wire.pack_genrl_feedback, lambda record, _: wire.read_genrl_feedback(record)
+        )
+
+    def name_of(self, proposal: Proposal) -> str:
+        return wire.genrl_name(proposal.raw)
+
+    def place_for(self, proposer: str) -> str:
+        return "solver"
+
+    def feedback_at(self, place: str) -> _GenrlShelf[Marks]:
+        return self._feedback
+
+
+class _GenrlShelf(Generic[T]):
+    """board.Shelf. A notice's content is what the replicas have of a peer."""
+
+    def __init__(
+        self,
+        key: bytes,
+        own: str,
+        pack: Callable[[Sequence[T]], bytes],
+        read: Callable[[bytes, str], tuple[tuple[T, ...], tuple[Reason, ...]]],
+    ) -> None:
+        self._key, self._own, self._pack, self._read = key, own, pack, read
+        self.twin = False
+        """Nobody could tell one from whoever writes under our name."""
+
+    def pack(self, items: Sequence[T]) -> bytes:
+        record = self._pack(items)
+        _require_bearable(record)
+        return record
+
+    async def publish(self, dht: Dht, record: bytes) -> bool:
+        return any(await dht.store(self._key, self._own, record, time.time() + PROPOSAL_TTL_S))
+
+    async def look(self, dht: Dht) -> Sight:
+        sight, now = Sight(), time.time()
+        for name, versions in _versions(await dht.read(self._key), expired_s=now).items():
+            peer_id = _peer_id(name)
+            if peer_id is None:
+                sight.rejected.add((ascii(name), Reason.MALFORMED))
+            elif name == self._own:
+                sight.own = True
+            else:
+                address = await dht.addresses.address_of(peer_id)
+                sight.notices.append(Notice(peer_id=name, digest=_digest(versions), content=versions, address=address))
+        return sight
+
+    async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[T, ...], tuple[Reason, ...]]:
+        """Of the first version that can be read."""
+        problem = None
+        for version in notice.content:
+            try:
+                return self._read(version, notice.peer_id)
+            except WireError as error:
+                problem = problem or error
+        raise problem or WireError(Reason.UNAVAILABLE, "no replica showed it")
+
+
+def _require_bearable(record: bytes) -> None:
+    if len(record) > MAX_OWN_BYTES:
+        raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes stand {MAX_OWN_BYTES}")
+
+
+def _versions(replicas: Sequence[Mapping[str, Entry]], expired_s: float = 0.0) -> Mapping[str, Sequence[bytes]]:
+    """By peer id, what the replicas have of it that expires later: first what most of them have, of equals what expires
+    last."""
     expiries: dict[str, dict[bytes, list[float]]] = {}
     for replica in replicas:
         for name, entry in replica.items():
+            if entry.expires_at_s <= expired_s:
+                continue
             expiries.setdefault(name, {}).setdefault(entry.value, []).append(entry.expires_at_s)
     ordered = {}
     for name, found in expiries.items():

@@ -11,12 +11,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 from codezero.config import SwarmConfig
 from codezero.dht.dht import Dht
 from codezero.dht.link import SwarmLink
 from codezero.network.board import MAX_TTL_S, MIN_TTL_S, Board, Notice, Sight
+from codezero.network.memory import remember
 from codezero.network.shares import in_turns
 from codezero.network.wire import Reason, WireError
 from codezero.types import RolloutGroup, RoundId, SwarmRound, Task
@@ -34,8 +34,6 @@ a round half a minute, and no more."""
 MAX_REJECTED = 1000
 """Rejections reported of one round: a lying replica makes up as many as it likes."""
 TWIN = "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
-MAX_REMEMBERED = 20_000
-"""Publications and groups known by hash, so that none is trained on twice."""
 
 _Rejected = Counter[tuple[str, Reason]]
 """How often something of a peer was dropped, by (peer id as claimed, reason)."""
@@ -67,7 +65,7 @@ class SwarmGossip:
 
     async def _exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         for group in groups:
-            _remember(self._known_groups, _fingerprint(group))
+            remember(self._known_groups, _fingerprint(group))
         now = _Exchange(round_id, groups, elapsed_s, self._config.patience)
         while True:
             fresh = await self._watch(now)
@@ -143,7 +141,7 @@ class SwarmGossip:
             rejected[notice.peer_id, Reason.BANNED] = 1
         elif notice.age is None:
             rejected[notice.peer_id, Reason.STALE] = 1
-            _remember(self._used, (notice.peer_id, notice.digest))  # counted in one round, not in all that follow
+            remember(self._used, (notice.peer_id, notice.digest))  # counted in one round, not in all that follow
         else:
             return True
         return False
@@ -176,9 +174,9 @@ class SwarmGossip:
             rejected[notice.peer_id, error.reason] += 1
             if error.reason is Reason.UNAVAILABLE:
                 return []
-            _remember(self._used, (notice.peer_id, notice.digest))
+            remember(self._used, (notice.peer_id, notice.digest))
             return None
-        _remember(self._used, (notice.peer_id, notice.digest))
+        remember(self._used, (notice.peer_id, notice.digest))
         rejected.update((notice.peer_id, reason) for reason in dropped)
         kept: list[RolloutGroup] = []
         for group in groups:
@@ -188,7 +186,7 @@ class SwarmGossip:
             if reason is not None:
                 rejected[notice.peer_id, reason] += 1
             else:
-                _remember(self._known_groups, _fingerprint(group))
+                remember(self._known_groups, _fingerprint(group))
                 kept.append(replace(group, address=notice.address, age=notice.age or 0))
         return kept
 
@@ -227,13 +225,6 @@ class _Exchange:
         """Until the next look."""
         await asyncio.sleep(self._poll_s)
         self._poll_s = min(self._poll_s * 1.5, LAST_POLL_S)
-
-
-def _remember(memory: OrderedDict[Any, None], what: Any) -> None:
-    memory[what] = None
-    memory.move_to_end(what)
-    if len(memory) > MAX_REMEMBERED:
-        memory.popitem(last=False)
 
 
 def _fingerprint(group: RolloutGroup) -> bytes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from codezero.types import RolloutGroup, RoundId, SwarmRound
+from codezero.proposals import Proposal, ProposalFeedback
+from codezero.types import RolloutGroup, RoundId, ScoredGroup, SwarmRound
 
 
 class SoloGossip:
@@ -12,3 +13,35 @@ class SoloGossip:
 
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         return SwarmRound(round_id=round_id, local=tuple(groups))
+
+
+class SoloProposals:
+    """SwarmProposals of a node that hears of no proposer."""
+
+    def collect(self) -> tuple[Proposal, ...]:
+        return ()
+
+    def take_rejected(self) -> Mapping[str, int]:
+        return {}
+
+    def give(self, groups: Sequence[ScoredGroup]) -> None:
+        pass
+
+
+class SoloSolvers:
+    """SwarmSolvers of a proposer that writes for nobody but its file."""
+
+    def remember(self, proposals: Iterable[Proposal], heard: Iterable[ProposalFeedback] = ()) -> None:
+        pass
+
+    def publish(self, proposals: Sequence[Proposal]) -> bool:
+        return True
+
+    def collect(self) -> tuple[ProposalFeedback, ...]:
+        return ()
+
+    def take_rejected(self) -> Mapping[str, int]:
+        return {}
+
+    def status(self) -> str:
+        return ""

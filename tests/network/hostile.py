@@ -87,7 +87,7 @@ def publishes_body(node: Node, body: bytes) -> None:
     expires_at_s = time.time() + TTL_S
     now = time.time()
     one = announce(body, peer_id=node.peer_id, swarm=node.config.name, published_at_s=now, expires_at_s=expires_at_s)
-    key = directory.directory_key(node.config.name, "")
+    key = directory.directory_key(node.config.name, wire.ROLLOUTS, "")
     node.link.run(node.dht.store(directory.body_key(hashlib.sha256(body).digest()), None, body, expires_at_s))
     content = wire.sign_announcement(one, node.identity)
     assert any(node.link.run(node.dht.store(key, node.peer_id, content, expires_at_s)))

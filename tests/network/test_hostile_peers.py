@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import zstandard
 
-from codezero.network import directory
+from codezero.network import directory, wire
 from codezero.types import RoundId
 from tests.network.hostile import answers, publishes_body, shows, signed
 from tests.network.nodes import Node, exchange_all, live_swarm, sources
@@ -179,5 +179,5 @@ def test_false_owners_do_not_move_an_honest_peer_to_another_address(trio):
 
 def test_the_swarm_has_survived_all_that(trio):
     assert trio.play() <= {"banned", "stale", "unavailable"}
-    key = directory.directory_key("swarm-a", "")
+    key = directory.directory_key("swarm-a", wire.ROLLOUTS, "")
     assert len(trio.alice.link.run(trio.alice.dht.read(key))) >= 2

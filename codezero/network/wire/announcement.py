@@ -16,17 +16,24 @@ VERSION = 1
 """First byte of an announcement; it speaks for what is announced too."""
 MAX_ANNOUNCEMENT_BYTES = 2048
 
+ROLLOUTS, PROPOSALS = "rollouts", "proposals"
+"""Topics: what an announcement is of, so that none is taken for one of something else."""
+
+_BASE58 = "[1-9A-HJ-NP-Za-km-z]"
 _PREFIX = b"codezero announcement\0" + bytes([VERSION])
 """Signed along, so that no signature of this key made for another purpose fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """Who published what, for which round of which swarm, and when."""
+    """Who published what, for which topic and round of which swarm, and when."""
 
     swarm: Name
+    topic: Annotated[str, Meta(pattern=rf"^(rollouts|proposals|feedback/{_BASE58}{{1,64}})\Z")]
+    """`ROLLOUTS`, `PROPOSALS`, or what `feedback_to` gives."""
     peer_id: Name
     round: Count
+    """0 for what belongs to no round."""
     published_at_s: Annotated[float, Meta(ge=0, le=1e11)]
     """Unix time by the peer's clock."""
     expires_at_s: Annotated[float, Meta(ge=0, le=1e11)]
@@ -45,6 +52,11 @@ class _Envelope(Struct):
     signature: bytes
 
 
+def feedback_to(proposer: str) -> str:
+    """The topic of feedback on what a peer has proposed."""
+    return f"feedback/{proposer}"
+
+
 _ENVELOPE = Decoder(_Envelope)
 _CONTENT = Decoder(Announcement)
 
@@ -60,9 +72,14 @@ def sign_announcement(announcement: Announcement, identity: Identity) -> bytes:
 
 
 def read_announcement(
-    raw: object, *, swarm: str | None = None, peer_id: str | None = None, round_number: int | None = None
+    raw: object,
+    *,
+    swarm: str | None = None,
+    topic: str | None = None,
+    peer_id: str | None = None,
+    round_number: int | None = None,
 ) -> Announcement:
-    """What a peer has signed; where a swarm, peer or round is given, it must be for that one. Raises WireError."""
+    """What a peer has signed; where a swarm, topic, peer or round is given, it must be that one. Raises WireError."""
     raw = sized(raw, MAX_ANNOUNCEMENT_BYTES)
     if raw[:1] != bytes([VERSION]):
         raise WireError(
@@ -76,6 +93,7 @@ def read_announcement(
         raise WireError(Reason.BAD_SIGNATURE, f"{announcement.peer_id} has not signed it")
     for reason, found, wanted in (
         (Reason.WRONG_SWARM, announcement.swarm, swarm),
+        (Reason.WRONG_TOPIC, announcement.topic, topic),
         (Reason.WRONG_PEER, announcement.peer_id, peer_id),
         (Reason.WRONG_ROUND, announcement.round, round_number),
     ):

@@ -38,11 +38,15 @@ class Reason(str, Enum):
     WRONG_PEER = "wrong_peer"
     WRONG_SWARM = "wrong_swarm"
     WRONG_ROUND = "wrong_round"
+    WRONG_TOPIC = "wrong_topic"
     STALE = "stale"
     DUPLICATE = "duplicate"
     GROUP_SIZE = "group_size"
     TOO_LONG = "too_long"
     BANNED = "banned"
+    OWN_KEY = "own_key"
+    UNKNOWN_PROPOSAL = "unknown_proposal"
+    CROWDED = "crowded"
     UNAVAILABLE = "unavailable"
 
 

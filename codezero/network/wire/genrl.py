@@ -16,7 +16,13 @@ from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
 from codezero.identity.key import Identity
-from codezero.network.wire.announcement import Announcement, read_announcement, require_announced, sign_announcement
+from codezero.network.wire.announcement import (
+    ROLLOUTS,
+    Announcement,
+    read_announcement,
+    require_announced,
+    sign_announcement,
+)
 from codezero.network.wire.codec import (
     MAX_GROUPS,
     MAX_RECORD_BYTES,
@@ -112,6 +118,7 @@ def pack_genrl(
         content = _signed_content(sent)
         announcement = Announcement(
             swarm=swarm,
+            topic=ROLLOUTS,
             peer_id=identity.peer_id,
             round=round_number,
             published_at_s=published_at_s,
@@ -164,7 +171,8 @@ def _announcement(payload: _Payload, *, swarm: str, peer_id: str, round_number: 
     raw = _field(payload.metadata, "codezero")
     if raw is None:
         return None
-    return read_announcement(decode(_BYTES, raw), swarm=swarm, peer_id=peer_id, round_number=round_number)
+    announced = decode(_BYTES, raw)
+    return read_announcement(announced, swarm=swarm, topic=ROLLOUTS, peer_id=peer_id, round_number=round_number)
 
 
 def _to_group(payload: _Payload, peer_id: str, announcement: Announcement | None) -> RolloutGroup:

@@ -1,8 +1,4 @@
-"""The node's own format: an announcement, and the body that it names by SHA-256.
-
-A body is one zstd frame of msgpack with all groups of a peer in a round. It says nothing about the peer or the round;
-the announcement does, and its signature covers the body through the digest.
-"""
+"""The rollouts of a peer in a round, in the node's own format: a body that an announcement names."""
 
 from __future__ import annotations
 
@@ -10,14 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
-import zstandard
 from msgspec import Meta, Struct
 from msgspec.msgpack import Decoder
 
-from codezero.network.wire.announcement import Announcement, require_announced
+from codezero.network.wire.announcement import Announcement
+from codezero.network.wire.body import pack_body, unpack_body
 from codezero.network.wire.codec import (
     MAX_GROUPS,
-    MAX_RECORD_BYTES,
     UNREADABLE,
     Count,
     ModelId,
@@ -26,12 +21,8 @@ from codezero.network.wire.codec import (
     WireError,
     decode_exactly,
     encode,
-    sized,
 )
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
-
-MAX_BODY_BYTES = 2 * 2**20
-"""A body without its compression."""
 
 
 class _Task(Struct):
@@ -59,16 +50,11 @@ _GROUPS = Decoder(_Groups)
 
 def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
     """The body of an announcement. Raises WireError: it is too large, or other nodes would refuse it."""
-    plain = encode_groups(groups)
-    if len(plain) > MAX_BODY_BYTES:
-        raise WireError(Reason.OVERSIZED, f"{len(plain)} bytes before compression, {MAX_BODY_BYTES} are allowed")
-    return sized(zstandard.ZstdCompressor().compress(plain), MAX_RECORD_BYTES)
+    return pack_body(encode_groups(groups))
 
 
 def unpack_groups(body: object, announcement: Announcement) -> tuple[RolloutGroup, ...]:
     """The groups of an announced body. Raises WireError."""
-    body = sized(body, MAX_RECORD_BYTES)
-    require_announced(body, announcement)
     return tuple(
         RolloutGroup(
             peer_id=announcement.peer_id,
@@ -77,7 +63,7 @@ def unpack_groups(body: object, announcement: Announcement) -> tuple[RolloutGrou
             task=Task(**msgspec.structs.asdict(group.task)),
             rollouts=tuple(Rollout(text=rollout.text, finish=rollout.finish) for rollout in group.rollouts),
         )
-        for group in decode_exactly(_GROUPS, _decompress(body))
+        for group in decode_exactly(_GROUPS, unpack_body(body, announcement))
     )
 
 
@@ -87,15 +73,3 @@ def encode_groups(groups: Sequence[RolloutGroup]) -> bytes:
         return encode(msgspec.convert(list(groups), _Groups, from_attributes=True))
     except UNREADABLE as error:
         raise WireError(Reason.MALFORMED, str(error)) from error
-
-
-def _decompress(body: bytes) -> bytes:
-    """One zstd frame that says how large its content is; no more than that is allocated."""
-    try:
-        size = zstandard.frame_content_size(body)
-        if not 0 <= size <= MAX_BODY_BYTES:
-            raise WireError(Reason.OVERSIZED, f"{size} bytes without compression (-1: does not say)")
-        plain: bytes = zstandard.ZstdDecompressor().decompress(body, allow_extra_data=False)
-    except zstandard.ZstdError as error:
-        raise WireError(Reason.MALFORMED, str(error)) from error
-    return plain

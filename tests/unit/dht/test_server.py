@@ -11,7 +11,7 @@ import pytest
 from codezero.dht.dht import key_id
 from codezero.dht.dictionary import pack_dictionary
 from codezero.dht.server import OWNERS, read_owners
-from codezero.network import directory, genrl
+from codezero.network import directory, genrl, wire
 from tests.unit.dht.asker import PLAIN, Asker, bin_, body_key, is_stored, key, run, signed, tag
 from tests.unit.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import SWARM, identity
@@ -49,13 +49,13 @@ def test_an_announcement_is_stored_in_each_of_its_peers_shards_and_nowhere_else(
         value, _, expires_at_s = signed()
         own = identity().peer_id
         for bits in range(21):
-            shard = key(directory.directory_key(SWARM, directory.shard_of(SWARM, own, bits)))
+            shard = key(directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, bits)))
             assert await asker.store((shard, tag(own), value, expires_at_s)) == [True]
         other_half = str(1 - int(directory.shard_of(SWARM, own, 1)))
         for elsewhere in (
-            directory.directory_key(SWARM, other_half),
-            directory.directory_key("swarm-b", ""),
-            directory.directory_key(SWARM, directory.shard_of(SWARM, own, 21)),
+            directory.directory_key(SWARM, wire.ROLLOUTS, other_half),
+            directory.directory_key("swarm-b", wire.ROLLOUTS, ""),
+            directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, 21)),
             "7",
         ):
             assert await asker.store((key(elsewhere), tag(own), value, expires_at_s)) == [False]
@@ -150,7 +150,7 @@ def test_a_directory_says_which_address_brought_each_entry():
         for who, name in ((asker, "alice"), (other, "bob")):
             value, where, expires_at_s = signed(name)
             assert await who.store((key(where), tag(identity(name).peer_id), value, expires_at_s)) == [True]
-        found = await asker.entries(directory.directory_key(SWARM, ""))
+        found = await asker.entries(directory.directory_key(SWARM, wire.ROLLOUTS, ""))
         assert read_owners(found[OWNERS]) == {identity("alice").peer_id: "6.6.6.6", identity("bob").peer_id: "7.7.7.7"}
 
     run(scenario)

@@ -11,7 +11,7 @@ from hivemind.dht.routing import DHTID
 from codezero.dht import records, server
 from codezero.dht.dictionary import pack_dictionary
 from codezero.dht.records import Item
-from codezero.network import directory, genrl
+from codezero.network import directory, genrl, wire
 from tests.unit.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, key, run, signed, tag
 from tests.unit.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import SWARM, group, identity
@@ -42,9 +42,9 @@ def hostile_records(dice: random.Random, names):
     bodies = [b"", b"body", b"x" * 1000]
     now = time.time()
     keys = [key(where) for _, where, _ in announcements] + [body_key(body) for body in bodies]
-    keys += [key(directory.directory_key(swarm, bits)) for swarm in (SWARM, "b") for bits in ("", "0", "11")] + [
-        key("7")
-    ]
+    keys += [
+        key(directory.directory_key(swarm, wire.ROLLOUTS, bits)) for swarm in (SWARM, "b") for bits in ("", "0", "11")
+    ] + [key("7")]
     values = [value for value, _, _ in announcements] + [bin_(body) for body in bodies]
     values += [bin_(genrl_record([group()])), b"", b"\xc1", nested(300), tag("text"), tag([1]), tag({"a": 1})]
     times = [expires_at_s for _, _, expires_at_s in announcements]

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from codezero.network import directory
+from codezero.network import directory, wire
 from codezero.network.directory import depth, shard_of, shards_to_read
 
 
@@ -66,5 +66,7 @@ def test_a_reader_and_a_publisher_whose_estimates_differ_by_a_quarter_meet(num_n
 
 
 def test_keys_of_swarms_and_shards_differ():
-    keys = {directory.directory_key(swarm, shard) for swarm in ("a", "b") for shard in ("", "0", "1", "01")}
+    keys = {
+        directory.directory_key(swarm, wire.ROLLOUTS, shard) for swarm in ("a", "b") for shard in ("", "0", "1", "01")
+    }
     assert len(keys | {directory.body_key(b"x" * 32)}) == 9

@@ -9,6 +9,7 @@ import pytest
 
 from codezero.config import SwarmConfig
 from codezero.network import gossip as gossip_module
+from codezero.network import memory
 from codezero.network.gossip import TWIN, SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason, WireError
@@ -285,7 +286,7 @@ def test_a_twin_is_said_in_the_round_s_line():
 
 
 def test_memory_of_what_was_used_is_bounded(monkeypatch):
-    monkeypatch.setattr(gossip_module, "MAX_REMEMBERED", 10)
+    monkeypatch.setattr(memory, "MAX_REMEMBERED", 10)
 
     async def scenario():
         one = gossip(Board())

@@ -23,7 +23,7 @@ from tests.unit.network.wire_builders import SWARM, announce, group, identity
 
 ROUND = RoundId(number=7)
 ALICE, BOB = identity("alice").peer_id, identity("bob").peer_id
-KEY = directory.directory_key(SWARM, "")
+KEY = directory.directory_key(SWARM, wire.ROLLOUTS, "")
 MINUTES_S = 600.0
 
 
@@ -257,7 +257,7 @@ def test_a_publisher_whose_shard_is_full_goes_one_bit_deeper():
             item = item_of(KEY, name, b"x" * 2000)
             assert alice._server._records.add(item, (0.0, 0.0), f"address {number}")
         assert await board("alice").publish(alice, ROUND, [group(ALICE)], MINUTES_S)
-        deeper = directory.directory_key(SWARM, directory.shard_of(SWARM, ALICE, 1))
+        deeper = directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, ALICE, 1))
         (found,) = await alice.read(deeper)
         return set(found)
 

@@ -16,8 +16,10 @@ from codezero.network.wire import (
     MAX_ANNOUNCEMENT_BYTES,
     MAX_BODY_BYTES,
     MAX_RECORD_BYTES,
+    PROPOSALS,
     Reason,
     WireError,
+    feedback_to,
     pack_groups,
     read_announcement,
     sign_announcement,
@@ -95,6 +97,7 @@ def test_the_bytes_of_version_1():
     assert content == encode(
         {
             "swarm": SWARM,
+            "topic": "rollouts",
             "peer_id": identity().peer_id,
             "round": 7,
             "published_at_s": 1.5e9,
@@ -131,6 +134,9 @@ def test_an_announcement_played_back_elsewhere_is_refused():
     raw = sign_announcement(announce(), identity())
     fails(Reason.WRONG_PEER, read_announcement, raw, peer_id=identity("bob").peer_id)
     fails(Reason.WRONG_SWARM, read_announcement, raw, swarm="swarm-b")
+    fails(Reason.WRONG_TOPIC, read_announcement, raw, topic=PROPOSALS)
+    told = sign_announcement(announce(topic=feedback_to("QmA")), identity())
+    fails(Reason.WRONG_TOPIC, read_announcement, told, topic=feedback_to("QmB"))
     assert fails(Reason.WRONG_ROUND, read_announcement, raw, round_number=8) == "it was signed for 7, not for 8"
     fails(Reason.WRONG_ROUND, read_announcement, sign_announcement(announce(round=1), identity()), round_number=0)
 
@@ -165,6 +171,16 @@ def test_what_is_not_bytes_is_malformed(raw):
         {"swarm": "s" * 65},
         {"swarm": 3},
         {"swarm": "\ud800"},
+        {"topic": ""},
+        {"topic": "Rollouts"},
+        {"topic": "rollouts\n"},
+        {"topic": "rollouts/01"},
+        {"topic": "feedback"},
+        {"topic": "feedback/"},
+        {"topic": "feedback/a/b"},
+        {"topic": "feedback/" + "Q" * 65},
+        {"topic": "feedback/Q\n"},
+        {"topic": 7},
         {"round": -1},
         {"round": 2**53 + 1},
         {"round": 2**70},
@@ -193,7 +209,7 @@ def test_an_announcement_has_exactly_its_fields():
     fails(Reason.MALFORMED, read_announcement, envelope(encode({**fields, "more": 1})))
     fails(Reason.MALFORMED, read_announcement, envelope(encode({k: v for k, v in fields.items() if k != "size"})))
     fails(Reason.MALFORMED, read_announcement, envelope(encode(dict(reversed(fields.items())))))
-    repeated = b"\x88" + encode(fields)[1:] + encode("size") + encode(4)
+    repeated = b"\x89" + encode(fields)[1:] + encode("size") + encode(4)
     fails(Reason.MALFORMED, read_announcement, envelope(repeated))
     fails(Reason.MALFORMED, read_announcement, envelope(encode(fields)) + b"\0")
     fails(Reason.MALFORMED, read_announcement, envelope(encode(fields), more=1))

@@ -8,7 +8,7 @@ from functools import cache
 from hypothesis import strategies as st
 
 from codezero.identity.key import Identity
-from codezero.network.wire import Announcement, pack_genrl
+from codezero.network.wire import ROLLOUTS, Announcement, pack_genrl
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 
 SWARM = "swarm-a"
@@ -39,6 +39,7 @@ def group(peer_id: str = "", question: str = "Write f(x).", texts=("a", "b"), **
 def announce(content: bytes = b"body", **changes) -> Announcement:
     fields = {
         "swarm": SWARM,
+        "topic": ROLLOUTS,
         "peer_id": identity().peer_id,
         "round": 7,
         "published_at_s": 1.5e9,

@@ -1,0 +1,129 @@
+"""The solver's side of proposing: takes what proposers publish, and tells them what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from codezero.config import SwarmConfig
+from codezero.dht.link import SwarmLink
+from codezero.network.board import Notice, ProposalBoard
+from codezero.network.memory import remember
+from codezero.network.reading import Reader, latest
+from codezero.network.shares import in_turns
+from codezero.network.wire import MAX_MARKS, Marks
+from codezero.proposals import Proposal
+from codezero.types import ScoredGroup
+
+logger = logging.getLogger(__name__)
+
+MAX_COLLECTED = 32
+"""Proposals handed out at a time."""
+MAX_PLACES = 64
+"""Proposers whose feedback is kept for publishing."""
+GIVE_S = 10.0
+"""Longest wait for feedback to be kept by others; what is not is published again with the next."""
+
+
+@dataclass(slots=True)
+class _Feedback:
+    """What we have to say at one place."""
+
+    marks: OrderedDict[str, Marks] = field(default_factory=OrderedDict)
+    """The last ones by the proposal's name; all of them are in what is published next."""
+    owed: bool = False
+    """Whether some of it is not published."""
+
+
+class SwarmProposals:
+    """ports.Feedback, and where proposals come from, over a board. Each is handed out once, whoever publishes it."""
+
+    def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig) -> None:
+        self._link, self._board = link, board
+        self._reader = Reader(link, config.banned_peers)
+        self._handed_out: OrderedDict[str, None] = OrderedDict()
+        self._feedback: OrderedDict[str, _Feedback] = OrderedDict()
+        """By place, that of the proposer answered last at the end."""
+
+    def collect(self) -> tuple[Proposal, ...]:
+        """Proposals in sight that were not handed out before, a fair share for every address and peer; none where there
+        is no network. Takes seconds at most."""
+        return self._link.run(self._collect())
+
+    def take_rejected(self) -> Mapping[str, int]:
+        """What peers published that was dropped since the last call, by reason."""
+        return self._reader.take_rejected()
+
+    def give(self, groups: Sequence[ScoredGroup]) -> None:
+        """Tells proposers what own attempts at their proposals came to; with it goes what could not be told before."""
+        self._note(groups)
+        if any(feedback.owed for feedback in self._feedback.values()):
+            self._link.run(self._give())
+
+    async def _collect(self) -> tuple[Proposal, ...]:
+        taken = await self._reader.read(self._board.proposals, enough=MAX_COLLECTED)
+        fresh: list[tuple[Notice, Proposal]] = []
+        for notice, proposals in taken:
+            left = [proposal for proposal in proposals if proposal.proposal_id not in self._handed_out]
+            fresh += [(notice, proposal) for proposal in left]
+            if not left:
+                self._reader.done(notice)
+        # All ranks are equal: addresses and peers stay in their fair order, and a peer's newest comes first.
+        shares = (lambda pair: pair[0].address, lambda pair: pair[0].peer_id)
+        chosen = {
+            proposal.proposal_id: proposal for _, proposal in reversed(in_turns(fresh, shares, lambda pairs: 0.0))
+        }
+        found = tuple(reversed(chosen.values()))[:MAX_COLLECTED]
+        for proposal in found:
+            remember(self._handed_out, proposal.proposal_id)
+        return found
+
+    def _note(self, groups: Sequence[ScoredGroup]) -> None:
+        for scored in groups:
+            proposal = scored.group.task.proposal
+            if scored.external or not scored.scored or proposal is None:
+                continue
+            name = self._board.name_of(proposal)
+            if not name:
+                continue
+            place = self._board.place_for(proposal.peer_id)
+            feedback = self._feedback.setdefault(place, _Feedback())
+            self._feedback.move_to_end(place)
+            if name not in feedback.marks:  # the first word counts, here as with the proposer
+                feedback.marks[name] = _marks(name, scored)
+                feedback.owed = True
+            if len(feedback.marks) > MAX_MARKS:
+                feedback.marks.popitem(last=False)
+        while len(self._feedback) > MAX_PLACES:
+            self._feedback.popitem(last=False)
+
+    async def _give(self) -> None:
+        owed = [place for place, feedback in self._feedback.items() if feedback.owed]
+        kept = await asyncio.gather(*[self._publish(place) for place in owed])
+        for place, is_kept in zip(owed, kept, strict=True):
+            self._feedback[place].owed = not is_kept
+        if not all(kept):
+            logger.warning("feedback: no node keeps %d of %d records; trying again later", kept.count(False), len(kept))
+
+    async def _publish(self, place: str) -> bool:
+        shelf = self._board.feedback_at(place)
+        record = latest(shelf, list(reversed(self._feedback[place].marks.values())), MAX_MARKS)
+        dht = await self._reader.network()
+        if record is None:
+            return True  # nothing of it can ever be sent
+        try:
+            return dht is not None and await asyncio.wait_for(shelf.publish(dht, record), GIVE_S)
+        except asyncio.TimeoutError:
+            return False
+
+
+def _marks(name: str, scored: ScoredGroup) -> Marks:
+    """Without a judgement, as without code to judge, an attempt is not correct."""
+    return Marks(
+        name=name,
+        p_correct=tuple(float(verdict.p_correct or 0.0) for verdict in scored.verdicts),
+        rewards=tuple(float(reward.total) for reward in scored.rewards),
+    )

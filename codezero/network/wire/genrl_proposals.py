@@ -1,0 +1,156 @@
+"""Proposals and feedback as GenRL 0.3.0's nodes write them: unsigned lists of msgpack maps (SPEC §2).
+
+Its solvers name a proposal by the model's raw answer, cut to `MAX_NAME_CHARS` characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, TypeVar
+
+from msgspec import Meta, Raw, Struct
+from msgspec.msgpack import Decoder
+
+from codezero.network.wire.codec import (
+    MAX_GROUPS,
+    MAX_RECORD_BYTES,
+    MAX_TEXT_CHARS,
+    ModelId,
+    Reason,
+    Text,
+    WireError,
+    decode,
+    encode,
+    sized,
+)
+from codezero.network.wire.proposals import MAX_MARKS, MAX_PROPOSALS, Filled, Marks, Score
+from codezero.proposals import Proposal
+
+PROPOSER_KEY, SOLVER_KEY = b"proposer", b"solver"
+"""DHT keys of all proposals and of all feedback; bytes, which hivemind hashes as they are."""
+MAX_NAME_CHARS = 2000
+"""What GenRL's solvers cut question, tests and raw text to."""
+MAX_SENT = 4096
+"""A list with more entries is not read at all."""
+PASS_REWARD = 0.5
+"""Reward from which a GenRL solver's attempt counts as correct: it is 1 or 0 by verdict, and 0.2 off at most."""
+
+_T = TypeVar("_T")
+
+
+# Whatever else GenRL's nodes put into these maps is passed over.
+
+
+class _Proposal(Struct):
+    proposal_question: Filled
+    proposal_tests: Filled | Annotated[list[Text], Meta(min_length=1, max_length=MAX_GROUPS)]
+    """What the proposer's model wrote under "tests"."""
+    proposer_model: ModelId = ""
+    proposal_raw: Text = ""
+
+
+class _Marks(Struct):
+    proposal_raw: Filled
+    reward: Annotated[list[Score], Meta(min_length=1, max_length=MAX_GROUPS)]
+    dataset: Literal["proposer"]
+
+
+_LIST = Decoder(Annotated[list[Raw], Meta(max_length=MAX_SENT)])
+_PROPOSAL, _MARKS = Decoder(_Proposal), Decoder(_Marks)
+
+
+def genrl_name(raw: str) -> str:
+    """What feedback calls a proposal by; empty for one without raw text."""
+    return raw[:MAX_NAME_CHARS]
+
+
+def pack_genrl_proposals(proposals: Sequence[Proposal]) -> bytes:
+    """A record in the bytes that GenRL's packer gives. Raises WireError: it is too large, or cannot be encoded.
+
+    GenRL's solvers take the first one of a list only.
+    """
+    return _pack(
+        [
+            {
+                "proposer_model": proposal.model_id,
+                "proposal_question": proposal.question,
+                "proposal_tests": proposal.tests,
+                "proposal_raw": proposal.raw,
+            }
+            for proposal in proposals
+        ],
+        MAX_PROPOSALS,
+        _to_proposal,
+    )
+
+
+def read_genrl_proposals(raw: object, peer_id: str) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
+    """What a peer has proposed, and why the rest cannot be used. Raises WireError: the record as a whole cannot be
+    read. Nothing in it says whose it is."""
+    found, dropped = _read(raw, MAX_PROPOSALS, _to_proposal)
+    return tuple(
+        Proposal(peer_id=peer_id, model_id=model, question=question, tests=tests, raw=text)
+        for model, question, tests, text in found
+    ), dropped
+
+
+def pack_genrl_feedback(feedback: Sequence[Marks]) -> bytes:
+    """A record in the bytes that GenRL's packer gives. Raises WireError: too large, or other nodes would refuse it.
+
+    The probabilities are not sent.
+    """
+    return _pack(
+        [{"proposal_raw": one.name, "reward": one.rewards, "dataset": "proposer"} for one in feedback],
+        MAX_MARKS,
+        _to_marks,
+    )
+
+
+def read_genrl_feedback(raw: object) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
+    """Feedback on whosesoever proposals, and why the rest cannot be used; of two on the same proposal the first counts.
+
+    Raises WireError: the record as a whole cannot be read.
+    """
+    found, dropped = _read(raw, MAX_MARKS, _to_marks)
+    first: dict[str, Marks] = {}
+    for one in found:
+        first.setdefault(one.name, one)
+    return tuple(first.values()), (*dropped, *[Reason.DUPLICATE] * (len(found) - len(first)))
+
+
+def _pack(entries: Sequence[object], limit: int, convert: Callable[[bytes], object]) -> bytes:
+    if len(entries) > limit:
+        raise WireError(Reason.OVERSIZED, f"{len(entries)} entries, {limit} are allowed")
+    for entry in entries:
+        convert(encode(entry))
+    return sized(encode(entries), MAX_RECORD_BYTES)
+
+
+def _read(raw: object, limit: int, convert: Callable[[bytes | Raw], _T]) -> tuple[tuple[_T, ...], tuple[Reason, ...]]:
+    """The first entries of a list, as many as may be; one that cannot be used costs itself only."""
+    entries = decode(_LIST, sized(raw, MAX_RECORD_BYTES))
+    found, dropped = [], [Reason.OVERSIZED] * (len(entries) - limit)
+    for entry in entries[:limit]:
+        try:
+            found.append(convert(entry))
+        except WireError as error:
+            dropped.append(error.reason)
+    return tuple(found), tuple(dropped)
+
+
+def _to_proposal(entry: bytes | Raw) -> tuple[str, str, str, str]:
+    """Model, question, tests one a line, and raw text."""
+    sent = decode(_PROPOSAL, entry)
+    tests = sent.proposal_tests if isinstance(sent.proposal_tests, str) else "\n".join(sent.proposal_tests)
+    if not 1 <= len(tests) <= MAX_TEXT_CHARS:
+        raise WireError(Reason.MALFORMED, f"{len(tests)} characters of tests, 1 to {MAX_TEXT_CHARS} are allowed")
+    return sent.proposer_model, sent.proposal_question, tests, sent.proposal_raw
+
+
+def _to_marks(entry: bytes | Raw) -> Marks:
+    sent = decode(_MARKS, entry)
+    return Marks(
+        name=genrl_name(sent.proposal_raw),
+        p_correct=tuple(float(reward >= PASS_REWARD) for reward in sent.reward),
+        rewards=tuple(sent.reward),
+    )
