@@ -1,0 +1,245 @@
+"""Which level the next batch of problems is written at, from what solvers made of the last ones.
+
+Two policies behind one interface: `TargetPolicy` keeps their success near one half (`posterior` has its statistics),
+`TrendPolicy` is the public node's way. What they are given may be late, sparse, and of any level.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Protocol
+
+from codezero.config import DifficultyPolicy, ProposerConfig
+from codezero.proposals import LEVELS
+from codezero.proposer import saved
+from codezero.proposer.feedback import JudgedProposal
+from codezero.proposer.posterior import Posterior, p_nearer
+
+logger = logging.getLogger(__name__)
+
+CONFIDENT = 0.75
+"""Posterior probability, on the safe side by `posterior`'s way of counting, from which home is outside the band."""
+PROBABLE = 0.5
+"""From which a level to move to is. Lower than for home: two levels beyond either end would otherwise take turns, each
+coming back into question as what is known of it fades."""
+CERTAIN = 0.95
+"""Posterior probability from which another known level counts as nearer to the middle of the band."""
+HEARD = 0.5
+"""Evidence, in judged proposals, from which anything is said of a level."""
+KNOWN = 4.0
+"""Evidence from which a level is compared with another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The level of one batch and why, in words."""
+
+    level: int
+    reason: str
+
+
+class Difficulty(Protocol):
+    """Chooses levels; resumable."""
+
+    def choose(self) -> Choice:
+        """The level of the next batch: called once a batch."""
+        ...
+
+    def observe(self, judged: Sequence[JudgedProposal]) -> None:
+        """Takes what newly came back, of batches of any age and level."""
+        ...
+
+    def success(self) -> Mapping[int, float]:
+        """Estimated success rate by level, for levels with any evidence."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises StateError: the state is damaged."""
+        ...
+
+
+def difficulty(config: ProposerConfig) -> Difficulty:
+    """The policy that the settings name."""
+    return TrendPolicy(config) if config.policy is DifficultyPolicy.trend else TargetPolicy(config)
+
+
+class TrendPolicy:
+    """Up a level when the mean reward of the last `window` judged proposals is `threshold` above that of the window
+    before, down when it is as much below; decided every `update_every` batches (SPEC §3)."""
+
+    def __init__(self, config: ProposerConfig) -> None:
+        self._config = config
+        self._level = config.level
+        self._num_batches = 0
+        self._reason = "start"
+        self._history: deque[tuple[int, float, float]] = deque(maxlen=2 * config.window)  # level, reward, success
+
+    def choose(self) -> Choice:
+        if self._num_batches and self._num_batches % self._config.update_every == 0:
+            self._decide()
+        self._num_batches += 1
+        return Choice(level=self._level, reason=self._reason)
+
+    def observe(self, judged: Sequence[JudgedProposal]) -> None:
+        self._history.extend((proposal.level, proposal.reward, proposal.success) for proposal in judged)
+
+    def success(self) -> dict[int, float]:
+        by_level: dict[int, list[float]] = {}
+        for level, _, success in self._history:
+            by_level.setdefault(level, []).append(success)
+        return {level: fmean(by_level[level]) for level in sorted(by_level)}
+
+    def state_dict(self) -> dict[str, Any]:
+        history = [{"level": level, "reward": reward, "success": success} for level, reward, success in self._history]
+        return {"level": self._level, "batches": self._num_batches, "reason": self._reason, "history": history}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        history = [
+            (saved.level(row), saved.number(row, "reward"), saved.number(row, "success"))
+            for row in saved.items(state, "history")
+        ]
+        self._level, self._num_batches = saved.level(state), saved.count(state, "batches")
+        self._reason = saved.text(state, "reason")
+        self._history = deque(history, maxlen=2 * self._config.window)
+
+    def _decide(self) -> None:
+        window = self._config.window
+        if len(self._history) < 2 * window:
+            self._reason = f"{len(self._history)} of {2 * window} judged proposals"
+            return
+        rewards = [reward for _, reward, _ in self._history]
+        before, now = fmean(rewards[:window]), fmean(rewards[window:])
+        step = (now - before > self._config.threshold) - (before - now > self._config.threshold)
+        level = min(max(self._level + step, 1), len(LEVELS))
+        self._reason = f"mean reward {before:+.2f} -> {now:+.2f}"
+        if level != self._level:
+            logger.info("difficulty: level %d -> %d: %s", self._level, level, self._reason)
+        self._level = level
+
+
+class TargetPolicy:
+    """Stays at a home level while its success rate may lie in the band, and leaves it when the posterior says that it
+    does not.
+
+    The next level that way becomes home, one that is as easy (or hard) as home passed over, unless it is probably
+    beyond the band on the other side. Then home stays, but for a known level that is surely nearer to the middle of the
+    band: of a too easy and a too hard neighbour the one that teaches more is kept. Evidence fades, so that a change of
+    skill shows.
+
+    A share `explore` of batches, evenly spaced, goes to the less known neighbour. While home is outside the band they
+    go by turns to the neighbour on the way and to the least known of all levels: a model's levels need not be in order.
+    """
+
+    def __init__(self, config: ProposerConfig) -> None:
+        self._config = config
+        self.home = config.level
+        self._num_batches = 0
+        self._num_explored = 0
+        self._levels = {level: Posterior() for level in range(1, len(LEVELS) + 1)}
+
+    def choose(self) -> Choice:
+        n, share = self._num_batches, self._config.explore
+        self._num_batches += 1
+        if int((n + 1) * share) == int(n * share):
+            return Choice(level=self.home, reason=self._words(self.home))
+        level = self._least_known(self._outside(self.home))
+        self._num_explored += 1
+        return Choice(level=level, reason=f"exploring beside level {self.home}; {self._words(level)}")
+
+    def observe(self, judged: Sequence[JudgedProposal]) -> None:
+        for proposal in judged:
+            for level, posterior in self._levels.items():
+                if level == proposal.level:
+                    posterior.observe(proposal.success)
+                else:
+                    posterior.fade()
+        target = self._next_home() if judged else self.home
+        if target != self.home:
+            why = f"{self._words(self.home)}; {self._words(target)}"
+            logger.info("difficulty: level %d -> %d: %s", self.home, target, why)
+            self.home = target
+
+    def success(self) -> dict[int, float]:
+        return {level: p.rate for level, p in self._levels.items() if p.evidence >= HEARD}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "home": self.home,
+            "batches": self._num_batches,
+            "explored": self._num_explored,
+            "levels": [p.state_dict() for p in self._levels.values()],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        rows = saved.items(state, "levels")
+        if len(rows) != len(LEVELS):
+            saved.damaged(f"{len(rows)} levels")
+        levels = {level: Posterior.of(row) for level, row in enumerate(rows, start=1)}
+        self.home = saved.level(state, "home")
+        self._num_batches, self._num_explored = saved.count(state, "batches"), saved.count(state, "explored")
+        self._levels = levels
+
+    def _outside(self, level: int, confidence: float = CONFIDENT) -> int | None:
+        """+1 where the level is too easy, -1 where it is too hard, None where it may be in the band."""
+        posterior = self._levels[level]
+        if posterior.evidence < HEARD:
+            return None
+        if posterior.p_above(self._config.band_high) >= confidence:
+            return 1
+        if 1 - posterior.p_above(self._config.band_low) >= confidence:
+            return -1
+        return None
+
+    def _least_known(self, out: int | None) -> int:
+        """The level to explore."""
+        onward = self._levels.keys() & {self.home + out} if out else set()
+        everywhere = out is not None and self._num_explored % 2 == 1
+        neighbours = {level for level in self._levels if abs(level - self.home) == 1}
+        candidates = self._levels.keys() - {self.home} if everywhere else onward or neighbours
+        return min(sorted(candidates), key=lambda level: self._levels[level].evidence)
+
+    def _next_home(self) -> int:
+        out = self._outside(self.home)
+        if out is None:
+            return self.home
+        onward = self._onward(out)
+        return self._nearest_known() if onward is None else onward
+
+    def _onward(self, out: int) -> int | None:
+        """The next level that way which may be in the band, or the last one; None where a level too far lies before."""
+        level = self.home
+        while level + out in self._levels:
+            level += out
+            side = self._outside(level, confidence=PROBABLE)
+            if side is None:
+                return level
+            if side != out:
+                return None
+        return level if self._p_nearer(level) >= PROBABLE else None
+
+    def _nearest_known(self) -> int:
+        """Home, or a known level that is surely nearer to the middle of the band."""
+        known = [level for level, p in self._levels.items() if level != self.home and p.evidence >= KNOWN]
+        best = max(known, key=self._p_nearer, default=self.home)
+        return best if self._p_nearer(best) >= CERTAIN else self.home
+
+    def _p_nearer(self, level: int) -> float:
+        """Probability that a level is nearer to the middle of the band than home."""
+        middle = (self._config.band_low + self._config.band_high) / 2
+        return p_nearer(self._levels[level], self._levels[self.home], middle)
+
+    def _words(self, level: int) -> str:
+        posterior = self._levels[level]
+        if posterior.evidence < HEARD:
+            return f"level {level} not known"
+        side = {1: "too easy", -1: "too hard", None: "in or near"}[self._outside(level)]
+        band = f"{self._config.band_low:.2f}..{self._config.band_high:.2f}"
+        return f"level {level} {side} (success {posterior.rate:.2f} of {posterior.evidence:.0f}, band {band})"

@@ -1,0 +1,92 @@
+"""How likely solvers succeed at a level, with how sure that is: a Beta posterior that forgets.
+
+A judged proposal with success rate s counts as s successes and 1 - s failures, before which what was known is scaled
+down (discounted Thompson sampling, arXiv 1707.09727, eq. for S and F). One proposal is one trial however many attempts
+were made at it, because attempts at one problem share its difficulty: the posterior is rather too wide than too narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from codezero.proposer import saved
+
+KEEP = 0.97
+"""What is left of a level's evidence with each further proposal judged at it: a memory of 33 proposals."""
+FADE = 0.99
+"""What is left of it with each proposal judged at another level: a memory of 100."""
+_GRID = 100
+
+
+@dataclass(slots=True)
+class Posterior:
+    """Of one level's success rate; uniform while there is no evidence."""
+
+    successes: float = 0.0
+    failures: float = 0.0
+
+    @property
+    def evidence(self) -> float:
+        """In judged proposals, at most 1 / (1 - KEEP)."""
+        return self.successes + self.failures
+
+    @property
+    def rate(self) -> float:
+        """The share of successes, 0..1; needs evidence."""
+        return self.successes / self.evidence
+
+    def observe(self, success: float) -> None:
+        """A proposal of this level with success rate 0..1."""
+        self.successes = KEEP * self.successes + success
+        self.failures = KEEP * self.failures + 1 - success
+
+    def fade(self) -> None:
+        """A proposal of another level: time has passed."""
+        self.successes *= FADE
+        self.failures *= FADE
+
+    def p_above(self, rate: float) -> float:
+        """Probability that the success rate is above `rate`."""
+        return sum(weight for x, weight in self.density() if x > rate)
+
+    def density(self) -> list[tuple[float, float]]:
+        """Points of 0..1 and their probabilities, which sum to 1: Beta(1 + successes, 1 + failures) on a grid."""
+        xs = [(i + 0.5) / _GRID for i in range(_GRID)]
+        logs = [self.successes * math.log(x) + self.failures * math.log1p(-x) for x in xs]
+        peak = max(logs)
+        weights = [math.exp(value - peak) for value in logs]
+        total = sum(weights)
+        return [(x, weight / total) for x, weight in zip(xs, weights, strict=True)]
+
+    def state_dict(self) -> dict[str, float]:
+        return {"successes": self.successes, "failures": self.failures}
+
+    @classmethod
+    def of(cls, state: Any) -> Posterior:
+        """From `state_dict`. Raises StateError: it is damaged."""
+        successes, failures = saved.number(state, "successes"), saved.number(state, "failures")
+        if min(successes, failures) < 0:
+            saved.damaged(f"successes={successes}, failures={failures}")
+        return cls(successes, failures)
+
+
+def p_nearer(one: Posterior, other: Posterior, target: float) -> float:
+    """Probability that the first one's success rate is nearer to `target` than the second's; a tie is half of it."""
+    mine, others = _distances(one, target), _distances(other, target)
+    total, farther = 0.0, 1.0
+    for distance in sorted(mine.keys() | others.keys()):
+        as_far = others.get(distance, 0.0)
+        total += mine.get(distance, 0.0) * (farther - as_far / 2)
+        farther -= as_far
+    return total
+
+
+def _distances(posterior: Posterior, target: float) -> dict[float, float]:
+    """Probability of each distance from `target`."""
+    found: dict[float, float] = {}
+    for x, weight in posterior.density():
+        distance = round(abs(x - target), 9)  # the same on both sides
+        found[distance] = found.get(distance, 0.0) + weight
+    return found
