@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,9 +22,12 @@ from codezero.network.selection import SapoSelection
 from codezero.observe import logs
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
+from codezero.proposals import Proposal
+from codezero.proposer import checks
 from codezero.rollout.solver import PolicySolver
 from codezero.stop import stop_on_signals
 from codezero.tasks.build import make_task_source
+from codezero.tasks.proposed import WithProposals, to_task
 from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
@@ -66,7 +70,7 @@ class Node:
         self._monitor = RoundMonitor(
             log_dir / "rounds.jsonl", console, config.rollout.num_generations, names.animal_name
         )
-        self._tasks = make_task_source(config.tasks, config.seed)
+        sources = make_task_source(config.tasks, config.seed)
 
         models = Models(config, self._folder, console)
         self._policy, self._settings = models.policy, models.settings
@@ -79,6 +83,14 @@ class Node:
             end_token_id=models.policy.end_ids[0],
             max_prompt_length=models.prompt_tokens,
             max_completion_length=config.rollout.max_new_tokens,
+        )
+        proposals = place.proposals()
+        self._tasks = WithProposals(
+            sources,
+            config.tasks.proposals.share,
+            proposals.collect,
+            partial(_why_not, encoder),
+            proposals.take_rejected,
         )
         self._learner = GrpoLearner(
             models.policy.model,
@@ -93,6 +105,7 @@ class Node:
             solver=self._solver,
             gossip=place.gossip(encoder.fits),
             evaluator=make_evaluator(config, models.judge_backend, console.progress),
+            feedback=proposals,
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
             ledger=self._ledger,
@@ -150,3 +163,11 @@ class Node:
             },
         )
         logger.info("round %d saved in %.1f s", report.round, time.perf_counter() - started)
+
+
+def _why_not(encoder: TextEncoder, proposal: Proposal) -> str | None:
+    """Why a proposal is not taken up: its proposer may be careless or hostile."""
+    reason = checks.why_not(proposal.question, proposal.tests)
+    if reason is None and not encoder.fits(to_task(proposal)):
+        reason = "too_long"
+    return reason

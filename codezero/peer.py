@@ -13,14 +13,14 @@ from codezero.config import Network, NodeConfig, SwarmConfig
 from codezero.identity import keyfile
 from codezero.identity.key import Identity, load_or_create
 from codezero.identity.names import animal_name
-from codezero.network.solo import SoloGossip
+from codezero.network.solo import SoloGossip, SoloProposals, SoloSolvers
 from codezero.observe.console import Console
-from codezero.ports import Gossip
+from codezero.ports import Gossip, Proposals, Solvers
 from codezero.types import Task
 
 if TYPE_CHECKING:
     from codezero.dht.server import RecordRules
-    from codezero.network.board import Board
+    from codezero.network.board import Board, ProposalBoard
 
 SOLO_PEER_ID = "local"
 """What a node without a network calls itself."""
@@ -28,11 +28,15 @@ SOLO_PEER_ID = "local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Who the node is, and how it exchanges."""
+    """Who the node is, and how it talks to others."""
 
     peer_id: str
     gossip: Callable[[Callable[[Task], bool]], Gossip]
-    """Makes the gossip, given what says whether a peer's task is short enough to be trained on."""
+    """Makes the exchange of rollouts, given what says whether a peer's task is short enough to be trained on."""
+    proposals: Callable[[], Proposals]
+    """Makes a solver's connection to proposers."""
+    solvers: Callable[[], Solvers]
+    """Makes a proposer's connection to solvers."""
 
 
 def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -> Place:
@@ -42,27 +46,35 @@ def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -
     """
     swarm = config.swarm
     if swarm.network is Network.none:
-        return Place(peer_id=SOLO_PEER_ID, gossip=lambda fits: SoloGossip())
+        return Place(
+            peer_id=SOLO_PEER_ID, gossip=lambda fits: SoloGossip(), proposals=SoloProposals, solvers=SoloSolvers
+        )
     # Only here, since these import hivemind, which takes a second that a node without a network need not wait.
     from codezero.dht.cache import PeerCache
     from codezero.dht.link import SwarmLink
-    from codezero.network.genrl import GenrlBoard
+    from codezero.network.genrl import GenrlBoard, GenrlProposalBoard
     from codezero.network.gossip import SwarmGossip
-    from codezero.network.native import NativeBoard
+    from codezero.network.native import NativeBoard, NativeProposalBoard
+    from codezero.network.proposals import SwarmProposals
+    from codezero.network.solvers import SwarmSolvers
 
     identity, key_file = take_identity(swarm, console, stack)
     instance = secrets.token_hex(8)
     link = SwarmLink(swarm, key_file, PeerCache(folder / "peers.json"), rules_of(swarm.network))
     stack.callback(link.close)
     link.start()
-    board: Board = (NativeBoard if swarm.network is Network.native else GenrlBoard)(
-        swarm.name, identity, instance, swarm.window
+    native = swarm.network is Network.native
+    board: Board = (NativeBoard if native else GenrlBoard)(swarm.name, identity, instance, swarm.window)
+    proposal_board: ProposalBoard = (
+        NativeProposalBoard(swarm.name, identity, instance) if native else GenrlProposalBoard(identity)
     )
     at = f", reached at {', '.join(link.addresses[:3])}" if link.addresses else ""
     console.line(f"swarm: {swarm.name} ({swarm.network.value}), as {link.reach.value}{at}")
     return Place(
         peer_id=identity.peer_id,
         gossip=lambda fits: SwarmGossip(link, board, swarm, config.rollout.num_generations, fits),
+        proposals=lambda: SwarmProposals(link, proposal_board, swarm),
+        solvers=lambda: SwarmSolvers(link, proposal_board, swarm, identity.peer_id),
     )
 
 

@@ -5,9 +5,10 @@ A component that raises ends the node, except where a docstring names an outcome
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from codezero.proposals import Proposal, ProposalFeedback
 from codezero.types import (
     Receipt,
     RolloutGroup,
@@ -76,6 +77,42 @@ class Selection(Protocol):
 class Feedback(Protocol):
     def give(self, groups: Sequence[ScoredGroup]) -> None:
         """Tells the proposers of own, scored groups what the attempts came to. A network that is away is no error."""
+        ...
+
+
+class Proposals(Feedback, Protocol):
+    """A solver's connection to proposers."""
+
+    def collect(self) -> tuple[Proposal, ...]:
+        """Proposals that were not handed out before. None at all is a normal outcome."""
+        ...
+
+    def take_rejected(self) -> Mapping[str, int]:
+        """What peers published that was dropped since the last call, by reason."""
+        ...
+
+
+class Solvers(Protocol):
+    """A proposer's connection to solvers. Where there is no network, nothing comes back."""
+
+    def remember(self, proposals: Iterable[Proposal]) -> None:
+        """Takes in proposals that were published before a restart, the newest last."""
+        ...
+
+    def publish(self, proposals: Sequence[Proposal]) -> bool:
+        """Shows proposals, the newest last, and with them the latest before them; False if no node keeps them."""
+        ...
+
+    def collect(self) -> tuple[ProposalFeedback, ...]:
+        """What peers say of own proposals and was not handed out before."""
+        ...
+
+    def take_rejected(self) -> Mapping[str, int]:
+        """Feedback that was dropped since the last call, by reason."""
+        ...
+
+    def status(self) -> str:
+        """The state of the network in a few words; empty without one."""
         ...
 
 

@@ -95,6 +95,11 @@ class FeedbackBook:
             heard += fault is None
         return heard
 
+    def is_heard(self, proposal_id: str) -> bool:
+        """Whether anybody has said a word on a proposal that is kept."""
+        entry = self._entries.get(proposal_id)
+        return entry is not None and bool(entry.words)
+
     def close(self) -> tuple[JudgedProposal, ...]:
         """Ends a batch: the proposals that are now judged, each once; words that come later change nothing."""
         found = []

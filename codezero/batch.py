@@ -1,0 +1,107 @@
+"""One batch of a proposer, in the order in which it happens. A proposer repeats it for ever.
+
+    difficulty ─level─► write ─Draft─► check ─Proposal─► publish ───► solvers draw, solve, score
+        ▲                                 │ rejected                             │
+        │                                 ▼                                      ▼
+        └──────── JudgedProposal ────── learn ◄─────── listen ◄────────── ProposalFeedback
+
+What is heard may be about earlier batches: solvers answer when they have come round to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from codezero.loop import StageClock
+from codezero.ports import Solvers
+from codezero.proposals import BatchReport, Proposal
+from codezero.proposer.checker import Checker
+from codezero.proposer.difficulty import Difficulty
+from codezero.proposer.feedback import FeedbackBook
+from codezero.proposer.learn import ProposalLearner, Sample
+from codezero.proposer.write import Draft, Writer
+
+POLL_S = 2.0
+"""Between two looks for feedback."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposerStages:
+    """The parts of a batch."""
+
+    difficulty: Difficulty
+    writer: Writer
+    checker: Checker
+    solvers: Solvers
+    feedback: FeedbackBook
+    learner: ProposalLearner | None
+    """None where the model stays as it is."""
+
+
+def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float) -> tuple[BatchReport, list[Proposal]]:
+    """Writes so many problems and reports what came of them and of earlier ones; returns the valid ones too.
+
+    Waits until solvers have answered half of what was published, `patience_s` at most. Nothing valid, nobody there and
+    no feedback are normal batches.
+    """
+    clock = StageClock()
+    with clock.stage("write"):
+        choice = stages.difficulty.choose()
+        drafts = stages.writer.write(choice.level, size)
+    with clock.stage("check"):
+        checked = [(draft, stages.checker.check(draft)) for draft in drafts]
+        valid = [found for _, found in checked if isinstance(found, Proposal)]
+    with clock.stage("publish"):
+        for proposal in valid:
+            stages.feedback.expect(proposal.proposal_id, choice.level)
+        if valid:
+            stages.solvers.publish(valid)
+    with clock.stage("listen"):
+        if stages.learner is not None:
+            stages.learner.keep([_sample(draft, found) for draft, found in checked if draft.tokens is not None])
+        _listen(stages, [proposal.proposal_id for proposal in valid], patience_s)
+        judged = stages.feedback.close()
+        stages.difficulty.observe(judged)
+    with clock.stage("learn"):
+        lesson = stages.learner.learn(judged) if stages.learner is not None else None
+    update = lesson.update if lesson is not None else None
+    report = BatchReport(
+        batch=number,
+        level=choice.level,
+        reason=choice.reason,
+        num_written=len(drafts),
+        num_valid=len(valid),
+        rejected=dict(sorted(Counter(found for _, found in checked if isinstance(found, str)).items())),
+        num_judged=len(judged),
+        signal_share=fmean(one.differed for one in judged) if judged else None,
+        success={str(level): rate for level, rate in stages.difficulty.success().items()},
+        dropped=dict(Counter(stages.solvers.take_rejected()) + Counter(stages.feedback.take_dropped())),
+        reward_mean=lesson.reward_mean if lesson is not None else None,
+        loss=update.loss if update is not None else None,
+        skipped=update.skipped.value if update is not None and update.skipped is not None else None,
+        network=stages.solvers.status(),
+        seconds=clock.seconds,
+    )
+    return report, valid
+
+
+def _listen(stages: ProposerStages, published: Sequence[str], patience_s: float) -> None:
+    """Hears solvers until they have answered half of what was published, or patience ends."""
+    deadline_s = time.monotonic() + (patience_s if published else 0.0)
+    while True:
+        stages.feedback.hear(stages.solvers.collect())
+        answered = sum(map(stages.feedback.is_heard, published))
+        left_s = deadline_s - time.monotonic()
+        if 2 * answered >= len(published) or left_s <= 0:
+            return
+        time.sleep(min(POLL_S, left_s))
+
+
+def _sample(draft: Draft, found: Proposal | str) -> Sample:
+    assert draft.tokens is not None
+    proposal_id = found.proposal_id if isinstance(found, Proposal) else None
+    return Sample(level=draft.level, tokens=draft.tokens, proposal_id=proposal_id)

@@ -1,0 +1,45 @@
+"""From what a model wrote to a proposal, or to the reason why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codezero.proposals import Proposal
+from codezero.proposer import checks
+from codezero.proposer.duplicates import Seen
+from codezero.proposer.reference import ReferenceCheck
+from codezero.proposer.write import Draft
+
+
+class Checker:
+    """Remembers what it has let through, so that no problem is proposed twice."""
+
+    def __init__(self, *, peer_id: str, model_id: str, seen: Seen, reference: ReferenceCheck | None) -> None:
+        self._peer_id, self._model_id, self._seen, self._reference = peer_id, model_id, seen, reference
+
+    def check(self, draft: Draft) -> Proposal | str:
+        """The proposal, or the reason as a word that reports count under. Raises ProposerError: no sandbox."""
+        answer = draft.answer
+        if answer is None:
+            return "no_json"
+        reason = checks.why_not(answer.question, answer.tests) or self._seen.why_not(answer.question, answer.tests)
+        if reason is None and self._reference is not None:
+            reason = self._reference.why_not(answer.solution, answer.tests)
+        if reason is not None:
+            return reason
+        self._seen.add(answer.question, answer.tests)
+        return Proposal(
+            peer_id=self._peer_id,
+            model_id=self._model_id,
+            question=answer.question,
+            tests=answer.tests,
+            difficulty=draft.level,
+            raw=draft.raw,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._seen.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._seen.load_state_dict(state)
