@@ -17,7 +17,8 @@ KEEP = 0.97
 """What is left of a level's evidence with each further proposal judged at it: a memory of 33 proposals."""
 FADE = 0.99
 """What is left of it with each proposal judged at another level: a memory of 100."""
-_GRID = 100
+_GRID = [(i + 0.5) / 100 for i in range(100)]
+_LOGS = [(math.log(x), math.log1p(-x)) for x in _GRID]
 
 
 @dataclass(slots=True)
@@ -53,12 +54,11 @@ class Posterior:
 
     def density(self) -> list[tuple[float, float]]:
         """Points of 0..1 and their probabilities, which sum to 1: Beta(1 + successes, 1 + failures) on a grid."""
-        xs = [(i + 0.5) / _GRID for i in range(_GRID)]
-        logs = [self.successes * math.log(x) + self.failures * math.log1p(-x) for x in xs]
+        logs = [self.successes * log + self.failures * log_rest for log, log_rest in _LOGS]
         peak = max(logs)
         weights = [math.exp(value - peak) for value in logs]
         total = sum(weights)
-        return [(x, weight / total) for x, weight in zip(xs, weights, strict=True)]
+        return [(x, weight / total) for x, weight in zip(_GRID, weights, strict=True)]
 
     def state_dict(self) -> dict[str, float]:
         return {"successes": self.successes, "failures": self.failures}

@@ -115,8 +115,9 @@ def to_sequences(
 ) -> tuple[TrainSequence, ...]:
     """The group's completions that have at least one token; advantages [G].
 
-    Local rollouts keep their sampled ids, and their log-probs if an earlier policy sampled them. Peers' texts are
-    encoded by us; a group whose task does not fit gives no sequence.
+    Local rollouts keep their sampled ids, those of the prompt too (which may differ within a group), and their
+    log-probs if an earlier policy sampled them. Peers' texts are encoded by us; a group whose task does not fit gives
+    no sequence.
     """
     found = []
     for rollout, advantage in zip(group.rollouts, advantages, strict=True):

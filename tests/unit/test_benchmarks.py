@@ -11,7 +11,7 @@ import pytest
 import torch
 import yaml
 
-from benchmarks import calibrate, linear, measure, reference, simulated_swarm, workload
+from benchmarks import calibrate, difficulty, linear, measure, reference, simulated_swarm, workload
 from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
 from benchmarks import round as round_benchmark
@@ -234,3 +234,13 @@ def test_logistic_regression_finds_the_weights_that_made_the_labels():
     p = 1 / (1 + np.exp(-(1.5 * x[:, 0] - 0.1 * x[:, 1] + 4.0)))
     found = calibrate.logistic_regression(x, (random.random(4_000) < p).astype(float))
     assert found == pytest.approx([1.5, -0.1, 4.0], rel=0.15)
+
+
+def test_difficulty_prints_every_solver_and_policy(capsys):
+    difficulty.main(["--batches", "20", "--seeds", "2"])
+    printed = capsys.readouterr().out
+    for policy in ("target", "trend", "oracle"):
+        rows = re.findall(rf"^(.*?) +{policy} +0\.\d\d", printed, re.MULTILINE)
+        assert len(rows) == 9
+        assert rows[0] == "weak"
+        assert rows[-1] == "mean"

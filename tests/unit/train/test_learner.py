@@ -171,6 +171,22 @@ def test_stale_local_group_is_corrected_by_its_recorded_logprobs():
     assert teacher.step([scored(rollouts, [1.0, 0.0], policy_version=2)]).clip_fraction >= 4 / 6
 
 
+def test_own_rollouts_of_one_group_may_each_have_a_prompt_of_their_own():
+    prompts, completions, rewards = [(1, 2, 3), (9, 8), (1, 2, 3)], [GOOD, BAD, (60, 61, 62)], [1.0, -0.5, 0.0]
+    rollouts = [rollout(prompt_ids=p, completion_ids=c) for p, c in zip(prompts, completions, strict=True)]
+    report = learner(tiny_model()).step([scored(rollouts, rewards)])
+
+    naive = tiny_model()  # one sequence a forward pass, and the policy gradient as it is written down
+    advantages = (torch.tensor(rewards) - sum(rewards) / 3) / (torch.tensor(rewards).std() + 1e-4)
+    for prompt, completion, advantage in zip(prompts, completions, advantages, strict=True):
+        logits = naive(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
+        logprobs = logits.log_softmax(-1)[range(len(completion)), list(completion)]
+        (-advantage * logprobs.mean() / 3).backward()
+    norm = torch.stack([p.grad.norm() for p in naive.parameters()]).norm().item()
+    assert report.grad_norm == pytest.approx(norm, rel=1e-4)
+    assert report.num_tokens == 9
+
+
 def test_unscored_groups_are_left_out():
     unscored = ScoredGroup(group=group([rollout(), rollout()]), verdicts=(), rewards=())
     report = learner().step([unscored])

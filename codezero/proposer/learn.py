@@ -1,0 +1,168 @@
+"""Learning to write problems that teach: drafts wait here until solvers have judged them, then they are compared.
+
+    Sample ─► kept with the policy version it was sampled by ─► JudgedProposal ─► reward ─► per level a group ─► Learner
+              rejected by the checks: rewarded at once
+
+The drafts of one level are one group of GRPO though their prompts differ, as each asks for another topic: what was
+asked for is of the same kind, and few drafts share a prompt. Each is trained on under its own prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from codezero.ports import Learner
+from codezero.proposer import saved
+from codezero.proposer.feedback import JudgedProposal
+from codezero.proposer.learnability import INVALID_REWARD, learnability
+from codezero.types import (
+    FinishReason,
+    Outcome,
+    Reward,
+    Rollout,
+    RolloutGroup,
+    SampledTokens,
+    ScoredGroup,
+    Task,
+    TaskOrigin,
+    UpdateReport,
+    Verdict,
+)
+
+MAX_DRAFTS = 256
+"""Kept at a time; the oldest give way. Some 50 KB each, and what is that old finds no solver any more."""
+MAX_LAG = 8
+"""Policy versions after which a draft is no longer learned from: the ratio to the policy that sampled it, which the
+clip range holds near 1, corrects for small steps only. Our choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A draft as sampled by the policy in training. Made by whoever writes, read here."""
+
+    level: int
+    tokens: SampledTokens
+    proposal_id: str | None
+    """What it was published as; None if the checks rejected it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What came of a batch's learning."""
+
+    update: UpdateReport
+    reward_mean: float | None
+    """Over the drafts trained on; None where there were none."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    sample: Sample
+    policy_version: int
+    reward: float | None
+    """None until it is judged."""
+
+
+class ProposalLearner:
+    """Rewards drafts by learnability and trains their writer on them, once each."""
+
+    def __init__(self, learner: Learner, *, model_id: str) -> None:
+        """learner: of the model that writes; its own state is saved by its owner, together with this one's."""
+        self._learner = learner
+        self._model_id = model_id
+        self._kept: list[_Kept] = []
+
+    def keep(self, samples: Sequence[Sample]) -> None:
+        """Keeps what the present policy has just written. A draft without a token is left out."""
+        version = self._learner.policy_version
+        for sample in samples:
+            if sample.tokens.completion_ids:
+                reward = INVALID_REWARD if sample.proposal_id is None else None
+                self._kept.append(_Kept(sample, version, reward))
+        del self._kept[:-MAX_DRAFTS]
+
+    def learn(self, judged: Sequence[JudgedProposal]) -> Lesson:
+        """One update on each level whose rewarded drafts can be told apart; the others wait for company.
+
+        Rejected drafts wait too: nothing can be learned from a group in which all are. Those in an update that was
+        skipped do not come again, since what made it fail would too. Raises what `Learner.step` does.
+        """
+        success = {proposal.proposal_id: proposal.success for proposal in judged}
+        for draft in self._kept:
+            if draft.reward is None and draft.sample.proposal_id in success:
+                draft.reward = learnability(success[draft.sample.proposal_id])
+        oldest = self._learner.policy_version - MAX_LAG
+        self._kept = [draft for draft in self._kept if draft.policy_version >= oldest]
+        rewarded: dict[int, list[tuple[_Kept, float]]] = {}
+        for draft in self._kept:
+            if draft.reward is not None:
+                rewarded.setdefault(draft.sample.level, []).append((draft, draft.reward))
+        taught = {level for level, members in rewarded.items() if len({reward for _, reward in members}) > 1}
+        self._kept = [draft for draft in self._kept if draft.reward is None or draft.sample.level not in taught]
+        groups = [self._group(level, rewarded[level]) for level in sorted(taught)]
+        rewards = [reward for level in taught for _, reward in rewarded[level]]
+        update = self._learner.step(groups)
+        return Lesson(update=update, reward_mean=fmean(rewards) if rewards else None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"drafts": [_saved(draft) for draft in self._kept]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises StateError: the state is damaged."""
+        self._kept = [_loaded(row) for row in saved.items(state, "drafts")][-MAX_DRAFTS:]
+
+    def _group(self, level: int, members: Sequence[tuple[_Kept, float]]) -> ScoredGroup:
+        # Only the tokens are trained on.
+        rollouts = (Rollout(text="", finish=FinishReason.STOP, tokens=draft.sample.tokens) for draft, _ in members)
+        return ScoredGroup(
+            group=RolloutGroup(
+                peer_id="self",
+                model_id=self._model_id,
+                # The oldest: where any draft is of an earlier policy, the ratios of all are against the log-probs they
+                # were sampled with, which is right for the new ones as well.
+                policy_version=min(draft.policy_version for draft, _ in members),
+                task=Task(origin=TaskOrigin.PROPOSER, question=f"write a problem of level {level}", tests=""),
+                rollouts=tuple(rollouts),
+            ),
+            verdicts=tuple(Verdict(outcome=Outcome.JUDGED) for _ in members),
+            rewards=tuple(Reward(total=reward, parts={"learnability": reward}) for _, reward in members),
+        )
+
+
+def _saved(draft: _Kept) -> dict[str, Any]:
+    tokens = draft.sample.tokens
+    return {
+        "level": draft.sample.level,
+        "id": draft.sample.proposal_id,
+        "prompt_ids": list(tokens.prompt_ids),
+        "completion_ids": list(tokens.completion_ids),
+        "logprobs": list(tokens.logprobs),
+        "policy_version": draft.policy_version,
+        "reward": draft.reward,
+    }
+
+
+def _loaded(row: Any) -> _Kept:
+    """Raises StateError."""
+    level, policy_version = saved.level(row), saved.count(row, "policy_version")
+    prompt_ids, completion_ids = _ids(row, "prompt_ids"), _ids(row, "completion_ids")
+    logprobs = tuple(saved.items(row, "logprobs"))
+    if len(logprobs) != len(completion_ids) or not all(isinstance(p, float) and p <= 0 for p in logprobs):
+        saved.damaged(f"log-probs of {len(completion_ids)} tokens")
+    sample = Sample(
+        level=level,
+        tokens=SampledTokens(prompt_ids=prompt_ids, completion_ids=completion_ids, logprobs=logprobs),
+        proposal_id=None if row.get("id") is None else saved.text(row, "id"),
+    )
+    return _Kept(sample, policy_version, None if row.get("reward") is None else saved.number(row, "reward"))
+
+
+def _ids(row: Any, key: str) -> tuple[int, ...]:
+    ids = tuple(saved.items(row, key))
+    if not ids or not all(isinstance(token, int) and token >= 0 for token in ids):
+        saved.damaged(f"{key} of {len(ids)} tokens")
+    return ids
