@@ -26,6 +26,10 @@ class EvaluatorError(CodezeroError):
     """The frozen evaluator gave no usable judgement; the group stays unscored, it is never rewarded 0."""
 
 
+class ProposerError(CodezeroError):
+    """The proposer's model cannot be asked, or its problems not be checked as the configuration wants."""
+
+
 class SandboxError(CodezeroError):
     """Untrusted code cannot be run safely on this machine, or its sandbox broke down; says nothing about the code."""
 

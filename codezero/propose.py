@@ -77,8 +77,7 @@ class ProposerNode:
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = BatchMonitor(log_dir / "proposals.jsonl", console)
 
-        self._weights: LoadedModel | None = None
-        model = self._make_model()
+        model, self._weights = self._make_model()
         self._writer = Writer(model, config.proposer, seed=config.seed)
         self._checker = self._make_checker(place.peer_id, model.name)
         self._difficulty, self._feedback = difficulty(config.proposer), FeedbackBook()
@@ -121,14 +120,15 @@ class ProposerNode:
             "with the same settings to go on"
         )
 
-    def _make_model(self) -> Model:
+    def _make_model(self) -> tuple[Model, LoadedModel | None]:
+        """The model, and its weights if they are in this process."""
         config = self._config
         if proposing.choose_backend(config.proposer) is ProposerBackend.openai:
             served = ServedModel(config.proposer)
             self._console.line(f"proposer: {served.name} at {config.proposer.url}")
-            return served
-        self._weights = proposing.load(config, self._console)
-        return LocalModel(self._weights, config.proposer, seed=config.seed, progress=self._console.progress)
+            return served, None
+        weights = proposing.load(config, self._console)
+        return LocalModel(weights, config.proposer, seed=config.seed, progress=self._console.progress), weights
 
     def _make_checker(self, peer_id: str, model_id: str) -> Checker:
         config = self._config.proposer

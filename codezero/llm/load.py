@@ -30,8 +30,9 @@ class LoadedModel:
         pad = self.tokenizer.pad_token_id
         return int(self.end_ids[0] if pad is None else pad)
 
-    def encode_chat(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """Ids of a chat prompt, up to where the assistant's answer begins.
+    def encode_chat(self, messages: Sequence[dict[str, str]], *, thinking: bool = True) -> list[int]:
+        """Ids of a chat prompt, up to where the assistant's answer begins; `thinking=False` has models such as Qwen3,
+        whose template knows that switch, answer at once.
 
         The chat template is rendered as text around the messages; special tokens inside message texts are encoded as
         plain text, so that a question or a solution cannot end its own turn.
@@ -39,7 +40,8 @@ class LoadedModel:
         template = self.tokenizer.apply_chat_template
         marks = [f"\x00{i}\x00" for i in range(len(messages))]
         framed = [{**message, "content": mark} for message, mark in zip(messages, marks, strict=True)]
-        rest: str = template(framed, add_generation_prompt=True, tokenize=False)
+        options = {} if thinking else {"enable_thinking": False}
+        rest: str = template(framed, add_generation_prompt=True, tokenize=False, **options)
         ids: list[int] = []
         for message, mark in zip(messages, marks, strict=True):
             before, found, rest = rest.partition(mark)

@@ -42,7 +42,8 @@ class JudgedProposal:
     reward: float
     """The aggregate of peers' mean rewards, -1.2..1.2"""
     differed: bool
-    """Whether the attempts at it did not all earn the same, by at least half of the addresses: whether it taught."""
+    """Whether some attempts at it were right and some wrong, by at least half of the addresses: whether it taught. That
+    rewards differ says less, since rules of style tell attempts apart too."""
     num_peers: int
     """Words that were heard."""
 
@@ -145,7 +146,7 @@ class FeedbackBook:
             address=word.address,
             success=fmean(word.p_correct),
             reward=fmean(word.rewards),
-            differed=len(set(word.rewards)) > 1,
+            differed=min(word.p_correct) < 0.5 <= max(word.p_correct),
         )
         return "late" if entry.judged else None
 

@@ -11,13 +11,9 @@ import msgspec
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import PROBE, Chat, check_by_asking
-from codezero.evaluate.backends.client import JsonClient
-from codezero.evaluate.backends.served import NUM_ALTERNATIVES, Position, plain, shares
-
-DEFAULT_URL = "http://127.0.0.1:8000/v1"
-"""Where vLLM listens unless told otherwise."""
-NO_THINKING: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
-"""What vLLM, SGLang and llama.cpp hand to the chat template; Qwen3's then leaves out the thinking, others ignore it."""
+from codezero.evaluate.backends.served import JUDGING, NUM_ALTERNATIVES, Position, shares
+from codezero.llm.chat_server import DEFAULT_URL, NO_THINKING, plain
+from codezero.llm.client import JsonClient
 
 
 class _Logprobs(msgspec.Struct):
@@ -52,6 +48,7 @@ class OpenAIBackend:
             raise EvaluatorError("evaluator.model=auto names no model of a server: give the name it serves")
         client = JsonClient(
             config.url or DEFAULT_URL,
+            JUDGING,
             timeout_s=config.timeout_s,
             retries=config.retries,
             at_once=config.batch_size,

@@ -19,9 +19,10 @@ import msgspec
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
-from codezero.evaluate.backends.client import JsonClient
 from codezero.evaluate.backends.http import OpenAIBackend
 from codezero.evaluate.backends.llama_cpp_server import Settings, Started
+from codezero.evaluate.backends.served import JUDGING
+from codezero.llm.client import JsonClient
 
 COMMAND = (sys.executable, "-m", "codezero.evaluate.backends.llama_cpp_server")
 START_TIMEOUT_S = 180.0
@@ -122,7 +123,9 @@ class LlamaCppBackend:
                     f"{self.name} did not start ({reason or 'no reason given'}): `pip install codezero[llama-cpp]`, "
                     "`codezero models verify`, or set evaluator.backend=transformers"
                 )
-        client = JsonClient(started.url + "/v1", timeout_s=self._config.timeout_s, retries=0, at_once=1, key=key)
+        client = JsonClient(
+            started.url + "/v1", JUDGING, timeout_s=self._config.timeout_s, retries=0, at_once=1, key=key
+        )
         return OpenAIBackend(self._config, client)
 
     def _wait_until_started(self, process: subprocess.Popen[bytes], settings: Settings) -> Started:

@@ -10,8 +10,9 @@ import msgspec
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat, check_by_asking
-from codezero.evaluate.backends.client import JsonClient
-from codezero.evaluate.backends.served import NUM_ALTERNATIVES, Position, plain, shares
+from codezero.evaluate.backends.served import JUDGING, NUM_ALTERNATIVES, Position, shares
+from codezero.llm.chat_server import plain
+from codezero.llm.client import JsonClient
 
 DEFAULT_URL = "http://127.0.0.1:11434"
 
@@ -38,7 +39,11 @@ class OllamaBackend:
             )
         self._config = config
         self._client = JsonClient(
-            config.url or DEFAULT_URL, timeout_s=config.timeout_s, retries=config.retries, at_once=config.batch_size
+            config.url or DEFAULT_URL,
+            JUDGING,
+            timeout_s=config.timeout_s,
+            retries=config.retries,
+            at_once=config.batch_size,
         )
         self.name = f"{config.model} at {self._client.place}"
 

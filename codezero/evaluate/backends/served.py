@@ -1,20 +1,18 @@
-"""What judges behind an HTTP API have in common: chats that keep their turns, and reading probabilities."""
+"""What judges behind an HTTP API have in common: reading probabilities, and whom to name when one fails."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from codezero.evaluate.backends.base import Chat
+from codezero.errors import EvaluatorError
+from codezero.llm.client import Purpose
 
+JUDGING = Purpose(who="the judge", section="evaluator", error=EvaluatorError)
 NUM_ALTERNATIVES = 20
 """Most likely tokens asked for; the most that any of these protocols gives."""
-
-_MARKERS = re.compile(r"<(?=[|\uff5c/]?[^\s<>]{1,60}>)|\[(?=/?[A-Z_]{3,}\])")
-"""How markers begin that end turns in chat templates: <|im_end|>, </s>, <end_of_turn>, [INST], and full-width bars."""
 
 
 class Alternative(msgspec.Struct):
@@ -28,19 +26,6 @@ class Position(msgspec.Struct):
     token: str
     logprob: float
     top_logprobs: list[Alternative] = []
-
-
-def plain(chat: Chat) -> list[dict[str, str]]:
-    """The chat with a space in whatever looks like a marker in its contents.
-
-    Servers encode the rendered template as one text, in which a spelled-out marker would end the turn it stands in.
-    """
-    return [{**message, "content": _plain_text(message["content"])} for message in chat]
-
-
-def _plain_text(text: str) -> str:
-    text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no JSON
-    return _MARKERS.sub(lambda found: found[0] + " ", text)
 
 
 def shares(positions: Iterable[Position], choices: Sequence[str]) -> tuple[float, ...] | None:

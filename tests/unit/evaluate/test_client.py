@@ -8,7 +8,7 @@ import pytest
 
 from codezero.config import Backend
 from codezero.errors import EvaluatorError
-from codezero.evaluate.backends import client
+from codezero.llm import client
 from tests.unit.evaluate.loopback import answer, backend, drip, hang_up, in_turn, never, reply, serve
 
 OPENAI, OLLAMA = Backend.openai, Backend.ollama

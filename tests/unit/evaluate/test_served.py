@@ -8,10 +8,11 @@ import pytest
 
 from codezero.config import Backend, EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
-from codezero.evaluate.backends import client
 from codezero.evaluate.backends.choose import make_outside
-from codezero.evaluate.backends.served import Alternative, Position, plain, shares
+from codezero.evaluate.backends.served import Alternative, Position, shares
 from codezero.evaluate.judge import ModelJudge
+from codezero.llm import client
+from codezero.llm.chat_server import plain
 from tests.builders import task
 from tests.unit.evaluate.loopback import answer, backend, never, reply, serve
 

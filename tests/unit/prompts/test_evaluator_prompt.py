@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.prompts import evaluator
+from codezero.prompts import evaluator, quoting
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_no_control_token_is_left_in_any_part(token):
 
 def test_overlong_parts_keep_their_start_and_their_end():
     inside, _, _ = block("Problem", evaluator.json_messages(f"first {'q' * 50_000} last", "t", "c")[-1]["content"])
-    assert len(inside) <= evaluator.MAX_PART_CHARS
+    assert len(inside) <= quoting.MAX_PART_CHARS
     assert inside.startswith("first")
     assert inside.endswith("last")
-    assert evaluator.CUT in inside
+    assert quoting.CUT in inside

@@ -195,3 +195,10 @@ def damaged_states():
 def test_a_damaged_state_is_an_error_that_says_what_to_do(state):
     with pytest.raises(StateError, match="another state_dir"):
         book().load_state_dict(state)
+
+
+def test_a_proposal_is_heard_of_from_the_first_word_on():
+    made = book("known", "other")
+    assert not made.is_heard("known")
+    made.hear([word(of="known"), word(of="unknown")])
+    assert [made.is_heard(name) for name in ("known", "other", "unknown")] == [True, False, False]

@@ -10,13 +10,14 @@ import ipaddress
 import logging
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
-from codezero.errors import EvaluatorError
+from codezero.errors import CodezeroError
 
 MAX_REPLY_BYTES = 1 << 20
 """Twenty alternatives of one token take 4 KB, a written verdict of 256 tokens some 2 KB."""
@@ -32,6 +33,17 @@ logger = logging.getLogger(__name__)
 Reply = TypeVar("Reply")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """What a server is asked for, as messages about it have to say."""
+
+    who: str
+    """What the server is to us, such as "the judge"."""
+    section: str
+    """Which settings are about it: those that begin with this and a dot."""
+    error: type[CodezeroError]
+
+
 class _Unavailable(Exception):
     """The server cannot answer now; it may in a moment."""
 
@@ -40,17 +52,30 @@ class JsonClient:
     """Posts JSON to one server. Redirects are not followed, so neither prompts nor key go anywhere else."""
 
     def __init__(
-        self, url: str, *, timeout_s: float, retries: int, at_once: int, key: str = "", key_env: str = ""
+        self,
+        url: str,
+        purpose: Purpose,
+        *,
+        timeout_s: float,
+        retries: int,
+        at_once: int,
+        key: str = "",
+        key_env: str = "",
     ) -> None:
-        """`key_env` names where `key` came from, for messages. Raises EvaluatorError: no usable URL or key."""
-        self._host = _host(url)
+        """`key_env` names where `key` came from, for messages. Raises `purpose.error`: no usable URL or key."""
+        self._purpose, self._section = purpose, purpose.section
+        self._host = _host(url, purpose)
         if not (key.isascii() and key.isprintable()):
-            raise EvaluatorError(f"{key_env} holds characters that no key has: set it to the server's key alone")
+            raise purpose.error(f"{key_env} holds characters that no key has: set it to the server's key alone")
         self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
+
+    @property
+    def _who(self) -> str:
+        return f"{self._purpose.who} at {self.place}"
 
     @property
     def place(self) -> str:
@@ -59,7 +84,7 @@ class JsonClient:
     def ask(self, path: str, bodies: Sequence[object], reply: type[Reply]) -> list[Reply | None]:
         """The replies to `bodies`, in their order; None for a request that the server refuses as it is.
 
-        Raises EvaluatorError: no whole, sensible reply in time, after as many repeats as allowed.
+        Raises the purpose's error: no whole, sensible reply in time, after as many repeats as allowed.
         """
         return asyncio.run(self._ask_all(path, bodies, reply))
 
@@ -85,16 +110,16 @@ class JsonClient:
                 return await asyncio.wait_for(self._post(client, path, body), self._timeout_s)
             except asyncio.TimeoutError as error:
                 # Not repeated: a server that is this busy would only get more to do.
-                raise EvaluatorError(
-                    f"the judge at {self.place} gave no whole reply in {self._timeout_s:g} s: raise "
-                    "evaluator.timeout_s, or use a smaller model"
+                raise self._purpose.error(
+                    f"{self._who} gave no whole reply in {self._timeout_s:g} s: raise "
+                    f"{self._section}.timeout_s, or use a smaller model"
                 ) from error
             except (httpx2.HTTPError, _Unavailable) as error:
                 failure = error
         reason = ascii(str(failure))[1:-1].rstrip(".") or type(failure).__name__
-        raise EvaluatorError(
-            f"the judge at {self.place} cannot be asked, {reason} (tried {self._retries + 1} times): see that the "
-            "server runs, and evaluator.url"
+        raise self._purpose.error(
+            f"{self._who} cannot be asked, {reason} (tried {self._retries + 1} times): see that the "
+            f"server runs, and {self._section}.url"
         ) from failure
 
     async def _post(self, client: httpx2.AsyncClient, path: str, body: bytes) -> bytes | None:
@@ -103,17 +128,17 @@ class JsonClient:
             async for chunk in response.aiter_raw():  # as sent: nothing here is unpacked
                 raw += chunk
                 if len(raw) > MAX_REPLY_BYTES:
-                    raise EvaluatorError(f"the judge at {self.place} sent more than {MAX_REPLY_BYTES} bytes")
+                    raise self._purpose.error(f"{self._who} sent more than {MAX_REPLY_BYTES} bytes")
         status = response.status_code
         if status == 200:
             return bytes(raw)
         text = self._shown(bytes(raw))
         if status in REFUSED:
-            logger.info("the judge at %s refused a request: HTTP %d %s", self.place, status, text)
+            logger.info("%s refused a request: HTTP %d %s", self._who, status, text)
             return None
         if status in BUSY or status >= 500:
             raise _Unavailable(f"HTTP {status}")
-        raise EvaluatorError(self._refusal(status, text))
+        raise self._purpose.error(self._refusal(status, text))
 
     def _shown(self, raw: bytes) -> str:
         """The beginning of what a server says, without the key, which some repeat."""
@@ -121,26 +146,26 @@ class JsonClient:
         return ascii((text.replace(self._key, "...") if self._key else text)[:SHOWN_CHARS])[1:-1]
 
     def _refusal(self, status: int, text: str) -> str:
-        where = f"the judge at {self.place}"
+        where, section = self._who, self._section
         if status in (401, 403):
             return f"{where} refused the key (HTTP {status}): check {self._key_env}"
         if status == 404:
-            return f"{where} knows no such path or model (HTTP 404 {text}): check evaluator.url and evaluator.model"
+            return f"{where} knows no such path or model (HTTP 404 {text}): check {section}.url and {section}.model"
         if 300 <= status < 400:
-            return f"{where} redirects (HTTP {status}), which is not followed: set evaluator.url to the final address"
-        return f"{where} answered HTTP {status} {text}: check evaluator.url"
+            return f"{where} redirects (HTTP {status}), which is not followed: set {section}.url to the final address"
+        return f"{where} answered HTTP {status} {text}: check {section}.url"
 
     def _decode(self, raw: bytes, reply: type[Reply]) -> Reply:
         try:
             return msgspec.json.decode(raw, type=reply)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise EvaluatorError(
-                f"the judge at {self.place} sent what is no reply of its protocol ({ascii(str(error))[1:-1]}): check "
-                "evaluator.backend and evaluator.url"
+            raise self._purpose.error(
+                f"{self._who} sent what is no reply of its protocol ({ascii(str(error))[1:-1]}): check "
+                f"{self._section}.backend and {self._section}.url"
             ) from error
 
 
-def _host(url: str) -> str:
+def _host(url: str, purpose: Purpose) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises where it is no number
@@ -149,9 +174,9 @@ def _host(url: str) -> str:
         usable = None
     if not usable or parts.username or parts.password or parts.query or parts.fragment:
         # The URL itself is not shown: it may hold a password.
-        raise EvaluatorError(
-            "evaluator.url is no plain server address: write it as http://HOST:PORT/v1, without user, password or "
-            "query (a key comes from the environment, see evaluator.api_key_env)"
+        raise purpose.error(
+            f"{purpose.section}.url is no plain server address: write it as http://HOST:PORT/v1, without user, "
+            f"password or query (a key comes from the environment, see {purpose.section}.api_key_env)"
         )
     return str(parts.hostname)
 

@@ -1,0 +1,153 @@
+"""Models that answer a proposer's chats: on weights in this process, or behind a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+import torch
+
+from codezero.config import ProposerConfig
+from codezero.errors import ProposerError
+from codezero.llm.chat_server import DEFAULT_URL, NO_THINKING, plain
+from codezero.llm.client import JsonClient, Purpose
+from codezero.llm.load import LoadedModel
+from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.ports import Progress
+from codezero.types import SampledTokens
+
+PROPOSING = Purpose(who="the proposer's model", section="proposer", error=ProposerError)
+
+Chat = list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    text: str
+    tokens: SampledTokens | None = None
+
+
+class Model(Protocol):
+    """Whatever answers chats. Every method raises ProposerError, in one line, when it is out of order."""
+
+    @property
+    def name(self) -> str:
+        """What it is and where, for messages and as the proposals' `model_id`."""
+        ...
+
+    def answer(self, chats: Sequence[Chat], prefix: str) -> list[Written]:
+        """An answer to each chat, in order, begun with `prefix` where that is possible."""
+        ...
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class LocalModel:
+    """Model on weights in this process. Its random state is its own, so a resumed proposer writes alike."""
+
+    def __init__(self, model: LoadedModel, config: ProposerConfig, *, seed: int, progress: Progress) -> None:
+        self._model, self._config, self._progress = model, config, progress
+        self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
+        self.name = model.name
+
+    def answer(self, chats: Sequence[Chat], prefix: str) -> list[Written]:
+        """Raises ProposerError: the device's memory is too small for the batch, or the context for a prompt."""
+        model, config = self._model, self._config
+        prompts = [model.encode_chat(chat, thinking=False) + model.encode_text(prefix) for chat in chats]
+        room = model.context_length - config.max_new_tokens
+        if max(map(len, prompts), default=0) > room:
+            raise ProposerError(
+                f"{self.name} has room for {room} tokens beside proposer.max_new_tokens={config.max_new_tokens}, too "
+                "few for the prompt: lower it, or use another model"
+            )
+        params = SamplingParams(
+            max_new_tokens=config.max_new_tokens, temperature=config.temperature, top_p=config.top_p
+        )
+        try:
+            groups = sample_groups(
+                model.model,
+                prompts,
+                1,
+                params,
+                end_ids=model.end_ids,
+                pad_id=model.pad_id,
+                generator=self._generator,
+                on_step=lambda done, total: self._progress("write", done, total),
+            )
+        except torch.OutOfMemoryError as error:
+            raise ProposerError("the proposer ran out of device memory: lower proposer.batch_size") from error
+        return [Written(prefix + self._text(group[0]), group[0]) for group in groups]
+
+    def _text(self, tokens: SampledTokens) -> str:
+        text: str = self._model.tokenizer.decode(tokens.completion_ids, skip_special_tokens=True)
+        return text
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {"generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._generator.set_state(state["generator"])
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+
+
+class _Reply(msgspec.Struct):
+    choices: list[_Choice]
+
+
+class ServedModel:
+    """Model over POST {url}/chat/completions, at most `proposer.batch_size` requests at once. Answers are not begun for
+    it: the protocol has no way. What it draws is the server's, so it has no state."""
+
+    def __init__(self, config: ProposerConfig) -> None:
+        """Reads the key from the environment. Raises ProposerError: no usable URL, key or model name."""
+        if config.model == "auto":
+            raise ProposerError("proposer.model=auto names no model of a server: give the name it serves")
+        self._client = JsonClient(
+            config.url or DEFAULT_URL,
+            PROPOSING,
+            timeout_s=config.timeout_s,
+            retries=config.retries,
+            at_once=config.batch_size,
+            key=os.environ.get(config.api_key_env, "").strip(),
+            key_env=config.api_key_env,
+        )
+        self._config, self._extra = config, NO_THINKING
+        self.name = config.model
+
+    def answer(self, chats: Sequence[Chat], prefix: str) -> list[Written]:
+        """Raises ProposerError: the server cannot be asked. An answer that it refuses to give is empty."""
+        replies = self._ask(chats)
+        if self._extra and chats and not any(replies):  # some servers refuse what is not OpenAI's
+            self._extra = {}
+            replies = self._ask(chats)
+        choices = [next(iter(reply.choices), None) if reply else None for reply in replies]
+        return [Written((choice and choice.message.content) or "") for choice in choices]
+
+    def _ask(self, chats: Sequence[Chat]) -> list[_Reply | None]:
+        config = self._config
+        settings = {
+            "model": config.model,
+            "max_tokens": config.max_new_tokens,
+            "temperature": config.temperature,
+            "top_p": config.top_p,
+            **self._extra,
+        }
+        return self._client.ask("/chat/completions", [{"messages": plain(chat), **settings} for chat in chats], _Reply)
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        pass

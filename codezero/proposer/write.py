@@ -1,0 +1,80 @@
+"""Writing problems: a batch of answers at a level, each to its own idea, and what could be read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from codezero.config import ProposerConfig, Reference
+from codezero.prompts import proposer as prompt
+from codezero.prompts.ideas import SHAPES, TOPICS
+from codezero.proposer.models import Model
+from codezero.types import SampledTokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What the model wrote when asked for a problem; nothing of it has been checked."""
+
+    level: int
+    """1 (beginner) to 5 (expert), as asked for."""
+    raw: str
+    """The model's whole answer, with how it was begun for it; the first one where it was repaired."""
+    answer: prompt.Answer | None
+    """What could be read from it; None if nothing could."""
+    tokens: SampledTokens | None = None
+    """Of `raw` as sampled, to learn from; None for a model behind a server, or where there was no answer."""
+    repaired: bool = False
+    """Whether `answer` comes from a second pass."""
+
+
+class Writer:
+    """Draws an idea for each problem and has the model write it. Resumable: the same seed writes the same problems."""
+
+    def __init__(self, model: Model, config: ProposerConfig, *, seed: int) -> None:
+        self._model, self._config = model, config
+        self._ideas = torch.Generator().manual_seed(seed)
+        self.name = model.name
+
+    def write(self, level: int, count: int) -> tuple[Draft, ...]:
+        """`count` drafts of a level, 1 to 5. Raises ProposerError: the model cannot be asked."""
+        solution = self._config.reference is not Reference.none
+        chats = [prompt.messages(level, self._idea(), solution=solution) for _ in range(count)]
+        written = self._model.answer(chats, prompt.PREFIX)
+        answers = [prompt.parse_answer(one.text) for one in written]
+        repaired = self._repair([one.text for one, read in zip(written, answers, strict=True) if read is None])
+        drafts = []
+        for one, read in zip(written, answers, strict=True):
+            second = repaired.pop(0) if read is None and repaired else None
+            drafts.append(
+                Draft(
+                    level=level,
+                    raw=one.text,
+                    answer=read or second,
+                    tokens=one.tokens,
+                    repaired=second is not None,
+                )
+            )
+        return tuple(drafts)
+
+    def _repair(self, texts: Sequence[str]) -> list[prompt.Answer | None]:
+        """What a second pass makes of answers that cannot be read; nothing at all where there is none."""
+        if not self._config.repair or not texts:
+            return []
+        solution = self._config.reference is not Reference.none
+        chats = [prompt.repair_messages(text, solution=solution) for text in texts]
+        return [prompt.parse_answer(one.text) for one in self._model.answer(chats, prompt.REPAIR_PREFIX)]
+
+    def _idea(self) -> prompt.Idea:
+        topic, shape = (int(torch.randint(len(of), (), generator=self._ideas)) for of in (TOPICS, SHAPES))
+        return prompt.Idea(topic=TOPICS[topic], shape=SHAPES[shape])
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"ideas": self._ideas.get_state(), "model": dict(self._model.state_dict())}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._ideas.set_state(state["ideas"])
+        self._model.load_state_dict(state["model"])
