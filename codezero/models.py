@@ -138,18 +138,20 @@ class Models:
         return begun_with or judge_that_fits(room.memory)
 
 
-def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> int:
+def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple[int, int]:
     """Prepares, once, the models that so many nodes and proposers on this machine are going to load.
 
-    Returns the bytes of memory that each node may plan with. Raises ModelError: weights cannot be had.
+    Returns the bytes of memory that a node may plan with, and those of a proposer: an equal share, of which nodes get
+    what it does not need. Raises ModelError: weights cannot be had.
     """
     device = devices.choose_device(config.model.device)
-    room = free_room(config.train, device, config.state_dir)
-    free = room.memory
+    free = free_room(config.train, device, config.state_dir).memory
+    limited = config.train.memory_limit_gib > 0
+    equal = free if limited else free // (num_nodes + num_proposers)
     if num_proposers and proposing.choose_backend(config.proposer) is ProposerBackend.transformers:
-        name = proposing.choose_model(config, device, room.memory // (num_nodes + num_proposers))
-        free -= num_proposers * proposing.num_bytes(config, name, device)
-    share = room.memory if config.train.memory_limit_gib else max(free, 0) // num_nodes
+        needed = proposing.num_bytes(config, proposing.choose_model(config, device, equal), device)
+        free -= num_proposers * min(needed, equal)
+    share = equal if limited else free // num_nodes
     names = {config.model.name: 0}
     judge = judge_that_fits(share) if config.evaluator.model == "auto" else config.evaluator.model
     if config.evaluator.backend is Backend.llama_cpp:
@@ -158,7 +160,7 @@ def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> int:
         names[judge] = 0
     for name in names:
         store.prepare(name, config.model.cache_dir)
-    return share
+    return share, equal
 
 
 def _is_base(weights: JudgeWeights, policy_folder: Path, dtype: torch.dtype) -> bool:

@@ -17,8 +17,9 @@ from codezero.observe.logs import quiet_libraries
 from codezero.stop import stop_with_parent
 
 
-def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> int:
-    """Prepares what nodes with these settings load; returns the bytes of memory that each node may plan with.
+def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> tuple[int, int]:
+    """Prepares what nodes with these settings load; returns the bytes of memory that a node may plan with, and a
+    proposer.
 
     Raises ModelError: weights cannot be had, or the process was killed.
     """
@@ -38,7 +39,8 @@ def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> int:
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise ModelError(answer["error"])
-    return int(answer["bytes"])
+    node, proposer = answer["bytes"]
+    return node, proposer
 
 
 def main() -> None:

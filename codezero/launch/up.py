@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,8 +45,8 @@ RESERVED = {
 
 Command = Callable[[str, int], Sequence[str]]
 """From a program's name, as bootnode or node-1, and the rounds left to it (0: no limit) to a command line."""
-Prepare = Callable[[Sequence[str], int, int], int]
-"""Makes the models ready for so many nodes and proposers of these settings; returns the bytes of memory for a node."""
+Prepare = Callable[[Sequence[str], int, int], tuple[int, int]]
+"""Makes the models ready for so many nodes and proposers of these settings; returns the bytes of memory for each."""
 BOOTNODE, NODE, PROPOSER = "bootnode", "node", "proposer"
 
 
@@ -82,17 +82,19 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         config = _checked_config(options, settings)
         swarm = describe(options, config, before, console)
         console.line("looking at memory and models")
-        memory = prepare(settings, options.nodes, options.proposers)
+        node_bytes, proposer_bytes = prepare(settings, options.nodes, options.proposers)
         swarmfile.write(hosting.swarm_path(folder), swarm)
         cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
         threads = config.model.threads or max(1, cores // (options.nodes + options.proposers))
-        settings += [f"model.threads={threads}", f"train.memory_limit_gib={memory / GIB:.3f}"]
-        each = f"{threads} thread{'s' * (threads > 1)} and {memory / GIB:.1f} GiB of memory each"
+        settings.append(f"model.threads={threads}")
+        memory = {NODE: node_bytes, PROPOSER: proposer_bytes}
+        each = f"{threads} thread{'s' * (threads > 1)} and {node_bytes / GIB:.1f} GiB of memory a node"
         for line in _header(options, swarm, each):
             console.line(line)
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
         with Supervisor(console, environment=environment, kept_open=[lock]) as supervisor:
-            return _supervise(supervisor, options, command or partial(command_line, options, config, swarm, settings))
+            command = command or partial(command_line, options, config, swarm, settings, memory)
+            return _supervise(supervisor, options, command)
 
 
 def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
@@ -182,9 +184,15 @@ def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> 
 
 
 def command_line(
-    options: UpOptions, config: NodeConfig, swarm: SwarmFile, settings: Sequence[str], name: str, rounds_left: int
+    options: UpOptions,
+    config: NodeConfig,
+    swarm: SwarmFile,
+    settings: Sequence[str],
+    memory: Mapping[str, int],
+    name: str,
+    rounds_left: int,
 ) -> list[str]:
-    """The command line of a program of the swarm."""
+    """The command line of a program of the swarm; `memory` in bytes by kind."""
     start = [sys.executable, "-m", "codezero"]
     kind, _, number = name.partition("-")
     home = options.folder / name
@@ -203,6 +211,7 @@ def command_line(
             f"--network={swarm.network.value}",
         ]
     own = [
+        f"train.memory_limit_gib={memory[kind] / GIB:.3f}",
         f"seed={config.seed + int(number)}",  # other tasks and other samples than the next node's
         f"state_dir={quoted(str(home / 'state'))}",
         f"tracking.log_dir={quoted(str(home / 'logs'))}",

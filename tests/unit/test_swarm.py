@@ -34,7 +34,7 @@ folder, nodes, proposers, rounds, script, *settings = sys.argv[1:]
 sys.exit(up(
     UpOptions(folder=Path(folder), nodes=int(nodes), proposers=int(proposers), rounds=int(rounds), settings=settings),
     command=lambda name, left: [sys.executable, script, name, str(left)],
-    prepare=lambda settings, num_nodes, num_proposers: 1 << 30,
+    prepare=lambda settings, num_nodes, num_proposers: (1 << 30, 1 << 30),
 ))
 """
 PROGRAM = """\
@@ -46,6 +46,7 @@ stop_with_parent()
 print(name.partition("-")[0], "here pid", os.getpid(), flush=True)
 """
 FOREVER = "time.sleep(600)"
+MEMORY = {"node": 2 << 30, "proposer": 1 << 30}
 
 
 def launch(folder, program, *, nodes=2, proposers=0, rounds=0, settings=()):
@@ -81,7 +82,7 @@ def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
     output, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0, output
     lines = output.splitlines()
-    assert lines[1].endswith("swarm 'home' with 2 nodes, 1 thread and 1.0 GiB of memory each")
+    assert lines[1].endswith("swarm 'home' with 2 nodes, 1 thread and 1.0 GiB of memory a node")
     assert "node-1   | round 0 | of 1" in lines
     assert "node-2   | round 1 | of 2" in lines
     assert lines[-3:] == ["bootnode | stopped", "node-1   | done, 2 rounds", "node-2   | done, 2 rounds"]
@@ -179,7 +180,7 @@ def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
     settings = swarm.shared_settings(options, None)
     config = compose.load(settings)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
-    nodes = [swarm.command_line(options, config, home, settings, name, 3) for name in ("node-1", "node-2")]
+    nodes = [swarm.command_line(options, config, home, settings, MEMORY, name, 3) for name in ("node-1", "node-2")]
     assert all(argv[1:5] == ["-m", "codezero", "run", "--stop-with-parent"] for argv in nodes)
     first, second = (compose.load(argv[5:]) for argv in nodes)
     assert (first.seed, second.seed, first.rounds) == (8, 9, 3)
@@ -197,11 +198,12 @@ def test_a_proposer_is_started_with_the_settings_of_all(tmp_path):
     settings = swarm.shared_settings(options, None)
     config = compose.load(settings)
     home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
-    argv = swarm.command_line(options, config, home, settings, "proposer-1", 0)
+    argv = swarm.command_line(options, config, home, settings, MEMORY, "proposer-1", 0)
     assert argv[1:5] == ["-m", "codezero", "propose", "--stop-with-parent"]
     its = compose.load(argv[5:])
     assert (its.proposer.policy, its.state_dir) == (DifficultyPolicy.trend, str(tmp_path / "proposer-1" / "state"))
     assert its.swarm.bootnodes == [f"/ip4/127.0.0.1/tcp/4001/p2p/Qm{'a' * 44}"]
+    assert its.train.memory_limit_gib == 1.0
 
 
 def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
@@ -218,7 +220,7 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
     options = UpOptions(nodes=1, folder=tmp_path, announce=["/dns4/example.org/tcp/4001"])
     config = compose.load(["swarm=native", "swarm.listen=[/ip4/127.0.0.1/tcp/0]"])
     home = hosting.describe(config, 23456, "Qm" + "a" * 44, [Multiaddr.parse(text) for text in options.announce])
-    argv = swarm.command_line(options, config, home, [], "bootnode", 0)
+    argv = swarm.command_line(options, config, home, [], MEMORY, "bootnode", 0)
     assert argv[3:6] == ["swarm", "bootnode", "--stop-with-parent"]
     assert argv[6:] == [
         "--listen=/ip4/127.0.0.1/tcp/23456",
@@ -267,9 +269,9 @@ def test_a_damaged_swarm_file_is_named(tmp_path):
 def test_memory_is_shared_out_and_a_limit_is_each_nodes_own(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = ["preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"]
-    alone, shared = (prepare_for(compose.load(settings), num_nodes, 0) for num_nodes in (1, 4))
+    alone, shared = (prepare_for(compose.load(settings), num_nodes, 0)[0] for num_nodes in (1, 4))
     assert 0.5 < shared / (alone / 4) < 2  # other programs come and go
-    assert prepare_for(compose.load([*settings, "train.memory_limit_gib=3"]), 4, 1) == 3 << 30
+    assert prepare_for(compose.load([*settings, "train.memory_limit_gib=3"]), 4, 1) == (3 << 30, 3 << 30)
 
 
 def test_a_proposer_takes_its_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
@@ -277,16 +279,16 @@ def test_a_proposer_takes_its_part_of_the_memory_before_nodes_share_the_rest(tmp
     model = save_tiny(tmp_path / "model")
     config = compose.load([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
     needed = proposing.num_bytes(config, model, torch.device("cpu"))
-    assert prepare_for(config, 2, 1) == ((10 << 30) - needed) // 2
+    assert prepare_for(config, 2, 1) == (((10 << 30) - needed) // 2, (10 << 30) // 3)
     served = replace(config, proposer=ProposerConfig(model="qwen3", url="http://127.0.0.1:8000/v1"))
-    assert prepare_for(served, 2, 1) == 5 << 30  # its model is somewhere else
+    assert prepare_for(served, 2, 1)[0] == 5 << 30  # its model is somewhere else
 
 
 @pytest.mark.slow
 def test_the_process_that_prepares_gives_its_answer_or_its_error(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.memory_limit_gib=3"]
-    assert prepare(settings, 4, 1) == 3 << 30
+    assert prepare(settings, 4, 1) == (3 << 30, 3 << 30)
     with pytest.raises(ModelError, match=f"folder {tmp_path} lacks config.json"):
         prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0)
 
