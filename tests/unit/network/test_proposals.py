@@ -75,6 +75,16 @@ def test_thirty_two_addresses_each_get_one():
     assert all(name.startswith("f") for name in found)  # the newest
 
 
+def test_copies_of_a_proposal_do_not_put_it_off():
+    flood = {f"sybil{k}": of(f"sybil{k}", *[f"s{k}_{i}" for i in range(31)], "f") for k in range(40)}
+    on = board(dict.fromkeys(flood, "6.6.6.6"), **flood, p1=of("p1", "f"))
+
+    async def scenario():
+        return [one.peer_id for one in await Solver(on).collect() if one.question == "Write f(x)."]
+
+    assert run(scenario) == ["p1"]
+
+
 @pytest.mark.parametrize(
     ("record", "reason"),
     [

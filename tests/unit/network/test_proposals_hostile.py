@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 
+import msgspec
 import pytest
 
+from codezero.config import Network
 from codezero.dht.server import OWN
-from codezero.network import directory, wire
+from codezero.network import directory, genrl, wire
 from tests.unit.dht.asker import item_of
 from tests.unit.dht.memory_p2p import MemoryNetwork
-from tests.unit.network.proposal_nodes import Loop, Proposer, Solver, board, marks, proposal
+from tests.unit.network.proposal_nodes import Loop, Proposer, Solver, attempts, board, marks, proposal
+from tests.unit.network.test_genrl_board import shows as shows_genrl
 from tests.unit.network.test_native_board import MINUTES_S, shows, signed
 from tests.unit.network.wire_builders import SWARM, identity
 
@@ -126,3 +129,94 @@ def test_an_older_record_does_not_stand_for_a_newer_one():
         return [one.question for one in await bob.collect()]
 
     assert run(scenario) == ["Write f(x)."]
+
+
+def test_a_proposer_that_no_peer_can_be_is_not_told_and_ends_nothing(caplog):
+    async def scenario():
+        (link,) = map(Loop, await MemoryNetwork().swarm("bob"))
+        bob = Solver(board("bob"), link)
+        await bob.give(attempts(proposal("f", peer_id="local")))
+        await bob.give()
+
+    run(scenario)
+    assert caplog.text.count("'feedback/local' takes no feedback: malformed") == 1
+
+
+GENRL = Network.genrl
+A_PROPOSAL = wire.pack_genrl_proposals([proposal("f")])
+
+
+async def genrl_reader(name: str, *replicas: str):
+    reader, *others = await MemoryNetwork().swarm(name, *replicas, rules=genrl.RULES)
+    return Loop(reader), others
+
+
+def genrl_shows(dht, entries, ttl_s: float = 600.0, key: bytes = wire.PROPOSER_KEY) -> None:
+    shows_genrl(dht, [(name, msgspec.msgpack.encode(value)) for name, value in entries], ttl_s, key)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "malformed"),
+        (b"\xc1", "malformed"),
+        (b"\x91" * 3000, "malformed"),
+        (b"\x91\x81\xafproposal_tests\xa2\xff\xfe", "malformed"),
+        (msgspec.msgpack.encode({"x": 1}), "malformed"),
+        (msgspec.msgpack.encode(["x"]), "malformed"),
+        (wire.pack_genrl_feedback([marks("raw")]), "malformed"),
+    ],
+    ids=["nothing", "no msgpack", "nested", "no UTF-8", "a map", "texts", "feedback"],
+)
+def test_of_genrl_proposals_what_cannot_be_read_is_dropped_and_hides_no_other(content, reason):
+    async def scenario():
+        link, (replica,) = await genrl_reader("reader", "replica")
+        genrl_shows(replica, [(ALICE, content), (BOB, A_PROPOSAL), ("\x1b[2J", A_PROPOSAL)])
+        solver = Solver(board("reader", GENRL), link)
+        return [one.peer_id for one in await solver.collect()], dict(solver.side.take_rejected())
+
+    assert run(scenario) == ([BOB], {reason: 2})  # the other is of no peer
+
+
+def test_genrl_entries_that_have_expired_are_not_seen():
+    async def scenario():
+        link, (replica,) = await genrl_reader("reader", "replica")
+        genrl_shows(replica, [(ALICE, A_PROPOSAL)], ttl_s=-1.0)
+        return await Solver(board("reader", GENRL), link).collect()
+
+    assert run(scenario) == ()
+
+
+def test_one_lying_replica_does_not_change_what_a_genrl_proposer_said():
+    async def scenario():
+        link, replicas = await genrl_reader("reader", "sybil 1", "sybil 2", "sybil liar")
+        for replica in replicas[:2]:
+            genrl_shows(replica, [(ALICE, A_PROPOSAL)])
+        genrl_shows(replicas[2], [(ALICE, wire.pack_genrl_proposals([proposal("lie")]))], ttl_s=3600.0)
+        return [one.question for one in await Solver(board("reader", GENRL), link).collect()]
+
+    assert run(scenario) == ["Write f(x)."]
+
+
+def test_genrl_feedback_under_our_own_name_or_on_others_proposals_is_dropped_and_counted():
+    async def scenario():
+        link, (replica,) = await genrl_reader("alice", "replica")
+        said = wire.pack_genrl_feedback([marks("raw f"), marks("raw of another")])
+        genrl_shows(replica, [(ALICE, said), (BOB, said)], key=wire.SOLVER_KEY)
+        proposer = Proposer(board("alice", GENRL), link)
+        proposer.side.remember([proposal("f"), proposal("g", raw="")])
+        found = await proposer.collect()
+        assert [(one.peer_id, one.proposal_id) for one in found] == [(BOB, proposal("f").proposal_id)]
+        return dict(proposer.side.take_rejected())
+
+    assert run(scenario) == {"own_key": 1, "unknown_proposal": 1}
+
+
+def test_what_a_genrl_node_could_not_bear_is_not_published():
+    async def scenario():
+        link, (reader,) = await genrl_reader("alice", "bob")
+        alice, bob = Proposer(board("alice", GENRL), link), Solver(board("bob", GENRL), Loop(reader))
+        assert await alice.publish(*[proposal(str(k), raw="r" * 10_000) for k in range(9)], proposal("x" * 50_000))
+        return [one.question for one in await bob.collect()]
+
+    assert run(scenario) == [f"Write {k}(x)." for k in (8, 7, 6, 5)]
