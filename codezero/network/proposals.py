@@ -14,7 +14,7 @@ from codezero.network.board import Notice, ProposalBoard
 from codezero.network.memory import remember
 from codezero.network.reading import Reader, latest
 from codezero.network.shares import in_turns
-from codezero.network.wire import MAX_MARKS, Marks
+from codezero.network.wire import MAX_MARKS, Marks, WireError
 from codezero.proposals import Proposal
 from codezero.types import ScoredGroup
 
@@ -73,13 +73,13 @@ class SwarmProposals:
                 self._reader.done(notice)
         # All ranks are equal: addresses and peers stay in their fair order, and a peer's newest comes first.
         shares = (lambda pair: pair[0].address, lambda pair: pair[0].peer_id)
-        chosen = {
-            proposal.proposal_id: proposal for _, proposal in reversed(in_turns(fresh, shares, lambda pairs: 0.0))
-        }
-        found = tuple(reversed(chosen.values()))[:MAX_COLLECTED]
-        for proposal in found:
-            remember(self._handed_out, proposal.proposal_id)
-        return found
+        chosen: dict[str, Proposal] = {}
+        for _, proposal in in_turns(fresh, shares, lambda pairs: 0.0):
+            if len(chosen) < MAX_COLLECTED:
+                chosen.setdefault(proposal.proposal_id, proposal)
+        for proposal_id in chosen:
+            remember(self._handed_out, proposal_id)
+        return tuple(chosen.values())
 
     def _note(self, groups: Sequence[ScoredGroup]) -> None:
         for scored in groups:
@@ -118,6 +118,9 @@ class SwarmProposals:
             return dht is not None and await asyncio.wait_for(shelf.publish(dht, record), GIVE_S)
         except asyncio.TimeoutError:
             return False
+        except WireError as error:
+            logger.warning("%r takes no feedback: %s", place, error)  # no peer of this network has proposed it
+            return True
 
 
 def _marks(name: str, scored: ScoredGroup) -> Marks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,11 +34,9 @@ class _Own:
     heard: dict[str, str] = field(default_factory=dict)
     """Address by peer."""
 
-    def why_not(self, peer_id: str, address: str) -> Reason | None:
-        """Why a peer that was not heard before is not heard now."""
-        crowd = Counter(self.heard.values())
-        full = crowd.total() >= MAX_HEARD or crowd[address] >= MAX_HEARD_OF_ADDRESS
-        return Reason.CROWDED if full else None
+    def is_crowded(self, address: str) -> bool:
+        """Whether no other peer is heard at an address."""
+        return len(self.heard) >= MAX_HEARD or list(self.heard.values()).count(address) >= MAX_HEARD_OF_ADDRESS
 
 
 class SwarmSolvers:
@@ -116,11 +114,13 @@ class SwarmSolvers:
             self._reader.done(notice)
             for marks in feedback:
                 own = self._known.get(marks.name)
-                if own is not None and notice.peer_id in own.heard:
+                if own is None:
+                    self._reader.reject(Reason.UNKNOWN_PROPOSAL)
+                    continue
+                if notice.peer_id in own.heard:
                     continue  # each of a solver's records repeats those before it
-                reason = Reason.UNKNOWN_PROPOSAL if own is None else own.why_not(notice.peer_id, notice.address)
-                if own is None or reason is not None:
-                    self._reader.reject(reason or Reason.UNKNOWN_PROPOSAL)
+                if own.is_crowded(notice.address):
+                    self._reader.reject(Reason.CROWDED)
                     continue
                 own.heard[notice.peer_id] = notice.address
                 found.append(

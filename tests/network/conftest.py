@@ -61,6 +61,11 @@ class GenrlPeer:
         assert "received" in answer, answer
         return answer["received"]
 
+    def put_and_get(self, key: str, value: list[dict]) -> dict[str, list[dict]]:
+        """Puts a value as GenRL's proposers and solvers do, and gets what all have put, by peer id."""
+        print(json.dumps({"key": key, "value": value}), file=self._process.stdin, flush=True)
+        return self._answer()["received"]
+
     def _answer(self) -> dict:
         line = self._process.stdout.readline()
         assert line, "the GenRL process has ended; its stderr is above"

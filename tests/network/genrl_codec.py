@@ -1,9 +1,11 @@
 """GenRL 0.3.0's own codec as a filter: run it where `genrl` can be imported (the fixture `genrl_env`).
 
-stdin: {"records": [hex, ...], "tasks": [{"question", "test", "dataset", "actions"}, ...]}
+stdin: {"records": [hex, ...], "tasks": [{"question", "test", "dataset", "actions"}, ...], "values": [any JSON, ...]}
 stdout: {"repacked": [each record decoded to GenRL's objects and packed again, in hex],
+         "unpacked": [each record as GenRL decodes it, or null where that is more than plain values],
          "seen": [what GenRL sees in it: [batch id, question, test, dataset, actions], ...],
-         "packed": the tasks as GenRL's solver packs them, in hex}
+         "packed": the tasks as GenRL's solver packs them, in hex,
+         "packed_values": [each value as GenRL packs it, in hex]}
 """
 
 from __future__ import annotations
@@ -51,8 +53,10 @@ records = [unpack(bytes.fromhex(record)) for record in asked["records"]]
 json.dump(
     {
         "repacked": [packer.pack(record).hex() for record in records],
-        "seen": [seen(record) for record in records],
+        "unpacked": [record if isinstance(record, list) else None for record in records],
+        "seen": [seen(record) for record in records if isinstance(record, dict)],
         "packed": packer.pack(dict(pack_task(**task) for task in asked["tasks"])).hex(),
+        "packed_values": [packer.pack(value).hex() for value in asked["values"]],
     },
     sys.stdout,
 )

@@ -6,6 +6,8 @@ HIVEMIND_WORLD_SIZE is GenRL's: how many peers' rollouts a gather waits for, its
 stdout, one JSON object a line: first {"peer_id": ...}, then one for each line of stdin.
 stdin, one JSON object a line: {"round": 7, "tasks": [{"question", "test", "dataset", "actions"}, ...]}
 answer: {"received": {peer id: [{"question", "test", "dataset", "actions", "metadata"}, ...]}}, or {"error": ...}
+or {"key": "proposer", "value": [...]}, which puts a value as its proposers and solvers do, and gets what is there
+answer: {"received": {peer id: value}}
 The end of stdin ends it.
 """
 
@@ -40,7 +42,9 @@ def main() -> None:
     try:
         print(json.dumps({"peer_id": backend.get_id()}), file=answers, flush=True)
         for line in sys.stdin:
-            print(json.dumps(gather(backend, **json.loads(line))), file=answers, flush=True)
+            asked = json.loads(line)
+            answer = put_and_get(backend, **asked) if "key" in asked else gather(backend, **asked)
+            print(json.dumps(answer), file=answers, flush=True)
     finally:
         backend.dht.shutdown()
 
@@ -60,6 +64,11 @@ def gather(backend: HivemindBackend, round: int, tasks: list[dict]) -> dict:
             for peer_id, batches in received.items()
         }
     }
+
+
+def put_and_get(backend: HivemindBackend, key: str, value: list) -> dict:
+    backend.put(value, sub_key=key.encode())
+    return {"received": backend.get(sub_key=key.encode())}
 
 
 def to_payload(question: str, test: str, dataset: str, actions: list[str]) -> Payload:

@@ -49,8 +49,8 @@ def genrl_task(question: str, actions, dataset: str = "mbpp", test: str = "asser
     return {"question": question, "test": test, "dataset": dataset, "actions": actions}
 
 
-def genrl_codec(env, records=(), tasks=()) -> dict:
-    asked = json.dumps({"records": [record.hex() for record in records], "tasks": list(tasks)})
+def genrl_codec(env, records=(), tasks=(), values=()) -> dict:
+    asked = json.dumps({"records": [record.hex() for record in records], "tasks": list(tasks), "values": list(values)})
     script = str(Path(__file__).with_name("genrl_codec.py"))
     done = subprocess.run([sys.executable, script], input=asked, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -48,7 +48,7 @@ def signed(name: str = "alice", published_ago_s: float = 0.0, ttl_s: float = 60.
     published_at_s = time.time() - published_ago_s
     fields = {"published_at_s": published_at_s, "expires_at_s": published_at_s + ttl_s, "swarm": swarm, **changes}
     one = announce(peer_id=own.peer_id, **fields)
-    where = directory.directory_key(swarm, wire.ROLLOUTS, directory.shard_of(swarm, own.peer_id, 0))
+    where = directory.directory_key(swarm, one.topic)
     return bin_(wire.sign_announcement(one, own)), where, one.expires_at_s
 
 

@@ -63,6 +63,22 @@ def test_an_announcement_is_stored_in_each_of_its_peers_shards_and_nowhere_else(
     run(scenario)
 
 
+def test_an_announcement_is_stored_under_its_own_topic_only():
+    async def scenario():
+        own, bob = identity().peer_id, identity("bob").peer_id
+        topics = [wire.ROLLOUTS, wire.PROPOSALS, wire.feedback_to(bob), wire.feedback_to(own)]
+        for topic in topics:
+            asker = await Asker.create()
+            value, _, expires_at_s = signed(topic=topic)
+            for other in topics:
+                where = key(directory.directory_key(SWARM, other))
+                assert await asker.store((where, tag(own), value, expires_at_s)) == [other == topic]
+            shard = directory.directory_key(SWARM, topic, directory.shard_of(SWARM, own, 1))
+            assert await asker.store((key(shard), tag(own), value, expires_at_s)) == [topic == wire.ROLLOUTS]
+
+    run(scenario)
+
+
 def test_what_the_rules_refuse_is_not_stored():
     mallory, alice = identity("mallory").peer_id, identity().peer_id
     value, where, expires_at_s = signed()

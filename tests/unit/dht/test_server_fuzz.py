@@ -38,7 +38,8 @@ def mutated(raw: bytes, dice: random.Random) -> bytes:
 
 def hostile_records(dice: random.Random, names):
     """Any part of an honest record with any part of another one, mutated or not."""
-    announcements = [signed(name, ago_s, ttl_s) for name in names for ago_s, ttl_s in ((0, 60), (50, 3000), (-200, 60))]
+    kinds = ((0, 60, wire.ROLLOUTS), (50, 3000, wire.PROPOSALS), (-200, 60, wire.ROLLOUTS))
+    announcements = [signed(name, ago_s, ttl_s, topic=topic) for name in names for ago_s, ttl_s, topic in kinds]
     bodies = [b"", b"body", b"x" * 1000]
     now = time.time()
     keys = [key(where) for _, where, _ in announcements] + [body_key(body) for body in bodies]

@@ -69,4 +69,6 @@ def test_keys_of_swarms_and_shards_differ():
     keys = {
         directory.directory_key(swarm, wire.ROLLOUTS, shard) for swarm in ("a", "b") for shard in ("", "0", "1", "01")
     }
-    assert len(keys | {directory.body_key(b"x" * 32)}) == 9
+    topics = (wire.PROPOSALS, wire.feedback_to("QmA"), wire.feedback_to("QmB"))
+    keys |= {directory.directory_key(swarm, topic) for swarm in ("a", "b", "a/feedback") for topic in topics}
+    assert len(keys | {directory.body_key(b"x" * 32)}) == 18

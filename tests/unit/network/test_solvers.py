@@ -1,0 +1,188 @@
+"""What a proposer hears of solvers, with shelves that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from codezero.network import solvers
+from codezero.network.gossip import TWIN
+from codezero.network.wire import Reason, WireError
+from codezero.proposals import ProposalFeedback
+from tests.unit.network.proposal_nodes import FakeBoard, Loop, Proposer, marks, proposal
+from tests.unit.network.wire_builders import identity
+
+ALICE = identity("alice").peer_id
+F, G = proposal("f"), proposal("g")
+
+
+def run(scenario):
+    return asyncio.run(scenario())
+
+
+async def heard(records, addresses=None, of=(F, G), times: int = 1, **settings):
+    """What a proposer of these proposals hears, and the side that does."""
+    on = FakeBoard()
+    shelf = on.feedback_at(ALICE)
+    shelf.records, shelf.addresses = records, addresses or {}
+    one = Proposer(on, **settings)
+    await one.publish(*of)
+    return [await one.collect() for _ in range(times)], one.side
+
+
+def test_feedback_has_the_address_that_was_seen():
+    async def scenario():
+        (found,), side = await heard({"p1": [marks(F.proposal_id)]}, {"p1": "1.2.3.4"})
+        return found, side.status(), side.take_rejected()
+
+    expected = ProposalFeedback(
+        proposal_id=F.proposal_id, peer_id="p1", p_correct=(1.0, 0.0), rewards=(1.2, -0.2), address="1.2.3.4"
+    )
+    assert run(scenario) == ((expected,), "1 solver in sight", {})
+
+
+def test_the_first_word_of_a_peer_counts():
+    async def scenario():
+        on = FakeBoard()
+        shelf = on.feedback_at(ALICE)
+        one = Proposer(on)
+        await one.publish(F, G)
+        said = []
+        for feedback in (
+            [marks(F.proposal_id, (1.0,), (1.0,))],
+            [marks(F.proposal_id, (0.0,), (0.0,))],
+            [marks(G.proposal_id), marks(F.proposal_id, (0.5,), (0.5,))],
+        ):
+            shelf.records = {"p1": feedback}
+            said.append([(own.proposal_id, own.p_correct) for own in await one.collect()])
+        return said, one.side.take_rejected()
+
+    assert run(scenario) == ([[(F.proposal_id, (1.0,))], [], [(G.proposal_id, (1.0, 0.0))]], {})
+
+
+def test_what_is_dropped_is_counted_with_its_reason():
+    async def scenario():
+        records = {
+            "p1": [marks(F.proposal_id), marks("f" * 32)],
+            "p2": WireError(Reason.MALFORMED, "junk"),
+            "banned": [marks(F.proposal_id)],
+        }
+        on = FakeBoard()
+        shelf = on.feedback_at(ALICE)
+        shelf.records, shelf.own, shelf.rejected = records, True, {("p3", Reason.WRONG_TOPIC)}
+        one = Proposer(on, banned_peers=["banned"])
+        await one.publish(F)
+        found = [own.peer_id for _ in range(3) for own in await one.collect()]
+        return found, one.side.take_rejected()
+
+    dropped = {"unknown_proposal": 1, "malformed": 1, "banned": 1, "own_key": 1, "wrong_topic": 1}
+    assert run(scenario) == (["p1"], dropped)
+
+
+def test_thousands_of_identities_behind_one_address_do_not_crowd_out_another():
+    async def scenario():
+        records = {f"sybil{k}": [marks(F.proposal_id, (0.0,), (0.0,))] for k in range(3000)}
+        records |= {f"p{k}": [marks(F.proposal_id)] for k in range(5)}
+        (found, more), side = await heard(
+            records, dict.fromkeys(records, "6.6.6.6") | {f"p{k}": f"1.1.1.{k}" for k in range(5)}, times=2
+        )
+        return found, more, side.take_rejected()
+
+    found, more, rejected = run(scenario)
+    assert sum(one.address == "6.6.6.6" for one in found) == solvers.MAX_HEARD_OF_ADDRESS
+    assert {one.peer_id for one in found if one.address != "6.6.6.6"} == {f"p{k}" for k in range(5)}
+    assert more == ()
+    assert rejected == {"crowded": 3000 - solvers.MAX_HEARD_OF_ADDRESS}
+
+
+def test_on_one_proposal_so_many_are_heard_and_on_the_next_again():
+    async def scenario():
+        (found,), _ = await heard({f"p{k}": [marks(F.proposal_id), marks(G.proposal_id)] for k in range(300)})
+        return [one.proposal_id for one in found]
+
+    found = run(scenario)
+    assert found.count(F.proposal_id) == found.count(G.proposal_id) == solvers.MAX_HEARD
+
+
+def test_the_last_1000_proposals_are_known_and_the_last_32_shown():
+    async def scenario():
+        on = FakeBoard()
+        one = Proposer(on)
+        for k in range(1100):
+            one.side.remember([proposal(f"f{k}")])
+        await one.publish(proposal("new"))
+        wanted = [proposal(f"f{k}").proposal_id for k in (0, 100, 101, 1099)]
+        on.feedback_at(ALICE).records = {"p1": [marks(name) for name in wanted]}
+        found = [wanted.index(own.proposal_id) for own in await one.collect()]
+        return found, [own.question for own in on.proposals.published[-1]]
+
+    found, shown = run(scenario)
+    assert found == [2, 3]
+    assert shown == ["Write new(x).", *[f"Write f{k}(x)." for k in range(1099, 1068, -1)]]
+
+
+def test_what_nobody_keeps_is_tried_twice_and_told_and_goes_out_with_the_next():
+    async def scenario():
+        on = FakeBoard()
+        on.proposals.keeps = False
+        one = Proposer(on)
+        kept = [await one.publish(F)]
+        said = [one.side.status()]
+        on.proposals.keeps = True
+        kept.append(await one.publish(G))
+        said.append(one.side.status())
+        return kept, said, [[own.question for own in record] for record in on.proposals.published]
+
+    kept, said, published = run(scenario)
+    assert kept == [False, True]
+    assert said == ["nobody keeps our proposals; in memory", "in memory"]
+    assert published == [["Write f(x)."], ["Write f(x)."], ["Write g(x).", "Write f(x)."]]
+
+
+def test_without_a_network_publishing_fails_and_nothing_is_heard():
+    async def scenario():
+        one = Proposer(FakeBoard(), Loop(None))
+        return await one.publish(F), await one.collect(), await one.publish()
+
+    assert run(scenario) == (False, (), False)
+
+
+def test_a_publication_that_hangs_is_given_up(monkeypatch):
+    monkeypatch.setattr(solvers, "PUBLISH_S", 0.05)
+
+    async def scenario():
+        on = FakeBoard()
+
+        async def never(dht, record):
+            await asyncio.sleep(3600)
+
+        on.proposals.publish = never
+        return await Proposer(on).publish(F)
+
+    assert run(scenario) is False
+
+
+def test_a_twin_is_told():
+    async def scenario():
+        on = FakeBoard()
+        one = Proposer(on)
+        on.proposals.twin = True
+        await one.publish(F)
+        return one.side.status()
+
+    assert run(scenario) == TWIN
+
+
+@pytest.mark.parametrize("of_another", [False, True])
+def test_after_a_restart_nothing_is_heard_a_second_time(of_another):
+    async def scenario():
+        on = FakeBoard()
+        on.feedback_at(ALICE).records = {"p1": [marks(F.proposal_id)], "p2": [marks(F.proposal_id)]}
+        one = Proposer(on)
+        before = G if of_another else F
+        said = ProposalFeedback(proposal_id=before.proposal_id, peer_id="p1", p_correct=(1.0,), rewards=(1.0,))
+        one.side.remember([F], [said])
+        return sorted(own.peer_id for own in await one.collect())
+
+    assert run(scenario) == (["p1", "p2"] if of_another else ["p2"])
