@@ -140,7 +140,8 @@ def _loose(text: str) -> dict[str, Any]:
     for key, following in zip(keys, [*keys[1:], None], strict=True):
         value = text[key.end() : following.start() if following else len(text)].strip().rstrip(",")
         if key[1] == "tests":
-            found["tests"] = [_unescaped(_bare(line)) for line in value.split("\n") if line.strip(_AROUND)]
+            lines = [_statement(_unescaped(_bare(line))) for line in value.split("\n")]
+            found["tests"] = [line for line in lines if line.startswith("assert")]
         else:
             found[key[1]] = _unescaped(value.rstrip("`} \n\t,").strip('"'))
     return found
@@ -176,5 +177,4 @@ _DECODER = json.JSONDecoder(strict=False)
 _LAST_COMMA = re.compile(r",(\s*[\]}])")
 _KEY = re.compile(r'"(question|tests|solution)"\s*:')
 _CALL = re.compile(r"(?!assert\b)\w+\(")
-_AROUND = " \t\r[]{},`"
 _FENCED = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
