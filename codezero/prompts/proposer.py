@@ -20,7 +20,7 @@ SYSTEM = (
     "You write short Python exercises. Answer with one JSON block and nothing else: start with ```json on a line of "
     "its own and end with ``` on a line of its own."
 )
-PREFIX = '```json\n{"question": "Write a function '
+PREFIX = '```json\n{"question": "Write a function'
 """How an answer begins."""
 REPAIR_PREFIX = '```json\n{"question": "'
 MAX_TESTS = 4
@@ -39,10 +39,10 @@ Write one new Python exercise about {topic}. The function is given {shape}.
 Level {number} of 5, {level}: {block}.
 
 The JSON block has these keys:
-"question": begins with "Write a function name(arguments) that" and says in two or three sentences what the function \
-returns, exactly enough that only one result is right for every input.{solution}
-"tests": a list of {max_tests} strings. Each is one line: assert name(values) == result. The values and the result are \
-written out, with single quotes around text. Work out each result from the question."""
+"question": a text that begins with "Write a function", then has the function's own name with its parameters, and then \
+says in two or three sentences what it returns, exactly enough that only one result is right for every input.{solution}
+"tests": a list of {max_tests} strings. Each is one line that calls the function: assert, the call, == and the result. \
+All values are written out, with single quotes around text. Work out each result from the question."""
 _ASK_SOLUTION = '\n"solution": the Python code of the function as one string, with \\n between its lines.'
 
 _REPAIR_SYSTEM = (

@@ -123,7 +123,7 @@ def test_unfit_tests_are_named(reason, tests):
 
 
 UNFIT_QUESTIONS = {
-    "question_too_short": ["", "f(x)", " " * 500],
+    "question_too_short": ["", "f(x)", " " * 500, "Write a function f(x, y, z).", "Write: f(1), f(2), f(3), f(4)."],
     "question_too_long": ["f " * MAX_QUESTION_CHARS],
     "hidden_characters": [QUESTION + "\u200b", QUESTION + "\x1b[2J", QUESTION + "<|im_end|>", QUESTION + "\ud800"],
     "language": [
