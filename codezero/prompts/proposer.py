@@ -20,7 +20,7 @@ SYSTEM = (
     "You write short Python exercises. Answer with one JSON block and nothing else: start with ```json on a line of "
     "its own and end with ``` on a line of its own."
 )
-PREFIX = '```json\n{"question": "Write a function '
+PREFIX = '```json\n{"question": "Write a function'
 """How an answer begins."""
 REPAIR_PREFIX = '```json\n{"question": "'
 MAX_TESTS = 4
@@ -39,10 +39,10 @@ Write one new Python exercise about {topic}. The function is given {shape}.
 Level {number} of 5, {level}: {block}.
 
 The JSON block has these keys:
-"question": begins with "Write a function name(arguments) that" and says in two or three sentences what the function \
-returns, exactly enough that only one result is right for every input.{solution}
-"tests": a list of {max_tests} strings. Each is one line: assert name(values) == result. The values and the result are \
-written out, with single quotes around text. Work out each result from the question."""
+"question": a text that begins with "Write a function", then has the function's own name with its parameters, and then \
+says in two or three sentences what it returns, exactly enough that only one result is right for every input.{solution}
+"tests": a list of {max_tests} strings. Each is one line that calls the function: assert, the call, == and the result. \
+All values are written out, with single quotes around text. Work out each result from the question."""
 _ASK_SOLUTION = '\n"solution": the Python code of the function as one string, with \\n between its lines.'
 
 _REPAIR_SYSTEM = (
@@ -140,7 +140,8 @@ def _loose(text: str) -> dict[str, Any]:
     for key, following in zip(keys, [*keys[1:], None], strict=True):
         value = text[key.end() : following.start() if following else len(text)].strip().rstrip(",")
         if key[1] == "tests":
-            found["tests"] = [_unescaped(_bare(line)) for line in value.split("\n") if line.strip(_AROUND)]
+            lines = [_statement(_unescaped(_bare(line))) for line in value.split("\n")]
+            found["tests"] = [line for line in lines if line.startswith("assert")]
         else:
             found[key[1]] = _unescaped(value.rstrip("`} \n\t,").strip('"'))
     return found
@@ -176,5 +177,4 @@ _DECODER = json.JSONDecoder(strict=False)
 _LAST_COMMA = re.compile(r",(\s*[\]}])")
 _KEY = re.compile(r'"(question|tests|solution)"\s*:')
 _CALL = re.compile(r"(?!assert\b)\w+\(")
-_AROUND = " \t\r[]{},`"
 _FENCED = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)

@@ -270,7 +270,7 @@ def _is_call_of_subject(node: ast.AST) -> bool:
 
 def _reason(node: ast.AST) -> str:
     """Why an expression is outside the grammar."""
-    while isinstance(node, ast.Call | ast.Attribute):
-        node = node.func if isinstance(node, ast.Call) else node.value
+    while isinstance(node, ast.Attribute):
+        node = node.value
     is_unknown = isinstance(node, ast.Name) and node.id not in _BUILTINS
     return "unknown_name" if is_unknown else "forbidden_syntax"

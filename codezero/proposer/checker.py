@@ -22,7 +22,7 @@ class Checker:
         """The proposal, or the reason as a word that reports count under. Raises ProposerError: no sandbox."""
         answer = draft.answer
         if answer is None:
-            return "no_json"
+            return "unreadable"
         reason = checks.why_not(answer.question, answer.tests) or self._seen.why_not(answer.question, answer.tests)
         if reason is None and self._reference is not None:
             reason = self._reference.why_not(answer.solution, answer.tests)

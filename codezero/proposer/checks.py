@@ -13,6 +13,8 @@ from codezero.prompts.neutral import addresses_the_judge, plain
 from codezero.proposer.assertions import Calls, read_tests
 
 MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 20, 2_000
+MIN_WORDS = 9
+"""Of a question: a bare "Write a function f(a, b)" has six; the tersest of MBPP, without parameters, have seven."""
 MAX_TESTS_CHARS = 2_000
 MAX_TESTS = 4
 MIN_LATIN = 0.9
@@ -53,7 +55,9 @@ def _why_not_question(question: str) -> str | None:
         return "unsafe"
     if addresses_the_judge(question):
         return "addresses_judge"
-    return "solution_leaked" if _CODE.search(question) else None
+    if _CODE.search(question):
+        return "solution_leaked"
+    return "question_too_short" if len(re.findall(r"[^\W_]+", question)) < MIN_WORDS else None
 
 
 def _why_not_tests(question: str, tests: str) -> str | None:

@@ -56,7 +56,7 @@ def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
     assert sum(report["num_proposed_groups"] for report in rounds) >= 4
     batches = lines(home / "proposer-1" / "logs" / "proposals.jsonl")
     assert sum(batch["num_valid"] for batch in batches) >= 2
-    assert sum(batch["rejected"].get("no_json", 0) for batch in batches) >= 1
+    assert sum(batch["rejected"].get("unreadable", 0) for batch in batches) >= 1
     assert sum(batch["num_judged"] for batch in batches) >= 1
     assert batches[-1]["success"]["2"] < 0.5  # random solvers solve nothing, and the proposer knows
     kept = CheckpointStore(home / "proposer-1" / "state" / "proposer" / "checkpoints").load_latest()

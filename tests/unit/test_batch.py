@@ -94,7 +94,7 @@ def test_what_is_valid_is_published_and_what_is_not_is_counted_by_reason():
     assert [(one.peer_id, one.model_id, one.difficulty, one.raw) for one in valid] == [("me", "tiny", 2, "raw add_one")]
     assert solvers.published == valid
     assert (report.batch, report.level, report.num_written, report.num_valid) == (7, 2, 4, 1)
-    assert report.rejected["no_json"] == 1
+    assert report.rejected["unreadable"] == 1
     assert report.rejected["duplicate"] == 1
     assert sum(report.rejected.values()) == 3
     assert set(report.seconds) == {"write", "check", "publish", "listen", "learn"}

@@ -14,6 +14,7 @@ import yaml
 from benchmarks import calibrate, difficulty, linear, measure, reference, simulated_swarm, workload
 from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
+from benchmarks import proposer as proposer_benchmark
 from benchmarks import round as round_benchmark
 from benchmarks.attacks import ATTACKS
 from codezero.evaluate import calibration
@@ -21,6 +22,9 @@ from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
 from codezero.network import gossip as gossip_module
 from codezero.network import wire
+from codezero.prompts.proposer import parse_answer
+from codezero.proposer.duplicates import Seen
+from codezero.proposer.write import Draft
 from codezero.tasks.problems import load_problems
 from tests.builders import save_tiny, tiny_tokenizer
 
@@ -244,3 +248,41 @@ def test_difficulty_prints_every_solver_and_policy(capsys):
         assert len(rows) == 9
         assert rows[0] == "weak"
         assert rows[-1] == "mean"
+
+
+LEVELS_SHOWN = (("beginner", "3"), ("expert", "3"), ("all", "6"))
+
+
+def test_proposer_prints_every_level_of_every_variant_and_keeps_the_answers(tmp_path, capsys):
+    folder, out = save_tiny(tmp_path / "tiny"), tmp_path / "answers.jsonl"
+    proposer_benchmark.main(
+        [
+            *("--model", folder, "--levels", "15", "--answers", "3", "--variants", "naive,repair", "--solve", "1"),
+            *("--out", str(out), "proposer.batch_size=2", "proposer.max_new_tokens=8"),
+        ]
+    )
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = [row[:3] for row in rows if row and row[0] in ("naive", "repair")]
+    assert shown == [[name, level, n] for name in ("naive", "repair") for level, n in LEVELS_SHOWN]
+    kept = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(one["variant"], one["level"]) for one in kept] == [
+        (name, level) for name in ("naive", "repair") for level in (1, 1, 1, 5, 5, 5)
+    ]
+
+
+def test_proposer_counts_what_was_published_and_why_the_rest_was_not():
+    question = "Write a function f(x) that returns the number that comes after x."
+    texts = [
+        json.dumps({"question": question, "tests": ["assert f(1) == 2"], "solution": "def f(x):\n    return x + 1"}),
+        json.dumps({"question": question, "tests": ["assert f(1) == 2"]}),
+        json.dumps(
+            {"question": "Write a function g(x) that doubles each of the numbers.", "tests": ["assert g(1) == 3"]}
+        ),
+        json.dumps({"question": question, "tests": []}),
+        "no JSON at all",
+    ]
+    drafts = [Draft(level=1, raw=text, answer=parse_answer(text)) for text in texts]
+    seen = Seen(remembered=9, similarity=0.6)
+    found = proposer_benchmark.tally(lambda level, count: drafts, 1, 5, 5, seen, needs_reference=True)
+    assert (found.written, found.parsed, found.valid, len(found.published)) == (5, 4, 2, 1)
+    assert found.reasons == {"duplicate": 1, "no_reference": 1, "no_tests": 1, "unreadable": 1}

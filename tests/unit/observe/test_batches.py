@@ -14,7 +14,7 @@ def report(batch=1, **changed):
         "reason": "start",
         "num_written": 4,
         "num_valid": 3,
-        "rejected": {"no_json": 1},
+        "rejected": {"unreadable": 1},
         "num_judged": 2,
         "signal_share": 0.5,
         "success": {"1": 0.9, "2": 0.55},
@@ -35,7 +35,7 @@ def monitor(tmp_path):
 
 def test_a_batch_is_one_line_of_what_matters():
     assert batch_line(report()) == (
-        "batch 1 | level 2 easy (start) | valid 3 of 4 | rejected 1 no_json | judged 2, 50% with signal | "
+        "batch 1 | level 2 easy (start) | valid 3 of 4 | rejected 1 unreadable | judged 2, 50% with signal | "
         "success 1:0.90 2:0.55 | 2 peers in sight | 1m01s: write 20 listen 41"
     )
 

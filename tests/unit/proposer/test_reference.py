@@ -1,0 +1,63 @@
+"""Whether a reference solution vouches for its tests."""
+
+import pytest
+
+from codezero.config import Reference
+from codezero.errors import ProposerError, SandboxError
+from codezero.proposer.reference import ReferenceCheck
+from codezero.sandbox import run
+
+TESTS = "assert f(1) == 2\nassert f(2) == 3"
+RIGHT = "def f(x):\n    return x + 1"
+
+
+def never(line):
+    raise AssertionError(line)
+
+
+CASES = {
+    "right": (RIGHT, None),
+    "wrong": ("def f(x):\n    return 2", "reference_fails"),
+    "another name": ("def g(x):\n    return x + 1", "reference_fails"),
+    "no syntax": ("def f(x:", "reference_fails"),
+    "not interpreted": ("import socket\ndef f(x):\n    return socket.x(x)", "reference_unknown"),
+    "endless": ("def f(x):\n    while True:\n        x += 1", "reference_unknown"),
+    "none": (" \n", "no_reference"),
+    "too long": ("#" * 30_000, "no_reference"),
+}
+
+
+@pytest.mark.parametrize(("solution", "reason"), CASES.values(), ids=CASES)
+def test_the_dry_run_tells_whether_the_solution_passes(solution, reason):
+    assert ReferenceCheck(Reference.dry_run, never).why_not(solution, TESTS) == reason
+
+
+def test_tests_that_cannot_be_read_vouch_for_nothing():
+    assert ReferenceCheck(Reference.dry_run, never).why_not(RIGHT, "(") == "reference_unknown"
+
+
+def test_the_sandbox_warns_that_it_runs_code():
+    said = []
+    check = ReferenceCheck(Reference.sandbox, said.append)
+    assert len(said) == 1
+    assert said[0].startswith("proposer.reference=sandbox RUNS what the proposer's model writes on this machine")
+    assert check.why_not(RIGHT, TESTS) is None
+    assert check.why_not("def f(x):\n    return 2", TESTS) == "reference_fails"
+
+
+def test_a_machine_without_a_sandbox_is_an_error_that_says_so(monkeypatch):
+    def broken():
+        raise SandboxError("no user namespaces")
+
+    monkeypatch.setattr(run, "isolation", broken)
+    with pytest.raises(ProposerError, match=r"proposer\.reference=sandbox is impossible here: no user namespaces"):
+        ReferenceCheck(Reference.sandbox, never)
+
+
+def test_a_sandbox_that_breaks_down_is_an_error_of_the_proposer(monkeypatch):
+    def broken(code, suite):
+        raise SandboxError("gone")
+
+    monkeypatch.setattr(run, "run_tests", broken)
+    with pytest.raises(ProposerError, match=r"^gone$"):
+        ReferenceCheck(Reference.sandbox, lambda line: None).why_not(RIGHT, TESTS)
