@@ -30,7 +30,7 @@ from codezero.proposer.models import LocalModel, Model, ServedModel
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
 from codezero.stop import stop_on_signals
-from codezero.tasks.problems import load_problems
+from codezero.tasks.build import local_questions
 from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
@@ -135,7 +135,7 @@ class ProposerNode:
         reference = None
         if config.reference is not Reference.none:
             reference = ReferenceCheck(config.reference, logger.warning)
-        known = [problem.task.question for problem in load_problems()]
+        known = local_questions(self._config.tasks)
         seen = Seen(remembered=config.remembered, similarity=config.similarity, known=known)
         return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.config import DatasetConfig, TasksConfig
 from codezero.errors import TaskError
+from codezero.prompts import solver as prompt
 from codezero.tasks import code_contests, mbpp
 from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset
 from codezero.tasks.mixture import Mixture, Share
@@ -88,6 +89,19 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
         shares.append(Share(source=builtin, weight=builtin_weight))
         fallback = builtin if config.fallback else None
     return Mixture(shares, seed, fallback=fallback, skipped=skipped)
+
+
+def local_questions(config: TasksConfig) -> Iterator[str]:
+    """What the problems at hand ask, without their tests: the built-in ones, and those of files with a weight.
+
+    Raises TaskError: a file is missing or unreadable.
+    """
+    tasks = [problem.task for problem in load_problems()]
+    for dataset, settings in ((_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)):
+        if settings.weight > 0 and settings.path is not None:
+            tasks += _tasks_of_file(dataset, Path(settings.path).expanduser(), settings.split, Counter())
+    for task in tasks:
+        yield task.question.removesuffix(prompt.with_tests("", task.tests))
 
 
 def _check_split(dataset: _Dataset, split: str) -> None:

@@ -1,3 +1,4 @@
+import json
 import logging
 import os
 import socket
@@ -11,7 +12,7 @@ import pytest
 from codezero.config import BuiltinConfig, DatasetConfig, TasksConfig
 from codezero.errors import TaskError
 from codezero.tasks import build
-from codezero.tasks.build import make_task_source
+from codezero.tasks.build import local_questions, make_task_source
 from codezero.tasks.hub import HubUnreachable
 from tests.unit.tasks.builders import contest_row, mbpp_rows, only_contests, only_mbpp, write_jsonl
 
@@ -82,7 +83,7 @@ def run_node_start(code: str, **env: str) -> tuple[str, float]:
 
 
 TRY_THE_HUB = """
-from codezero.tasks.build import make_task_source
+from codezero.tasks.build import local_questions, make_task_source
 print(make_task_source(only_mbpp(None, fallback=True), seed=0).draw(1)[0].origin.value)
 """
 
@@ -112,3 +113,15 @@ def test_builtin_and_jsonl_import_nothing_heavy(tmp_path):
         "print({'datasets', 'huggingface_hub', 'pyarrow', 'torch'} & set(sys.modules))\n"
     )
     assert printed == "set()\n"
+
+
+def test_the_questions_at_hand_are_those_of_files_in_use_and_the_built_in_ones(tmp_path):
+    file = tmp_path / "mbpp.jsonl"
+    row = {"task_id": 601, "text": "Write a function to add one.", "test_list": ["assert f(1) == 2"]}
+    file.write_text(json.dumps(row) + "\n")
+    in_use = TasksConfig(mbpp=DatasetConfig(weight=1.0, path=str(file)), builtin=BuiltinConfig(weight=0.0))
+    questions = list(local_questions(in_use))
+    assert questions[-1] == "Write a function to add one."
+    assert len(questions) == 76
+    unused = TasksConfig(mbpp=DatasetConfig(weight=0.0, path=str(file)))
+    assert len(list(local_questions(unused))) == 75
