@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,10 +30,16 @@ BLOCK_GAS = 15_000_000
 """Gas of a block, and so of a transaction or call: ample for a deployment (2 M), and an endless loop ends in it."""
 TIP_WEI = 10**9
 """The priority fee that is proposed, 1 gwei; nobody competes for room in these blocks."""
+_TOO_DEEP = "contracts call each other too deeply for this chain"
 _ERROR_STRING = bytes.fromhex("08c379a0")
 
 # Codes and first words of refusals are anvil's and geth's, which clients know.
 INVALID_PARAMS, SERVER_ERROR, REJECTED, REVERTED = -32602, -32000, -32003, 3
+
+MAX_RECURSION = 5000
+"""py-evm raises Python's limit to 100,000, for contracts that call each other 1024 deep. Up to Python 3.11 that limit
+is also what stands between JSON that is nested deeply and the end of the stack, which ends the process."""
+sys.setrecursionlimit(MAX_RECURSION)
 
 
 class Refused(Exception):
@@ -168,6 +175,8 @@ class EvmChain:
                 return state.apply_transaction(SpoofTransaction(unsigned, from_=call.sender))  # type: ignore[arg-type]
             except ValidationError as error:
                 raise Refused(SERVER_ERROR, str(error)) from error
+            except RecursionError as error:
+                raise Refused(SERVER_ERROR, _TOO_DEEP) from error
 
     # Writing
 
@@ -183,6 +192,8 @@ class EvmChain:
                 _, result, computation = self._chain.apply_transaction(sent)
             except ValidationError as error:
                 raise Refused(SERVER_ERROR, str(error)) from error
+            except RecursionError as error:
+                raise Refused(SERVER_ERROR, _TOO_DEEP) from error
             block = self._chain.mine_block()
             created = computation.msg.storage_address if not sent.to and computation.is_success else None
             receipt = records.receipt(sent, block.header, result, created)

@@ -39,7 +39,7 @@ def block(header: BlockHeaderAPI, transactions: list[str], num_bytes: int) -> Js
 
 
 def transaction(sent: SignedTransactionAPI, header: BlockHeaderAPI) -> Json:
-    type_id: int = getattr(sent, "type_id", 0)
+    type_id = sent.type_id or 0
     fees = {"gasPrice": hex(gas_price(sent, header))}
     if type_id == 2:
         fees["maxFeePerGas"] = hex(sent.max_fee_per_gas)
@@ -84,7 +84,7 @@ def receipt(sent: SignedTransactionAPI, header: BlockHeaderAPI, result: ReceiptA
     return {
         **_place(header),
         "transactionHash": encode_hex(sent.hash),
-        "type": hex(getattr(sent, "type_id", 0)),
+        "type": hex(sent.type_id or 0),
         "from": to_checksum_address(sent.sender),
         "to": to_checksum_address(sent.to) if sent.to else None,
         "contractAddress": None if created is None else to_checksum_address(created),
