@@ -58,5 +58,9 @@ class NetworkError(CodezeroError):
     """The swarm cannot be reached or served at all; an unreachable peer or bootnode is not an error."""
 
 
+class ChainError(CodezeroError):
+    """A chain of one's own cannot be run, reached, or used as asked."""
+
+
 class LedgerError(CodezeroError):
     """The ledger could not be read or written."""

@@ -46,6 +46,7 @@ LEVELS = {
     "node": 5,
     "peer": 5,
     "launch": 6,
+    "chain": 6,
     "cli": 7,
     "__main__": 7,
 }

@@ -1,0 +1,116 @@
+"""The folder of a chain.
+
+<folder>/chain.json         its id, what runs it, and where it was reached when it last ran
+<folder>/accounts.json      keys of the accounts that have money from the start; the first owns the coordinator
+<folder>/coordinator.json   where the coordinator is, once it is deployed
+<folder>/chain.db           the chain itself, under py-evm
+<folder>/anvil.json, anvil.previous.json, anvil.log   the same under anvil
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from codezero.errors import ChainError, IdentityError
+from codezero.identity.key import write_new
+
+NUM_ACCOUNTS = 10
+FUNDS_WEI = 10_000 * 10**18
+"""What each account starts with."""
+
+
+class Engine(Enum):
+    anvil = "anvil"
+    py_evm = "py-evm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainFolder:
+    path: Path
+    chain_id: int
+    engine: Engine
+    rpc_url: str
+    """Where programs on this machine reached it when it last ran."""
+
+    @property
+    def coordinator_path(self) -> Path:
+        return self.path / "coordinator.json"
+
+    def accounts(self) -> list[LocalAccount]:
+        """The funded accounts, made on first use. Raises ChainError: their keys cannot be read or written."""
+        path = self.path / "accounts.json"
+        keys = ["0x" + secrets.token_hex(32) for _ in range(NUM_ACCOUNTS)]
+        try:
+            write_new(path, json.dumps({"private_keys": keys}, indent=1).encode() + b"\n")
+        except FileExistsError:
+            pass
+        except IdentityError as error:
+            raise ChainError(str(error)) from error
+        try:
+            return [Account.from_key(key) for key in _read(path)["private_keys"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ChainError(f"{path} holds no keys: restore it, or start another chain in another --folder") from error
+
+    def coordinator(self) -> str | None:
+        """The address of the coordinator; None before it is deployed. Raises ChainError: unreadable."""
+        if not self.coordinator_path.exists():
+            return None
+        return str(_read(self.coordinator_path).get("contract_address", ""))
+
+    def set_coordinator(self, address: str) -> None:
+        """Raises ChainError: cannot be written."""
+        _write(self.coordinator_path, {"contract_address": address, "chain_id": self.chain_id})
+
+
+def find(path: Path) -> ChainFolder:
+    """The chain of a folder. Raises ChainError: there is none, or it cannot be read."""
+    file = path / "chain.json"
+    if not file.exists():
+        raise ChainError(f"there is no chain in {path}: start one with codezero chain up --folder {path}")
+    content = _read(file)
+    try:
+        return ChainFolder(
+            path=path,
+            chain_id=int(content["chain_id"]),
+            engine=Engine(content["engine"]),
+            rpc_url=str(content["rpc_url"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ChainError(
+            f"{file} is damaged: {error}; restore it, or start another chain in another --folder"
+        ) from error
+
+
+def save(folder: ChainFolder) -> None:
+    """Raises ChainError: cannot be written."""
+    content = asdict(replace(folder, path=Path())) | {"engine": folder.engine.value}
+    del content["path"]
+    _write(folder.path / "chain.json", content)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ChainError(f"cannot read {path}: {error}; restore it, or give another --folder") from error
+    if not isinstance(content, dict):
+        raise ChainError(f"{path} is damaged; restore it, or give another --folder")
+    return content
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    try:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ChainError(f"cannot write {path}: {error.strerror}; give another --folder") from error

@@ -1,0 +1,164 @@
+"""`codezero chain`: a chain of one's own, for a swarm on several machines."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codezero.cli.options import add_stop_with_parent
+
+if TYPE_CHECKING:
+    from codezero.observe.console import Console
+
+_EXAMPLES = """\
+examples:
+  codezero chain up                                run a chain in chains/home, until stopped
+  codezero chain deploy                            put the coordinator on it; prints the settings to use it
+  codezero chain fund 0x52908400098527886E0F7030069857D2E4169EE7
+  codezero chain tick --every 60s                  advance the round every minute; may run twice
+  codezero chain bootnodes add /ip4/203.0.113.7/tcp/4001/p2p/Qm...
+  codezero chain up --host 0.0.0.0                 for nodes on other machines: read the warning
+"""
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    text = "run a chain of your own and the coordinator on it"
+    chain = commands.add_parser("chain", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
+    actions = chain.add_subparsers(metavar="action", required=True)
+
+    text = "run a chain until it is stopped"
+    up = actions.add_parser("up", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
+    _folder_option(up)
+    up.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
+    up.add_argument("--port", type=int, default=8545, help="the port to listen on (default 8545)")
+    up.add_argument("--chain-id", type=int, metavar="N", help="of a new chain (default 31337)")
+    up.add_argument(
+        "--engine",
+        choices=("anvil", "py-evm"),
+        help="of a new chain (default: anvil where it is installed, else py-evm)",
+    )
+    add_stop_with_parent(up)
+    up.set_defaults(command=_up)
+
+    deploy = _client_command(actions, "deploy", _deploy, "put the coordinator on the chain; again, say where it is")
+    deploy.add_argument("--stages", type=int, default=1, metavar="N", help="stages a round has (default 1)")
+    fund = _client_command(actions, "fund", _fund, "send money for gas to accounts")
+    fund.add_argument("addresses", nargs="+", metavar="ADDRESS", help="of a node's wallet")
+    fund.add_argument("--amount", default="1", metavar="X", help="coins for each (default 1)")
+    tick = _client_command(actions, "tick", _tick, "advance the round, or its stage, again and again, until stopped")
+    tick.add_argument("--every", type=_duration, required=True, metavar="T", help="such as 60s, 10m or 3h")
+    add_stop_with_parent(tick)
+
+    text = "the addresses through which nodes of the chain's swarm find each other"
+    bootnodes = actions.add_parser("bootnodes", help=text, description=text)
+    inner = bootnodes.add_subparsers(metavar="action", required=True)
+    add = _client_command(inner, "add", _add_bootnodes, "add addresses")
+    add.add_argument("addresses", nargs="+", metavar="MULTIADDRESS", help="/ip4/203.0.113.7/tcp/4001/p2p/Qm...")
+    _client_command(inner, "list", _list_bootnodes, "print them")
+    _client_command(inner, "clear", _clear_bootnodes, "remove all")
+
+
+def _client_command(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    command: Callable[[argparse.Namespace], None],
+    text: str,
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text, description=text)
+    _folder_option(parser)
+    parser.add_argument("--rpc-url", metavar="URL", help="where the chain is (default: where it last ran)")
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _folder_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--folder",
+        type=lambda text: Path(text).expanduser(),
+        default=Path("chains/home"),
+        help="where the chain and its keys are kept (default chains/home)",
+    )
+
+
+def _duration(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if seconds < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no time of a second or more: write it as 60s, 10m or 3h")
+    return seconds
+
+
+def _console() -> Console:
+    from codezero.observe.console import Console
+
+    return Console()
+
+
+def _up(options: argparse.Namespace) -> int:
+    from codezero.chain.folder import Engine
+    from codezero.chain.up import UpOptions, up
+    from codezero.stop import stop_with_parent
+
+    if options.stop_with_parent:
+        stop_with_parent()
+    return up(
+        UpOptions(
+            folder=options.folder,
+            host=options.host,
+            port=options.port,
+            chain_id=options.chain_id,
+            engine=options.engine and Engine(options.engine),
+        )
+    )
+
+
+def _deploy(options: argparse.Namespace) -> None:
+    from codezero.chain import coordinator
+
+    coordinator.deploy(options.folder, options.rpc_url, options.stages, _console())
+
+
+def _fund(options: argparse.Namespace) -> None:
+    from codezero.chain import coordinator
+
+    coordinator.fund(options.folder, options.rpc_url, options.addresses, options.amount, _console())
+
+
+def _tick(options: argparse.Namespace) -> None:
+    from codezero.chain import coordinator, tick
+    from codezero.stop import stop_with_parent
+
+    asked = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: asked.set())
+    if options.stop_with_parent:
+        stop_with_parent()
+    client, contract = coordinator.open_coordinator(options.folder, options.rpc_url)
+    tick.run(client, contract, options.every, asked, _console())
+
+
+def _add_bootnodes(options: argparse.Namespace) -> None:
+    from codezero.chain import coordinator
+
+    coordinator.add_bootnodes(options.folder, options.rpc_url, options.addresses, _console())
+
+
+def _list_bootnodes(options: argparse.Namespace) -> None:
+    from codezero.chain import coordinator
+
+    console = _console()
+    for address in coordinator.bootnodes(options.folder, options.rpc_url):
+        console.line(address)
+
+
+def _clear_bootnodes(options: argparse.Namespace) -> None:
+    from codezero.chain import coordinator
+
+    coordinator.clear_bootnodes(options.folder, options.rpc_url, _console())
