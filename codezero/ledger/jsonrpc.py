@@ -65,6 +65,7 @@ class JsonRpc:
         self._host, loopback = _host(url)
         self._url, self._timeout_s, self._retries = url, timeout_s, retries
         self._trust_env = not loopback
+        self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # once: it reads all the certificates
         self._ids = itertools.count(1)
 
     @property
@@ -107,7 +108,9 @@ class JsonRpc:
     async def _post(self, content: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         async with (
-            httpx2.AsyncClient(timeout=None, follow_redirects=False, trust_env=self._trust_env) as client,
+            httpx2.AsyncClient(
+                timeout=None, follow_redirects=False, trust_env=self._trust_env, verify=self._tls
+            ) as client,
             client.stream("POST", self._url, content=content, headers=headers) as response,
         ):
             raw = bytearray()

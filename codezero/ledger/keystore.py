@@ -124,7 +124,7 @@ def _taken(path: Path) -> WalletError:
 
 def _address(key: bytes) -> str:
     from eth_account import Account
-    from eth_keys.exceptions import ValidationError
+    from eth_utils.exceptions import ValidationError
 
     try:
         return str(Account.from_key(key).address)
