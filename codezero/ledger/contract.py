@@ -98,9 +98,12 @@ def checksummed(address: str) -> str:
     checksum."""
     from eth_utils.address import is_address, to_checksum_address
 
-    if not is_address(address):
-        raise ValueError(f"{address!r} is no address")
-    return str(to_checksum_address(address))
+    if not address.startswith("0x") or not is_address(address):
+        raise ValueError(f"{address!r} is no address: it has 0x and 40 hex digits")
+    correct = str(to_checksum_address(address))
+    if address not in (correct, address.lower()):
+        raise ValueError(f"{address!r} is no address: its upper and lower case do not fit its digits, so one is wrong")
+    return correct
 
 
 def _signature(entry: Mapping[str, Any]) -> str:

@@ -68,6 +68,8 @@ class Submitter:
         self._thread = threading.Thread(target=self._run, name="submitter", daemon=True)
         self._changed, self._wake, self._stopping = threading.Condition(), threading.Event(), False
         self._round, self._bootnodes = self._recalled()
+        self._kept = ""
+        """What the outbox was asked to remember of them in this run."""
         self._view: ChainView | None = None
         self._seen_at_s = 0.0  # monotonic, of the last view
         self._fatal: PeerTaken | None = None
@@ -146,8 +148,9 @@ class Submitter:
     def _tick(self) -> float:
         """One poll and one step for every item; returns the seconds until the next."""
         try:
+            view = self._poll()
             self._fold_if_due()
-            busy = self._deliver(self._poll())
+            busy = self._deliver(view)
         except RpcFault as error:
             self._failures += 1
             self._troubled(error)
@@ -179,13 +182,14 @@ class Submitter:
         require_owner(self._peer_id, view.owner, self._writer.address)
         if self._view is not None and view.balance_wei > self._view.balance_wei:
             self._unpaid_until_s = 0.0
-        if (view.round_id, view.bootnodes) != (self._round, self._bootnodes):
-            kept = [view.round_id.number, view.round_id.stage, *view.bootnodes]
-            self._outbox.remember(_VIEW, json.dumps(kept))
         with self._changed:
             self._view, self._seen_at_s = view, time.monotonic()
             self._round, self._bootnodes = view.round_id, view.bootnodes
             self._changed.notify_all()
+        kept = json.dumps([view.round_id.number, view.round_id.stage, *view.bootnodes])
+        if kept != self._kept:
+            self._outbox.remember(_VIEW, kept)
+            self._kept = kept
         if view.owner is None:
             self._outbox.ensure_registration()
         if view.balance_wei < self._policy.warn_below_eth * ETHER:
