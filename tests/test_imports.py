@@ -137,6 +137,12 @@ def test_who_a_node_is_and_what_peers_send_need_no_model_and_no_network(module):
     assert heavy_modules_after(f"import codezero.{module}", "torch", "hivemind", "omegaconf", "numpy") == ""
 
 
+@pytest.mark.parametrize("module", ["codezero.node", "codezero.cli", "codezero.ledger.submitter"])
+def test_a_node_with_a_ledger_of_its_own_imports_nothing_of_a_chain(module):
+    chain = ("web3", "eth_account", "eth_abi", "eth_utils", "eth_keyfile")
+    assert heavy_modules_after(f"import {module}", *chain) == ""
+
+
 def heavy_modules_after(statement: str, *heavy: str) -> str:
     code = f"import sys; {statement}; print(*sorted(set({heavy!r}) & set(sys.modules)), end='')"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

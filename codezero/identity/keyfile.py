@@ -52,7 +52,7 @@ def live_identity(identity: Identity) -> Iterator[None]:
     It is known to all processes that share a folder for temporary files: not to containers with one of their own.
     Raises IdentityError: another live node holds the key, or the lock file cannot be used.
     """
-    with open(_open_lock(f"codezero-{identity.peer_id}.lock"), "r+b", buffering=0) as file:
+    with open(open_lock(f"codezero-{identity.peer_id}.lock"), "r+b", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -68,7 +68,7 @@ def live_identity(identity: Identity) -> Iterator[None]:
         yield
 
 
-def _open_lock(name: str) -> int:
+def open_lock(name: str) -> int:
     """A descriptor of the lock file, made for all users if there is none. Its folder is everyone's, so what lies there
     under its name may be a trap: a link to a file that we would overwrite. Raises IdentityError."""
     try:

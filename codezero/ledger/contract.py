@@ -1,0 +1,128 @@
+"""Calls of a contract as bytes, and its answers and errors as values (the Solidity contract ABI).
+
+https://docs.soliditylang.org/en/latest/abi-spec.html. eth-abi is imported when first used: nodes without a chain do not
+need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codezero.ledger.faults import RpcBadReply
+from codezero.ledger.jsonrpc import shown
+
+Abi = Sequence[Mapping[str, Any]]
+_ERROR_STRING, _PANIC = "0x08c379a0", "0x4e487b71"
+"""Selectors of Solidity's own Error(string) and Panic(uint256)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a contract's function, to be simulated, sent or read."""
+
+    to: str
+    """Checksummed address."""
+    name: str
+    """The function's name, for messages."""
+    data: str
+    """Hex digits with 0x: selector and arguments."""
+    outputs: tuple[str, ...]
+    """ABI types of what it returns."""
+
+    def decode(self, answer: str) -> tuple[Any, ...]:
+        """The values in an answer. Raises RpcBadReply: it does not hold them."""
+        from eth_abi.abi import decode
+        from eth_abi.exceptions import DecodingError
+
+        try:
+            return decode(self.outputs, bytes.fromhex(answer.removeprefix("0x")))
+        except (DecodingError, ValueError, OverflowError) as error:  # ValueError: not hex, not UTF-8
+            raise RpcBadReply(
+                f"the RPC's answer to {self.name}() does not decode ({shown(answer[:40])}): something between may "
+                "answer for it, or the contract is of another kind; asked again later"
+            ) from error
+
+
+class Contract:
+    """A contract at an address: makes calls and names errors."""
+
+    def __init__(self, address: str, abi: Abi) -> None:
+        """`address` as `checksummed` gives it."""
+        self.address = address
+        self._outputs = {
+            _signature(entry): tuple(_type(output) for output in entry["outputs"])
+            for entry in abi
+            if entry["type"] == "function"
+        }
+        self.error_names = {
+            _selector(_signature(entry)): str(entry["name"]) for entry in abi if entry["type"] == "error"
+        }
+
+    def call(self, signature: str, *arguments: object) -> Call:
+        """`signature` in full, as `submitReward(uint256,uint256,int256,string)`: contracts overload names."""
+        from eth_abi.abi import encode
+
+        name, _, types = signature.removesuffix(")").partition("(")
+        encoded = encode(_split(types), arguments)
+        return Call(
+            to=self.address,
+            name=name,
+            data=_selector(signature) + encoded.hex(),
+            outputs=self._outputs[signature],
+        )
+
+
+def error_name(data: str, names: Mapping[str, str]) -> str:
+    """What the data of a revert says: the name of a contract's error, Solidity's own text, or the selector."""
+    selector = data[:10].lower()
+    if selector in names:
+        return names[selector]
+    if selector == _ERROR_STRING:
+        from eth_abi.abi import decode
+        from eth_abi.exceptions import DecodingError
+
+        try:
+            (text,) = decode(("string",), bytes.fromhex(data[10:]))
+        except (DecodingError, ValueError, OverflowError):
+            return "Error"
+        return shown(text) or "Error"
+    if selector == _PANIC:
+        return "Panic"
+    return f"unknown error {selector}" if len(selector) == 10 else "no reason given"
+
+
+def checksummed(address: str) -> str:
+    """The address with its checksum in upper and lower case (EIP-55). Raises ValueError: it is none, or has a wrong
+    checksum."""
+    from eth_utils.address import is_address, to_checksum_address
+
+    if not address.startswith("0x") or not is_address(address):
+        raise ValueError(f"{address!r} is no address: it has 0x and 40 hex digits")
+    correct = str(to_checksum_address(address))
+    if address not in (correct, address.lower()):
+        raise ValueError(f"{address!r} is no address: its upper and lower case do not fit its digits, so one is wrong")
+    return correct
+
+
+def _signature(entry: Mapping[str, Any]) -> str:
+    return f"{entry['name']}({','.join(_type(parameter) for parameter in entry['inputs'])})"
+
+
+def _type(parameter: Mapping[str, Any]) -> str:
+    """Tuples are written out, as `(uint256,string)[]`."""
+    kind = str(parameter["type"])
+    if not kind.startswith("tuple"):
+        return kind
+    return f"({','.join(_type(part) for part in parameter['components'])}){kind.removeprefix('tuple')}"
+
+
+def _split(types: str) -> list[str]:
+    return types.split(",") if types else []
+
+
+def _selector(signature: str) -> str:
+    from eth_utils.crypto import keccak
+
+    return "0x" + bytes(keccak(text=signature)[:4]).hex()

@@ -1,0 +1,189 @@
+"""The SwarmCoordinator contract: what a node reads of it, and what it has it record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from codezero.ledger.account import Account
+from codezero.ledger.contract import Call, Contract, checksummed
+from codezero.ledger.faults import RpcBadReply, StaleChain
+from codezero.ledger.jsonrpc import Request
+from codezero.ledger.rpc import LATEST, Rpc, call_request
+from codezero.ledger.transactions import Journal
+from codezero.types import RoundId
+
+MAX_ROUND = 1 << 53
+"""No clock has come further."""
+MAX_LEAP = 100
+"""Rounds by which the chain may run ahead between two polls, however short the time."""
+MAX_ROUNDS_PER_S = 10.0
+"""Beyond that: faster than any swarm's clock."""
+
+
+@cache
+def coordinator_abi() -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(Path(__file__).with_name("coordinator.json").read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainView:
+    """What one poll saw."""
+
+    round_id: RoundId
+    bootnodes: tuple[str, ...]
+    """Multiaddresses; untrusted text."""
+    owner: str | None
+    """The account that the peer id is registered to, None for nobody."""
+    total_reward: int
+    total_wins: int
+    balance_wei: int
+    """Of the node's account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What became of one submission, as far as the chain says."""
+
+    recorded: bool
+    """The contract holds it (for a registration: the peer id has an owner)."""
+    owner: str | None
+    """Of the peer id."""
+    receipts: dict[str, bool]
+    """Of the transactions that were mined: whether they succeeded, by hash."""
+    nonce: int
+    """Transactions of the account that were mined."""
+
+
+class Writer(Protocol):
+    """Has the contract record something, as one account. Each call returns a reference to what was sent, a
+    transaction's hash, and raises Reverted with the contract's name for what is wrong, or a LedgerError of `faults`.
+
+    A writer that signs for itself stores the transaction in the journal before sending it.
+    """
+
+    address: str
+    """Checksummed: who will own the peer id."""
+
+    def register_peer(self, peer_id: str, journal: Journal) -> str: ...
+
+    def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str: ...
+
+    def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str: ...
+
+
+class Coordinator:
+    """Reads of the contract, whichever backend writes. All raise RpcFault, WrongChain, NoContract."""
+
+    def __init__(self, contract: Contract, rpc: Rpc) -> None:
+        self._contract, self._rpc = contract, rpc
+
+    def view(self, peer_id: str, account: str) -> ChainView:
+        """One HTTP request."""
+        calls = [
+            self._contract.call("currentRound()"),
+            self._contract.call("currentStage()"),
+            self._contract.call("getBootnodes()"),
+            self._owner(peer_id),
+            self._contract.call("getTotalRewards(string[])", [peer_id]),
+            self._contract.call("getTotalWins(string)", peer_id),
+        ]
+        answers = self._rpc.ask([*map(call_request, calls), ("eth_getBalance", [account, LATEST])])
+        values = [self._rpc.values(call, answer) for call, answer in zip(calls, answers[:-1], strict=True)]
+        number, stage, bootnodes, owners, rewards, wins = (cast(Any, value[0]) for value in values)
+        if max(number, stage) > MAX_ROUND or len(rewards) != 1:
+            raise RpcBadReply(f"the RPC says it is round {number:.4g} stage {stage:.4g}: something is wrong with it")
+        return ChainView(
+            round_id=RoundId(number=number, stage=stage),
+            bootnodes=tuple(bootnodes),
+            owner=_owner_of(owners),
+            total_reward=rewards[0],
+            total_wins=wins,
+            balance_wei=self._rpc.quantity(answers[-1], "eth_getBalance"),
+        )
+
+    def registration(self, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
+        return self._standing(peer_id, account, None, hashes)
+
+    def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
+        signature = "hasSubmittedRoundStageReward(uint256,uint256,string)"
+        return self._standing(
+            peer_id, account, self._contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
+        )
+
+    def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
+        return self._standing(
+            peer_id, account, self._contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
+        )
+
+    def broadcast(self, raw: bytes) -> None:
+        """`Rpc.broadcast`."""
+        self._rpc.broadcast(raw)
+
+    def _standing(self, peer_id: str, account: str, record: Call | None, hashes: Sequence[str]) -> Standing:
+        """One HTTP request. `record` reads what is true or not empty once the contract holds it."""
+        owner = self._owner(peer_id)
+        requests: list[Request] = [call_request(owner), ("eth_getTransactionCount", [account, LATEST])]
+        requests += [("eth_getTransactionReceipt", [hash_]) for hash_ in hashes]
+        answers = self._rpc.ask([*requests, *([call_request(record)] if record else [])])
+        receipts = {}
+        for hash_, answer in zip(hashes, answers[2:], strict=False):
+            receipt = self._rpc.fields(answer, "eth_getTransactionReceipt")
+            if receipt is not None and receipt.get("blockNumber") is not None:
+                receipts[hash_] = self._rpc.quantity(receipt.get("status"), "a receipt's status") == 1
+        owned_by = _owner_of(self._rpc.values(owner, answers[0])[0])
+        recorded = bool(self._rpc.values(record, answers[-1])[0]) if record else owned_by is not None
+        return Standing(
+            recorded=recorded,
+            owner=owned_by,
+            receipts=receipts,
+            nonce=self._rpc.quantity(answers[1], "eth_getTransactionCount"),
+        )
+
+    def _owner(self, peer_id: str) -> Call:
+        return self._contract.call("getEoa(string[])", [peer_id])
+
+
+class WalletWriter:
+    """`Writer` with a key of its own."""
+
+    def __init__(self, contract: Contract, account: Account) -> None:
+        self._contract, self._account = contract, account
+        self.address = account.address
+
+    def register_peer(self, peer_id: str, journal: Journal) -> str:
+        return self._account.send(self._contract.call("registerPeer(string)", peer_id), journal)
+
+    def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
+        signature = "submitReward(uint256,uint256,int256,string)"
+        call = self._contract.call(signature, round_id.number, round_id.stage, reward, peer_id)
+        return self._account.send(call, journal)
+
+    def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
+        signature = "submitWinners(uint256,string[],string)"
+        return self._account.send(self._contract.call(signature, round_number, list(winners), peer_id), journal)
+
+
+def check_round(seen: RoundId | None, found: RoundId, elapsed_s: float) -> None:
+    """Raises StaleChain: `found` cannot come `elapsed_s` after `seen`. An answer to another request decodes well."""
+    if seen is None:
+        return
+    if (found.number, found.stage) < (seen.number, seen.stage):
+        raise StaleChain(
+            f"the chain is at round {found.number} stage {found.stage} and was at {seen.number} stage {seen.stage}: "
+            "the RPC lags and will catch up, or the chain was started anew and needs a new state_dir"
+        )
+    if found.number - seen.number > MAX_LEAP + elapsed_s * MAX_ROUNDS_PER_S:
+        raise StaleChain(
+            f"the chain is at round {found.number} and was at {seen.number} {elapsed_s:.0f} s ago, which no clock "
+            "does: the RPC mixes up answers; asked again later"
+        )
+
+
+def _owner_of(owners: Any) -> str | None:
+    """eth-abi gives addresses in lower case."""
+    return None if not owners or int(owners[0], 16) == 0 else checksummed(owners[0])

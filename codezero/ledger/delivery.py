@@ -1,0 +1,257 @@
+"""Takes the outbox's items to the chain: look, send, look again.
+
+An item is done when the contract says that it holds it, not when something was sent. So whatever came between (a kill,
+a broken connection, another node's transaction), the next look finds out and the next step follows from it alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Sequence
+from enum import Enum
+from functools import partial
+from typing import Protocol
+
+from codezero.errors import LedgerError
+from codezero.ledger.coordinator import ChainView, Standing, Writer
+from codezero.ledger.faults import AlreadyKnown, NonceRace, OutboxError, PeerTaken, Reverted
+from codezero.ledger.items import Item, Kind, State
+from codezero.ledger.outbox import Outbox
+from codezero.ledger.transactions import Journal, Transaction
+from codezero.types import RoundId
+
+LOOK_AGAIN_S = 2.0
+"""After sending."""
+UNSEEN_S = 60.0
+"""After having others send, who may take their time."""
+RESEND_AFTER_S = 60.0
+"""Without a receipt: nodes drop transactions they hold. The same bytes again cannot count twice."""
+REPLACE_AFTER_S = 600.0
+"""Without a receipt: the fees have risen, or nobody mines it. A new one with the same nonce excludes it."""
+HOLD_S = 60.0
+"""Between two looks at an item of a round that the chain has not reached."""
+MAX_BACKOFF_S, MAX_REVERTED_BACKOFF_S = 600.0, 3600.0
+"""The latter between transactions that were mined and failed, each of which costs."""
+_HASHES = 16
+"""Transactions of an item that are still looked for, the newest."""
+
+logger = logging.getLogger(__name__)
+
+
+class Reads(Protocol):
+    """What delivery asks of `Coordinator`."""
+
+    def registration(self, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
+
+    def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
+
+    def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
+
+    def broadcast(self, raw: bytes) -> None: ...
+
+
+class Step(Enum):
+    """What to do with an item next."""
+
+    DONE = "done"
+    WAIT = "wait"
+    SEND = "send"
+    RESEND = "resend"
+    REPLACE = "replace"
+
+
+class Refused(Enum):
+    """What a revert means for an item."""
+
+    DONE = "the chain had it already"
+    REGISTERED = "the peer id has an owner"
+    HOLD = "the chain is not there yet"
+    UNREGISTERED = "the peer id is not this account's"
+    DROP = "the chain will never take it"
+    RETRY = "unknown"
+
+
+_REVERTS = {
+    "RewardAlreadySubmitted": Refused.DONE,
+    "WinnerAlreadyVoted": Refused.DONE,
+    "PeerIdAlreadyRegistered": Refused.REGISTERED,
+    "InvalidRoundNumber": Refused.HOLD,
+    "InvalidStageNumber": Refused.HOLD,
+    "InvalidVoterPeerId": Refused.UNREGISTERED,
+    "InvalidVote": Refused.DROP,
+}
+
+
+class SubmissionsHalted(LedgerError):
+    """The contract does not take this peer id from this account, and registering it did not help."""
+
+
+def next_step(standing: Standing, sent: Sequence[Transaction], now_s: float) -> Step:
+    """From what the chain says and what was signed before. Pure."""
+    if standing.recorded or any(standing.receipts.values()):
+        return Step.DONE
+    if not sent:
+        return Step.SEND
+    last = sent[-1]
+    since_signed_s, since_sent_s = now_s - last.signed_at_s, now_s - last.sent_at_s
+    if last.hash in standing.receipts:  # mined, and failed
+        waited = not 0 <= since_signed_s < backoff_s(len(sent), MAX_REVERTED_BACKOFF_S)
+        return Step.SEND if waited else Step.WAIT
+    if standing.nonce > last.nonce:  # another one has its nonce: it can never be mined
+        return Step.SEND
+    if 0 <= since_sent_s < RESEND_AFTER_S:  # below 0: the clock was set back
+        return Step.WAIT
+    return Step.RESEND if since_signed_s < REPLACE_AFTER_S else Step.REPLACE
+
+
+def refused(name: str) -> Refused:
+    """Pure."""
+    return _REVERTS.get(name, Refused.RETRY)
+
+
+def backoff_s(tries: int, most_s: float = MAX_BACKOFF_S) -> float:
+    """Seconds before the next try: 5, 10, 20 ..."""
+    return float(min(5.0 * 2 ** min(tries, 20), most_s))
+
+
+class Delivery:
+    """Of one peer's items, by one writer."""
+
+    def __init__(self, outbox: Outbox, reads: Reads, writer: Writer, peer_id: str) -> None:
+        self._outbox, self._reads, self._writer, self._peer_id = outbox, reads, writer, peer_id
+        self._registered_for: set[int] = set()
+        self.halted = ""
+        """Why nothing is submitted until the node is started again; empty while all is well."""
+
+    def deliver(self, view: ChainView) -> bool:
+        """One step for each item that is due; whether there is something to look at again soon.
+
+        Raises PeerTaken; RpcFault, WrongChain, NoContract, InsufficientFunds, FeesTooHigh: nothing goes on for now;
+        OutboxError. The item in question has it noted.
+        """
+        busy = False
+        if self.halted:
+            return False
+        for item in self._outbox.open_items():
+            now_s = time.time()
+            if now_s < item.due_at_s < now_s + 2 * MAX_BACKOFF_S:  # further off, the clock was set back
+                continue
+            if item.kind is not Kind.REGISTRATION and view.owner != self._writer.address:
+                continue
+            if item.kind is not Kind.REGISTRATION and item.round_id.number > view.round_id.number:
+                self._hold(item, view.round_id)
+                continue
+            busy |= self._noted(item)
+        return busy
+
+    def _noted(self, item: Item) -> bool:
+        try:
+            return self._step(item)
+        except SubmissionsHalted as error:
+            self.halted = str(error)
+            logger.error("%s", error)
+            self._outbox.postpone(item, time.time() + MAX_BACKOFF_S, self.halted)
+            return False
+        except OutboxError:
+            raise
+        except LedgerError as error:
+            self._outbox.postpone(item, time.time(), str(error))
+            raise
+
+    def _step(self, item: Item) -> bool:
+        sent = self._outbox.sent(item)
+        standing = self._look(item, [transaction.hash for transaction in sent[-_HASHES:]])
+        step = next_step(standing, sent, time.time())
+        if step is Step.DONE:
+            self._finish(item, standing, next((h for h, succeeded in standing.receipts.items() if succeeded), ""))
+            return item.kind is Kind.REGISTRATION
+        if step is Step.RESEND:
+            self._resend(sent[-1])
+        elif step is not Step.WAIT:
+            return self._send(item, standing, sent[-1] if step is Step.REPLACE else None)
+        return True
+
+    def _look(self, item: Item, hashes: Sequence[str]) -> Standing:
+        account = self._writer.address
+        if item.kind is Kind.REGISTRATION:
+            return self._reads.registration(self._peer_id, account, hashes)
+        if item.kind is Kind.REWARD:
+            return self._reads.reward(item.round_id, self._peer_id, account, hashes)
+        return self._reads.vote(item.round_id.number, self._peer_id, account, hashes)
+
+    def _send(self, item: Item, standing: Standing, replaces: Transaction | None) -> bool:
+        journal = Journal(store=partial(self._outbox.store, item), replaces=replaces)
+        try:
+            reference = self._write(item, journal)
+        except Reverted as error:
+            self._refused(item, standing, error)
+            return False
+        except NonceRace as error:
+            self._postpone(item, str(error), unsent=False)
+            return True
+        now_s, sent = time.time(), self._outbox.sent(item)
+        if sent:
+            self._outbox.taken(sent[-1], now_s)
+        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), f"sent as {reference}")
+        return True
+
+    def _write(self, item: Item, journal: Journal) -> str:
+        if item.kind is Kind.REGISTRATION:
+            return self._writer.register_peer(self._peer_id, journal)
+        if item.kind is Kind.REWARD:
+            return self._writer.submit_reward(item.round_id, item.reward, self._peer_id, journal)
+        return self._writer.submit_winners(item.round_id.number, item.winners, self._peer_id, journal)
+
+    def _resend(self, transaction: Transaction) -> None:
+        try:
+            self._reads.broadcast(transaction.raw)
+        except (AlreadyKnown, NonceRace) as error:  # the next look tells which one was mined
+            logger.info("sent again, %s", error)
+        self._outbox.taken(transaction, time.time())
+
+    def _refused(self, item: Item, standing: Standing, error: Reverted) -> None:
+        meaning = refused(error.name)
+        if meaning is Refused.DONE:
+            self._outbox.finish(item, State.DONE, f"{meaning.value} ({error.name})")
+        elif meaning is Refused.REGISTERED and standing.owner is not None:
+            self._finish(item, standing, "")
+        elif meaning is Refused.DROP:
+            logger.error("dropped: %s", error)
+            self._outbox.finish(item, State.DROPPED, str(error))
+        elif meaning is Refused.UNREGISTERED:
+            if item.id in self._registered_for:
+                raise SubmissionsHalted(
+                    f"the contract does not take peer {self._peer_id} from account {self._writer.address} "
+                    f"({error.name}), though it was registered again: nothing is submitted until the node is started "
+                    "again; check ledger.contract_address and the account"
+                ) from error
+            self._registered_for.add(item.id)
+            self._outbox.ensure_registration()
+            self._outbox.postpone(item, time.time() + LOOK_AGAIN_S, f"{error}; registering again", unsent=True)
+        else:
+            self._postpone(item, str(error), unsent=True)
+
+    def _finish(self, item: Item, standing: Standing, reference: str) -> None:
+        if item.kind is Kind.REGISTRATION:
+            require_owner(self._peer_id, standing.owner, self._writer.address)
+        self._outbox.finish(item, State.DONE, "", reference)
+        logger.info("%s of round %d is on the chain %s", item.kind.value, item.round_id.number, reference)
+
+    def _hold(self, item: Item, round_id: RoundId) -> None:
+        note = f"held: the chain is at round {round_id.number}, before the item's round {item.round_id.number}"
+        self._outbox.postpone(item, time.time() + HOLD_S, note)
+
+    def _postpone(self, item: Item, note: str, *, unsent: bool) -> None:
+        wait_s = backoff_s(item.tries) * random.uniform(0.75, 1.25)
+        self._outbox.postpone(item, time.time() + wait_s, note, unsent=unsent)
+
+
+def require_owner(peer_id: str, owner: str | None, account: str) -> None:
+    """Raises PeerTaken: the peer id is registered, and not to this account."""
+    if owner not in (None, account):
+        raise PeerTaken(
+            f"peer {peer_id} is registered to account {owner}, not to this node's {account}: use that account's wallet "
+            "(ledger.keystore=...), or start as a new peer with another key (swarm.identity_path=...)"
+        )

@@ -1,0 +1,183 @@
+"""The records of the outbox, their table, and how they are told to a person."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from codezero.types import RoundId
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS item (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    chain_id INTEGER NOT NULL,
+    contract TEXT NOT NULL,
+    peer_id TEXT NOT NULL,
+    round INTEGER NOT NULL,       -- 0 for a registration
+    stage INTEGER NOT NULL,       -- 0 for a registration and a vote
+    reward INTEGER NOT NULL,      -- points
+    winners TEXT NOT NULL,        -- JSON list of peer ids
+    state TEXT NOT NULL,
+    created_at_s REAL NOT NULL,   -- Unix time, as all below
+    tries INTEGER NOT NULL,
+    due_at_s REAL NOT NULL,
+    note TEXT NOT NULL,           -- last error, or what became of it
+    reference TEXT NOT NULL,
+    UNIQUE (kind, chain_id, contract, peer_id, round, stage)
+);
+CREATE TABLE IF NOT EXISTS sent (
+    item INTEGER NOT NULL REFERENCES item (id),
+    hash TEXT NOT NULL UNIQUE,
+    raw BLOB NOT NULL,
+    nonce INTEGER NOT NULL,
+    max_fee_wei INTEGER NOT NULL,
+    tip_wei INTEGER NOT NULL,
+    signed_at_s REAL NOT NULL,
+    sent_at_s REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS credit (
+    chain_id INTEGER NOT NULL,
+    contract TEXT NOT NULL,
+    peer_id TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    stage INTEGER NOT NULL,
+    millionths INTEGER NOT NULL,
+    PRIMARY KEY (chain_id, contract, peer_id, round, stage)
+);
+CREATE TABLE IF NOT EXISTS owed (
+    chain_id INTEGER NOT NULL,
+    contract TEXT NOT NULL,
+    peer_id TEXT NOT NULL,
+    millionths INTEGER NOT NULL,  -- credited, and in no item yet
+    since_s REAL,                 -- of the first credit since the last fold, NULL without one
+    round INTEGER NOT NULL,       -- of the last credit
+    stage INTEGER NOT NULL,
+    winners TEXT NOT NULL,
+    PRIMARY KEY (chain_id, contract, peer_id)
+);
+CREATE TABLE IF NOT EXISTS note (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+
+class Kind(str, Enum):
+    REGISTRATION = "registration"
+    REWARD = "reward"
+    VOTE = "vote"
+
+
+class State(str, Enum):
+    WAITING = "waiting"
+    """To be sent when due."""
+    SENT = "sent"
+    """Signed and stored, so perhaps sent, perhaps mined."""
+    DONE = "done"
+    """The chain has it."""
+    DROPPED = "dropped"
+    """The chain will never take it."""
+
+
+OPEN = (State.WAITING, State.SENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose submissions, and where to."""
+
+    chain_id: int
+    contract: str
+    """Checksummed."""
+    peer_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One submission."""
+
+    id: int
+    kind: Kind
+    scope: Scope
+    round_id: RoundId
+    reward: int
+    winners: tuple[str, ...]
+    state: State
+    created_at_s: float
+    tries: int
+    due_at_s: float
+    note: str
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """Rewards that are in no item yet."""
+
+    points: float
+    since_s: float | None
+
+
+def item_of(row: Sequence[Any]) -> Item:
+    """A row of the table `item`."""
+    id_, kind, chain_id, contract, peer_id, number, stage, reward, winners, state, *rest = row
+    created_at_s, tries, due_at_s, note, reference = rest
+    return Item(
+        id=id_,
+        kind=Kind(kind),
+        scope=Scope(chain_id=chain_id, contract=contract, peer_id=peer_id),
+        round_id=RoundId(number=number, stage=stage),
+        reward=reward,
+        winners=tuple(json.loads(winners)),
+        state=State(state),
+        created_at_s=created_at_s,
+        tries=tries,
+        due_at_s=due_at_s,
+        note=note,
+        reference=reference,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One open item in words, for `codezero status`."""
+
+    what: str
+    since: str
+    tries: int
+    state: str
+    note: str
+    """Last error; empty without one."""
+
+
+def describe(items: Sequence[Item], now_s: float) -> list[Row]:
+    """A row an open item, in their order. Pure."""
+    return [
+        Row(
+            what=_what(item),
+            since=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(item.created_at_s)),
+            tries=item.tries,
+            state=_state(item, now_s),
+            note=item.note,
+        )
+        for item in items
+        if item.state in OPEN
+    ]
+
+
+def _what(item: Item) -> str:
+    peer = item.scope.peer_id
+    if item.kind is Kind.REGISTRATION:
+        return f"registration of peer {peer}"
+    if item.kind is Kind.REWARD:
+        return f"reward {item.reward:+d} of peer {peer} in round {item.round_id.number} stage {item.round_id.stage}"
+    return f"vote of peer {peer} for {', '.join(item.winners)} in round {item.round_id.number}"
+
+
+def _state(item: Item, now_s: float) -> str:
+    if item.state is State.SENT:
+        return "sent, not confirmed"
+    wait_s = item.due_at_s - now_s
+    return f"waiting, tried again in {wait_s:.0f} s" if wait_s >= 1 else "waiting"

@@ -1,0 +1,163 @@
+"""The account's key in a file, encrypted with a passphrase: Web3 Secret Storage, version 3, which every wallet reads.
+
+https://ethereum.org/en/developers/docs/data-structures-and-encoding/web3-secret-storage/
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import IdentityError
+from codezero.identity.key import write_new
+from codezero.ledger.contract import checksummed
+from codezero.ledger.faults import WalletError
+
+PASSPHRASE_ENV = "CODEZERO_WALLET_PASSPHRASE"
+MIN_PASSPHRASE = 8
+"""Characters."""
+SCRYPT_N = 1 << 18
+"""Work of the key derivation, 256 MiB and about a second: what geth calls the standard."""
+_MAX_FILE = 1 << 16
+
+
+def new_key() -> bytes:
+    """A key of secp256k1; numbers beyond the group's order are as likely as a hash collision, and refused when used."""
+    return secrets.token_bytes(32)
+
+
+def parse_key(text: str) -> bytes:
+    """A key as people have it: 64 hex digits, with 0x or without. Raises WalletError; the text is never shown."""
+    digits = text.strip().removeprefix("0x")
+    try:
+        key = bytes.fromhex(digits)
+    except ValueError:
+        key = b""
+    if len(key) != 32 or len(digits) != 64:
+        raise WalletError("this is no private key: it has 64 hex digits, with 0x before them or without")
+    _address(key)
+    return key
+
+
+def save(key: bytes, path: Path, passphrase: str, *, scrypt_n: int = SCRYPT_N) -> str:
+    """Writes a new keystore that only its owner may read; returns the address.
+
+    Raises WalletError: there is one already, weak passphrase, or it cannot be written."""
+    from eth_keyfile.keyfile import create_keyfile_json
+
+    require_free(path)
+    if len(passphrase) < MIN_PASSPHRASE:
+        raise WalletError(f"a passphrase of {len(passphrase)} characters is too weak: use {MIN_PASSPHRASE} or more")
+    address = _address(key)
+    stored = create_keyfile_json(key, _encoded(passphrase), kdf="scrypt", iterations=scrypt_n)
+    try:
+        write_new(path, json.dumps({**stored, "address": address.removeprefix("0x").lower()}).encode())
+    except FileExistsError as error:
+        raise _taken(path) from error
+    except IdentityError as error:
+        raise WalletError(str(error)) from error
+    return address
+
+
+def require_free(path: Path) -> None:
+    """Raises WalletError: there is something at the path."""
+    if os.path.lexists(path):
+        raise _taken(path)
+
+
+def load(path: Path, passphrase: str) -> bytes:
+    """The key. Raises WalletError: wrong passphrase, damaged, or unreadable."""
+    from eth_keyfile.keyfile import decode_keyfile_json
+
+    stored = _read(path)
+    try:
+        key = bytes(decode_keyfile_json(stored, _encoded(passphrase)))
+    except (ValueError, TypeError, KeyError, NotImplementedError, MemoryError) as error:
+        raise WalletError(
+            f"the keystore {path} does not open: the passphrase is wrong, or the file is damaged"
+        ) from error
+    if "address" in stored and _address(key) != _stored_address(stored, path):
+        raise WalletError(f"the keystore {path} holds another key than that of its address: restore it from a backup")
+    return key
+
+
+def address(path: Path) -> str:
+    """Checksummed; needs no passphrase. Raises WalletError."""
+    return _stored_address(_read(path), path)
+
+
+def passphrase(file: str | None, *, new: bool = False) -> str:
+    """From the file, else the environment, else asked for on the terminal, twice if it is new. Raises WalletError."""
+    if file is not None:
+        try:
+            return Path(file).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError, RuntimeError) as error:
+            raise WalletError(f"cannot read the passphrase file {file}: make it a readable text file") from error
+    if (found := os.environ.get(PASSPHRASE_ENV)) is not None:
+        return found
+    if not os.isatty(0):
+        raise WalletError(
+            f"there is no terminal to ask for the wallet's passphrase: give it in {PASSPHRASE_ENV}, or in a file "
+            "(--passphrase-file, ledger.passphrase_file)"
+        )
+    typed = ask("passphrase of the wallet: ")
+    if new and ask("the same again: ") != typed:
+        raise WalletError("the two passphrases differ: start again")
+    return typed
+
+
+def ask(prompt: str) -> str:
+    """Something typed on the terminal that is not shown. Raises WalletError."""
+    try:
+        return getpass.getpass(prompt)
+    except (EOFError, KeyboardInterrupt, UnicodeDecodeError) as error:  # nothing is done, so not 0 as after a run
+        raise WalletError("nothing was typed: start again") from error
+
+
+def _taken(path: Path) -> WalletError:
+    return WalletError(f"{path} is there already: move it away, it may be the only copy of a key, or name another")
+
+
+def _address(key: bytes) -> str:
+    from eth_account import Account
+    from eth_utils.exceptions import ValidationError
+
+    try:
+        return str(Account.from_key(key).address)
+    except (ValueError, ValidationError) as error:  # which of them depends on eth-keys' backend
+        raise WalletError("this is no private key of an account: its number is out of range") from error
+
+
+def _stored_address(stored: dict[str, Any], path: Path) -> str:
+    try:
+        return checksummed("0x" + str(stored["address"]).removeprefix("0x").lower())
+    except (KeyError, ValueError) as error:
+        raise WalletError(
+            f"the keystore {path} names no address: make a new one with `codezero wallet import`"
+        ) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            stored = json.loads(file.read(_MAX_FILE))
+    except OSError as error:
+        raise WalletError(
+            f"cannot read the keystore {path}: {error.strerror}; `codezero wallet create` makes one"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise WalletError(f"{path} is no keystore: restore it from a backup, or give another") from error
+    if not isinstance(stored, dict) or stored.get("version") != 3:
+        raise WalletError(f"{path} is no keystore of version 3: restore it from a backup, or give another")
+    return stored
+
+
+def _encoded(passphrase: str) -> bytes:
+    try:
+        return passphrase.encode()
+    except UnicodeEncodeError as error:
+        raise WalletError("the passphrase is no valid UTF-8: use another one") from error

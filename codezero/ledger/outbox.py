@@ -1,0 +1,261 @@
+"""What must reach the chain, kept in a file until the chain has it.
+
+Rewards of rounds are summed as they come (`credit`). From time to time the sum becomes an item, and with it a vote
+(`fold`); the node's registration is an item too. An item has an idempotency key: the contract takes one reward and one
+vote of a peer in a round, and so does the outbox. Every change is one transaction of SQLite, on disk before it returns.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from codezero.ledger.faults import OutboxError
+from codezero.ledger.items import OPEN, SCHEMA, Item, Kind, Owed, Scope, State, item_of
+from codezero.ledger.transactions import Transaction
+from codezero.types import RoundId
+
+MILLIONTHS = 1_000_000
+"""Of a point of reward, the unit of the sum: whole numbers add up exactly. The chain takes whole points."""
+KEPT_ROUNDS = 1000
+"""Rounds for which it is remembered that they were credited."""
+_MAX_PEER_ID = 128
+"""Characters; a peer id has 46 or 52. Winners are peers' own words."""
+
+
+class Outbox:
+    """The file. Usable from several threads; `codezero status` may read it at the same time. All methods raise
+    OutboxError: the disk is full or the file damaged, and nothing has changed."""
+
+    def __init__(self, path: Path, scope: Scope) -> None:
+        self._path, self._scope, self._lock = path, scope, threading.RLock()
+        self._key = (scope.chain_id, scope.contract, scope.peer_id)
+        try:
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=5.0)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")  # a hash must outlive a power cut before its transaction leaves
+            self._db.executescript(SCHEMA)
+        except sqlite3.Error as error:
+            raise OutboxError(
+                f"cannot open the outbox {path}: {error}; free some disk, or move the file away to start a new one "
+                "(what it holds is then never submitted)"
+            ) from error
+
+    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str], now_s: float | None = None) -> bool:
+        """Adds a round's reward to the sum and makes its vote the next one; False if it was credited before."""
+        now_s = time.time() if now_s is None else now_s
+        key = (round_id.number, round_id.stage)
+        millionths = round(reward * MILLIONTHS)
+        vote = json.dumps([winner for winner in dict.fromkeys(winners) if _plain(winner)])
+        with self._change():
+            added = self._run(
+                "INSERT INTO credit VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *self._key, *key, millionths
+            ).rowcount
+            if not added:
+                return False
+            self._run(
+                "INSERT INTO owed VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "millionths = millionths + excluded.millionths, since_s = COALESCE(since_s, excluded.since_s), "
+                "round = excluded.round, stage = excluded.stage, winners = excluded.winners",
+                *self._key,
+                millionths,
+                now_s,
+                *key,
+                vote,
+            )
+            self._run(
+                "DELETE FROM credit WHERE (chain_id, contract, peer_id) = (?, ?, ?) AND round < ?",
+                *self._key,
+                round_id.number - KEPT_ROUNDS,
+            )
+        return True
+
+    def owed(self) -> Owed:
+        with self._reading():
+            row = self._owed_row()
+        return Owed(points=0.0, since_s=None) if row is None else Owed(points=row[0] / MILLIONTHS, since_s=row[1])
+
+    def fold(self, now_s: float | None = None) -> None:
+        """Makes items of the sum's whole points and of the last round's vote; the rest stays in the sum. A round that
+        has its items already takes no more: the sum waits for the next one."""
+        now_s = time.time() if now_s is None else now_s
+        with self._change():
+            row = self._owed_row()
+            if row is None or row[1] is None:
+                return
+            millionths, _, number, stage, winners = row
+            points = abs(millionths) // MILLIONTHS * (1 if millionths > 0 else -1)
+            if points and not self._add(Kind.REWARD, now_s, RoundId(number=number, stage=stage), reward=points):
+                return
+            if winners != "[]":
+                self._add(Kind.VOTE, now_s, RoundId(number=number), winners=winners)
+            self._run(
+                "UPDATE owed SET millionths = ?, since_s = NULL WHERE (chain_id, contract, peer_id) = (?, ?, ?)",
+                millionths - points * MILLIONTHS,
+                *self._key,
+            )
+
+    def ensure_registration(self, now_s: float | None = None) -> None:
+        """Opens the registration, also one that was done before: the chain knows better."""
+        now_s = time.time() if now_s is None else now_s
+        with self._change():
+            if not self._add(Kind.REGISTRATION, now_s, RoundId(number=0)):
+                self._run(
+                    "UPDATE item SET state = ?, due_at_s = ?, tries = 0 WHERE kind = ? AND state NOT IN (?, ?) AND "
+                    "(chain_id, contract, peer_id) = (?, ?, ?)",
+                    State.WAITING,
+                    now_s,
+                    Kind.REGISTRATION,
+                    *OPEN,
+                    *self._key,
+                )
+
+    def open_items(self) -> list[Item]:
+        """What is still to be done for this scope, registration first, then in the order of making."""
+        with self._reading():
+            rows = self._run(
+                "SELECT * FROM item WHERE state IN (?, ?) AND (chain_id, contract, peer_id) = (?, ?, ?) "
+                "ORDER BY kind != ?, id",
+                *OPEN,
+                *self._key,
+                Kind.REGISTRATION,
+            ).fetchall()
+        return [item_of(row) for row in rows]
+
+    def sent(self, item: Item) -> list[Transaction]:
+        """The item's transactions, the oldest first."""
+        with self._reading():
+            rows = self._run(
+                "SELECT hash, raw, nonce, max_fee_wei, tip_wei, signed_at_s, sent_at_s FROM sent WHERE item = ? "
+                "ORDER BY rowid",
+                item.id,
+            ).fetchall()
+        names = ("hash", "raw", "nonce", "max_fee_wei", "tip_wei", "signed_at_s", "sent_at_s")
+        return [Transaction(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def store(self, item: Item, transaction: Transaction) -> None:
+        """Notes a transaction that is about to leave."""
+        with self._change():
+            self._run(
+                "INSERT INTO sent VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                item.id,
+                transaction.hash,
+                transaction.raw,
+                transaction.nonce,
+                transaction.max_fee_wei,
+                transaction.tip_wei,
+                transaction.signed_at_s,
+                transaction.sent_at_s,
+            )
+            self._set(item, state=State.SENT)
+
+    def taken(self, transaction: Transaction, now_s: float) -> None:
+        """Notes that the RPC took it."""
+        with self._change():
+            self._run("UPDATE sent SET sent_at_s = ? WHERE hash = ?", now_s, transaction.hash)
+
+    def finish(self, item: Item, state: State, note: str, reference: str = "") -> None:
+        """The item is DONE or DROPPED; it is never sent again."""
+        with self._change():
+            self._set(item, state=state, note=note, reference=reference)
+
+    def postpone(self, item: Item, due_at_s: float, note: str, *, unsent: bool = False) -> None:
+        """Tries again from `due_at_s`; `unsent` where none of its transactions can be mined any more."""
+        with self._change():
+            self._set(item, due_at_s=due_at_s, tries=item.tries + 1, note=note)
+            if unsent:
+                self._set(item, state=State.WAITING)
+
+    def remember(self, key: str, value: str) -> None:
+        """Keeps a short text over restarts, and for `codezero status`."""
+        with self._change():
+            self._run("INSERT INTO note VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
+
+    def recall(self, key: str) -> str:
+        """Empty if there is none."""
+        with self._reading():
+            row = self._run("SELECT value FROM note WHERE key = ?", key).fetchone()
+        return "" if row is None else str(row[0])
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def _add(self, kind: Kind, now_s: float, round_id: RoundId, reward: int = 0, winners: str = "[]") -> bool:
+        """False if there is an item of this key."""
+        return bool(
+            self._run(
+                "INSERT INTO item (kind, chain_id, contract, peer_id, round, stage, reward, winners, state, "
+                "created_at_s, tries, due_at_s, note, reference) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, '', '') "
+                "ON CONFLICT DO NOTHING",
+                kind,
+                *self._key,
+                round_id.number,
+                round_id.stage,
+                reward,
+                winners,
+                State.WAITING,
+                now_s,
+                now_s,
+            ).rowcount
+        )
+
+    def _set(self, item: Item, **values: str | float) -> None:
+        columns = ", ".join(f"{name} = ?" for name in values)
+        self._run(f"UPDATE item SET {columns} WHERE id = ?", *values.values(), item.id)
+
+    def _owed_row(self) -> Any:
+        return self._run(
+            "SELECT millionths, since_s, round, stage, winners FROM owed WHERE (chain_id, contract, peer_id) = "
+            "(?, ?, ?)",
+            *self._key,
+        ).fetchone()
+
+    def _run(self, statement: str, *values: object) -> sqlite3.Cursor:
+        return self._db.execute(statement, values)
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """One transaction: whole or not at all."""
+        with self._reading():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise OutboxError(
+                    f"cannot use the outbox {self._path}: {error}; free some disk, or see that the file is whole and "
+                    "writable"
+                ) from error
+
+
+def _plain(peer_id: str) -> bool:
+    return 0 < len(peer_id) <= _MAX_PEER_ID and peer_id.isascii() and peer_id.isprintable()
+
+
+def read_items(path: Path) -> list[Item]:
+    """Every item in an outbox that another process may be using, the oldest first; none where there is no file.
+
+    Raises OutboxError."""
+    if not path.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
+            return [item_of(row) for row in db.execute("SELECT * FROM item ORDER BY id").fetchall()]
+    except sqlite3.Error as error:
+        raise OutboxError(f"cannot read the outbox {path}: {error}; see that the file is whole and readable") from error

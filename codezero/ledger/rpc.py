@@ -1,0 +1,162 @@
+"""A chain seen through an RPC: typed answers, and every fault by its name (see `faults`).
+
+The whole boundary to what a server may send. Before anything else is believed, and again after every fault, it is
+asked for its chain id and for the code of the contracts in use, in the same HTTP request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from codezero.errors import LedgerError
+from codezero.ledger.contract import Call, error_name
+from codezero.ledger.faults import (
+    AlreadyKnown,
+    InsufficientFunds,
+    NoContract,
+    NonceRace,
+    Reverted,
+    RpcBadReply,
+    RpcFault,
+    RpcRefused,
+    WrongChain,
+)
+from codezero.ledger.jsonrpc import Answer, JsonRpc, Refusal, Request, shown
+
+LATEST, PENDING = "latest", "pending"
+# Nodes word these differently and number them alike (-32000): geth, reth, anvil, and py-evm's validation errors.
+_NONCE_RACE = (
+    "nonce too low",
+    "nonce is too low",
+    "nonce too high",
+    "invalid nonce",
+    "invalid transaction nonce",
+    "underpriced",
+    "already used nonce",
+)
+_ALREADY_KNOWN = ("already known", "already imported", "known transaction", "already exists")
+_NO_FUNDS = ("insufficient funds", "insufficient balance", "cannot afford", "sender does not have enough")
+_WRONG_CHAIN = ("invalid chain id", "chain id mismatch", "invalid chainid", "incompatible eip155")
+
+
+class Rpc:
+    """One chain."""
+
+    def __init__(
+        self,
+        transport: JsonRpc,
+        *,
+        chain_id: int,
+        contracts: Sequence[str] = (),
+        error_names: Mapping[str, str] | None = None,
+    ) -> None:
+        """`contracts` are addresses at which there must be code; `error_names` are those of their reverts, by
+        selector."""
+        self._transport, self.chain_id = transport, chain_id
+        self._contracts, self._error_names = tuple(contracts), error_names or {}
+        self._verified = False
+
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        """The answers in order, refusals among them. Raises RpcFault, WrongChain, NoContract."""
+        checks: list[Request] = []
+        if not self._verified:
+            checks = [("eth_chainId", []), *(("eth_getCode", [address, LATEST]) for address in self._contracts)]
+        try:
+            answers = self._transport.ask([*checks, *requests])
+            if checks:
+                self._verify(answers[: len(checks)])
+                self._verified = True
+        except RpcFault:
+            self._verified = False
+            raise
+        return answers[len(checks) :]
+
+    def read(self, calls: Sequence[Call]) -> list[tuple[object, ...]]:
+        """The values each call returns. Raises what `ask` raises, and Reverted, RpcRefused: a call is refused."""
+        answers = self.ask([call_request(call) for call in calls])
+        return [self.values(call, answer) for call, answer in zip(calls, answers, strict=True)]
+
+    def values(self, call: Call, answer: Answer) -> tuple[object, ...]:
+        """The values in the answer to `call_request(call)`."""
+        return call.decode(self.text(answer, call.name))
+
+    def broadcast(self, raw: bytes) -> None:
+        """Sends a signed transaction, once. Raises RpcFault: it is unknown whether it arrived; NonceRace,
+        InsufficientFunds, Reverted, WrongChain: it did not; AlreadyKnown: it did before."""
+        try:
+            (answer,) = self._transport.ask([("eth_sendRawTransaction", ["0x" + raw.hex()])], repeat=False)
+        except RpcFault:
+            self._verified = False
+            raise
+        self.text(answer, "eth_sendRawTransaction")
+
+    def quantity(self, answer: Answer, what: str) -> int:
+        """A number. Raises as `text` does."""
+        text = self.text(answer, what)
+        try:
+            return int(text, 16)
+        except ValueError as error:
+            raise self._not_hex(text, what) from error
+
+    def text(self, answer: Answer, what: str) -> str:
+        """Hex digits with 0x. Raises the fault that a refusal stands for, RpcBadReply for anything else."""
+        if isinstance(answer, Refusal):
+            raise self.fault(answer, what)
+        if not isinstance(answer, str) or not answer.startswith("0x") or not answer.isascii():
+            raise self._not_hex(answer, what)
+        return answer
+
+    def fields(self, answer: Answer, what: str) -> Mapping[str, object] | None:
+        """A record such as a block; None where there is none. Raises as `text` does."""
+        if isinstance(answer, Refusal):
+            raise self.fault(answer, what)
+        if answer is not None and not isinstance(answer, dict):
+            raise self._not_hex(answer, what)
+        return answer
+
+    def fault(self, refusal: Refusal, what: str) -> LedgerError:
+        """What a refusal means."""
+        message = refusal.message.lower()
+        if any(words in message for words in _NONCE_RACE):
+            return NonceRace(f"another transaction of the account took the nonce ({refusal.message}): sent anew")
+        if any(words in message for words in _ALREADY_KNOWN):
+            return AlreadyKnown(f"{self._transport.place} has this transaction already")
+        if any(words in message for words in _NO_FUNDS):
+            return InsufficientFunds(f"the account cannot pay for {what} ({refusal.message}): send it some ETH")
+        if any(words in message for words in _WRONG_CHAIN):
+            return WrongChain(f"{self._transport.place} is for another chain ({refusal.message}): check ledger.rpc_url")
+        if refusal.code == 3 or "revert" in message:
+            name = error_name(refusal.data, self._error_names)
+            return Reverted(f"the contract refuses {what}: {name}", name)
+        return RpcRefused(f"{self._transport.place} refuses {what}: {refusal.message} (code {refusal.code})")
+
+    def _verify(self, answers: Sequence[Answer]) -> None:
+        found = self.quantity(answers[0], "eth_chainId")
+        if found != self.chain_id:
+            raise WrongChain(
+                f"{self._transport.place} serves chain {found}, not {self.chain_id}: correct ledger.rpc_url or "
+                "ledger.chain_id; nothing is written until then"
+            )
+        for address, answer in zip(self._contracts, answers[1:], strict=True):
+            if self.text(answer, "eth_getCode") == "0x":
+                raise NoContract(
+                    f"there is no contract at {address} on chain {self.chain_id}: check ledger.contract_address"
+                )
+
+    def _not_hex(self, answer: object, what: str) -> RpcFault:
+        return RpcBadReply(
+            f"{self._transport.place} answered {what} with {shown(str(answer)[:40])!r}, which is none: something "
+            "between may answer for it; asked again later"
+        )
+
+
+def call_request(call: Call, sender: str | None = None) -> Request:
+    """The simulation of a call, as `sender` where one is given."""
+    return "eth_call", [{"to": call.to, "data": call.data} | ({"from": sender} if sender else {}), LATEST]
+
+
+def balance(transport: JsonRpc, address: str) -> tuple[int, int]:
+    """The id of the chain that is served, whichever it is, and what an account holds there in wei. Raises RpcFault."""
+    chain, held = transport.ask([("eth_chainId", []), ("eth_getBalance", [address, LATEST])])
+    rpc = Rpc(transport, chain_id=0)
+    return rpc.quantity(chain, "eth_chainId"), rpc.quantity(held, "eth_getBalance")

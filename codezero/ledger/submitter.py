@@ -1,0 +1,251 @@
+"""The thread between a node and the chain: follows the round, and takes the outbox to the contract.
+
+It never blocks a round and never ends one: what it cannot do now it does later, and says why in words. It may be killed
+anywhere (see `delivery`), so stopping it is only a matter of courtesy.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import random
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from codezero.errors import CodezeroError, LedgerError
+from codezero.ledger.account import ETHER, ether
+from codezero.ledger.coordinator import ChainView, Writer, check_round
+from codezero.ledger.delivery import Delivery, Reads, require_owner
+from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, RpcFault
+from codezero.ledger.outbox import Outbox
+from codezero.types import RoundId
+
+POLL_S = 15.0
+BUSY_POLL_S = 2.0
+"""While something that was sent is not confirmed."""
+MAX_POLL_S = 300.0
+"""While the RPC is away."""
+UNPAID_S = 300.0
+"""Between two tries to pay."""
+REMIND_S = 3600.0
+"""Between two warnings of the same trouble."""
+TROUBLE = "trouble"
+"""Under this name the outbox remembers, for `codezero status`, what keeps items from the chain."""
+_VIEW = "view"
+
+logger = logging.getLogger(__name__)
+
+
+class Chain(Reads, Protocol):
+    """What the submitter asks of `Coordinator`."""
+
+    def view(self, peer_id: str, account: str) -> ChainView: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """When to submit, and when to warn."""
+
+    period_s: float = 3 * 3600.0
+    """The sum of rewards is submitted this long after the first of them."""
+    threshold: float = 0.0
+    """The sum is submitted at once from this many points on, either way; 0 waits for the period."""
+    warn_below_eth: float = 0.01
+    """Warns when the account holds less; 0 never warns."""
+    poll_s: float = POLL_S
+
+
+class Submitter:
+    """For one peer."""
+
+    def __init__(self, outbox: Outbox, chain: Chain, writer: Writer, peer_id: str, policy: Policy) -> None:
+        self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
+        self._delivery = Delivery(outbox, chain, writer, peer_id)
+        self._thread = threading.Thread(target=self._run, name="submitter", daemon=True)
+        self._changed, self._wake, self._stopping = threading.Condition(), threading.Event(), False
+        self._round, self._bootnodes = self._recalled()
+        self._kept = ""
+        """What the outbox was asked to remember of them in this run."""
+        self._view: ChainView | None = None
+        self._seen_at_s = 0.0  # monotonic, of the last view
+        self._fatal: PeerTaken | None = None
+        self._trouble = ""
+        self._failures = 0  # polls in a row
+        self._unpaid_until_s = 0.0  # monotonic
+        self._reminded: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Looks at the chain once, then goes on in a thread of its own.
+
+        Raises WrongChain, NoContract, PeerTaken: nothing could ever be submitted; RpcFault: the chain cannot be
+        reached, and it is not known from before which round it is.
+        """
+        try:
+            self._poll()
+        except RpcFault as error:
+            if self._round is None:
+                raise
+            self._troubled(error)
+        self._thread.start()
+
+    @property
+    def view(self) -> ChainView | None:
+        """What the last poll saw; None as long as there was none in this run."""
+        return self._view
+
+    @property
+    def round_id(self) -> RoundId | None:
+        """The chain's round as last seen, in this run or before."""
+        return self._round
+
+    @property
+    def bootnodes(self) -> Sequence[str]:
+        """Of the contract, as last seen; untrusted text."""
+        return self._bootnodes
+
+    @property
+    def trouble(self) -> str:
+        """What keeps items from the chain, in words; empty while all is well."""
+        return self._delivery.halted or self._trouble
+
+    def check(self) -> None:
+        """Raises PeerTaken: this node cannot submit anything as it is."""
+        if self._fatal is not None:
+            raise self._fatal
+
+    def wait_for_round(self, after: RoundId, timeout_s: float) -> bool:
+        """Whether the chain is past a round, for which it waits."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_past(after) or self._fatal is not None, timeout_s)
+
+    def credit(self, round_id: RoundId, reward: float, winners: Sequence[str]) -> None:
+        """Adds a round's reward and vote to what will be submitted; on disk when it returns. Raises OutboxError."""
+        self._outbox.credit(round_id, reward, winners)
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Makes items of what is left, has the thread try them once more and ends it. What cannot be sent in time
+        stays in the outbox. Raises OutboxError: the rest could not be made an item; it stays in the sum."""
+        try:
+            self._outbox.fold()
+        finally:
+            self._stopping = True
+            self._wake.set()
+            if self._thread.is_alive():
+                self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                logger.info("the RPC gave no answer in %g s: what is open is submitted at the next start", timeout_s)
+
+    def _run(self) -> None:
+        wait_s = 0.0
+        while not self._stopping:
+            self._wake.wait(wait_s)
+            wait_s = self._tick()
+
+    def _tick(self) -> float:
+        """One poll and one step for every item; returns the seconds until the next."""
+        try:
+            view = self._poll()
+            self._fold_if_due()
+            busy = self._deliver(view)
+        except RpcFault as error:
+            self._failures += 1
+            self._troubled(error)
+            wait_s = min(self._policy.poll_s * 2.0 ** min(self._failures - 1, 10), MAX_POLL_S)
+            return max(wait_s * random.uniform(0.75, 1.25), error.retry_after_s or 0.0)
+        except PeerTaken as error:
+            with self._changed:
+                self._fatal = error
+                self._changed.notify_all()
+            self._troubled(error)
+            return MAX_POLL_S
+        except LedgerError as error:  # a wrong chain, no contract, a full disk: a person must help
+            self._troubled(error)
+            return self._policy.poll_s
+        except Exception as error:  # the thread's boundary: a bug in here must not end the node's training
+            logger.exception("the submitter failed")
+            bug = f"internal error in the submitter ({type(error).__name__}), see the log: please report it"
+            self._troubled(LedgerError(bug))
+            return MAX_POLL_S
+        self._failures = 0
+        if time.monotonic() >= self._unpaid_until_s:
+            self._troubled(None)
+        return BUSY_POLL_S if busy else self._policy.poll_s * random.uniform(0.7, 1.0)
+
+    def _poll(self) -> ChainView:
+        view = self._chain.view(self._peer_id, self._writer.address)
+        elapsed_s = math.inf if self._view is None else time.monotonic() - self._seen_at_s
+        check_round(self._round, view.round_id, elapsed_s)
+        require_owner(self._peer_id, view.owner, self._writer.address)
+        if self._view is not None and view.balance_wei > self._view.balance_wei:
+            self._unpaid_until_s = 0.0
+        with self._changed:
+            self._view, self._seen_at_s = view, time.monotonic()
+            self._round, self._bootnodes = view.round_id, view.bootnodes
+            self._changed.notify_all()
+        kept = json.dumps([view.round_id.number, view.round_id.stage, *view.bootnodes])
+        if kept != self._kept:
+            self._outbox.remember(_VIEW, kept)
+            self._kept = kept
+        if view.owner is None:
+            self._outbox.ensure_registration()
+        if view.balance_wei < self._policy.warn_below_eth * ETHER:
+            self._remind(
+                "balance",
+                f"the account {self._writer.address} holds {ether(view.balance_wei)} ETH, less than "
+                f"ledger.warn_below_eth={self._policy.warn_below_eth:g}: send it some before submissions stop",
+            )
+        return view
+
+    def _deliver(self, view: ChainView) -> bool:
+        if time.monotonic() < self._unpaid_until_s:
+            return False
+        try:
+            return self._delivery.deliver(view)
+        except (InsufficientFunds, FeesTooHigh) as error:
+            self._unpaid_until_s = time.monotonic() + UNPAID_S
+            self._troubled(error)
+            return False
+
+    def _fold_if_due(self) -> None:
+        owed = self._outbox.owed()
+        if owed.since_s is None:
+            return
+        enough = 0 < self._policy.threshold <= abs(owed.points)
+        if enough or not 0 <= time.time() - owed.since_s < self._policy.period_s:  # below 0: the clock was set back
+            self._outbox.fold()
+
+    def _is_past(self, round_id: RoundId) -> bool:
+        seen = self._round
+        return seen is not None and (seen.number, seen.stage) > (round_id.number, round_id.stage)
+
+    def _troubled(self, error: CodezeroError | None) -> None:
+        """Keeps it for whoever asks; None when all is well again."""
+        text = "" if error is None else str(error)
+        changed, self._trouble = text != self._trouble, text
+        if error is not None:
+            self._remind(type(error).__name__, text)
+        elif changed:
+            logger.info("the chain takes submissions again")
+        if changed:
+            try:
+                self._outbox.remember(TROUBLE, text)
+            except OutboxError as full:
+                logger.warning("%s", full)
+
+    def _remind(self, kind: str, text: str) -> None:
+        """Warns, but of the same thing only from time to time."""
+        now_s = time.monotonic()
+        if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
+            self._reminded[kind] = now_s
+            logger.warning("%s", text)
+
+    def _recalled(self) -> tuple[RoundId | None, tuple[str, ...]]:
+        kept = self._outbox.recall(_VIEW)
+        if not kept:
+            return None, ()
+        number, stage, *bootnodes = json.loads(kept)
+        return RoundId(number=number, stage=stage), tuple(bootnodes)

@@ -1,0 +1,382 @@
+"""Delivery to a real contract on a real chain, with an RPC in between that misbehaves."""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import pytest
+
+from codezero.ledger import delivery, jsonrpc
+from codezero.ledger.account import Account
+from codezero.ledger.coordinator import Coordinator, WalletWriter
+from codezero.ledger.delivery import Delivery
+from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, RpcFault, WrongChain
+from codezero.ledger.items import Kind, State
+from codezero.ledger.jsonrpc import JsonRpc
+from codezero.ledger.outbox import read_items
+from codezero.types import RoundId
+from tests.chain import new_key
+from tests.unit.ledger.hostile_rpc import HostileRpc
+
+
+@pytest.fixture
+def node(deployed, tmp_path, monkeypatch):
+    """A peer with an account of its own behind an RPC that can be told to misbehave."""
+    monkeypatch.setattr(jsonrpc, "WAIT_S", 0.01)
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
+    with HostileRpc(behind=deployed.chain.url).serving() as hostile:
+        rpc = deployed.rpc(JsonRpc(hostile.url, timeout_s=5.0))
+        account = Account(new_key(), rpc)
+        deployed.chain.fund(account.address)
+        writer = WalletWriter(deployed.contract, account)
+        reads = Coordinator(deployed.contract, rpc)
+        outbox = deployed.outbox(tmp_path / "outbox.sqlite")
+        yield SimpleNamespace(
+            hostile=hostile,
+            account=account,
+            writer=writer,
+            reads=reads,
+            outbox=outbox,
+            delivery=Delivery(outbox, reads, writer, "peer"),
+            path=tmp_path / "outbox.sqlite",
+        )
+        outbox.close()
+
+
+def step(node):
+    """What the submitter does at a poll."""
+    view = node.reads.view("peer", node.writer.address)
+    if view.owner is None:
+        node.outbox.ensure_registration()
+    return node.delivery.deliver(view)
+
+
+def until_done(node, steps=8):
+    for _ in range(steps):
+        step(node)
+        if node.reads.view("peer", node.writer.address).owner and not node.outbox.open_items():
+            return
+    raise AssertionError(node.outbox.open_items())
+
+
+def credit(node, number, reward=3.0, winners=("peer", "other")):
+    node.outbox.credit(RoundId(number=number), reward, winners)
+    node.outbox.fold()
+
+
+def on_chain(deployed, number=0):
+    """Total reward, votes cast, the round's vote."""
+    return (
+        deployed.read("getTotalRewards(string[])", ["peer"])[0],
+        deployed.read("getVoterVoteCount(string)", "peer"),
+        deployed.read("getVoterVotes(uint256,string)", number, "peer"),
+    )
+
+
+def notes(node):
+    return {item.kind.value: item.note for item in read_items(node.path)}
+
+
+def test_registration_reward_and_vote_arrive(node, deployed):
+    credit(node, 0, reward=-7.5)
+    until_done(node)
+    assert deployed.read("getEoa(string[])", ["peer"]) == (node.account.address.lower(),)
+    assert on_chain(deployed) == (-7, 1, ("peer", "other"))
+    references = [item.reference for item in read_items(node.path)]
+    assert len(set(references)) == 3
+    assert all(reference.startswith("0x") for reference in references)
+
+
+@pytest.mark.parametrize("mode", ["accept then drop", "drop", "http 500", "html", "http 429"])
+def test_sending_fails_and_nobody_knows_whether_it_arrived(node, deployed, mode):
+    credit(node, 0)
+    node.hostile.for_methods, node.hostile.mode = ["eth_sendRawTransaction"], mode
+    with pytest.raises(RpcFault):
+        step(node)
+    assert node.outbox.open_items()[0].state is State.SENT
+    node.hostile.mode = "ok"
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+    assert deployed.rpc().quantity(nonce(deployed, node), "nonce") == 3  # none was paid for twice
+
+
+def nonce(deployed, node):
+    (answer,) = deployed.rpc().ask([("eth_getTransactionCount", [node.account.address, "latest"])])
+    return answer
+
+
+def test_the_rpc_is_down_and_comes_back(node, deployed):
+    credit(node, 0)
+    node.hostile.mode = "drop"
+    for _ in range(3):
+        with pytest.raises(RpcFault):
+            step(node)
+    node.hostile.mode = "ok"
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+
+
+def test_nothing_is_written_to_a_wrong_chain(node, deployed):
+    credit(node, 0)
+    node.outbox.ensure_registration()
+    view = node.reads.view("peer", node.writer.address)
+    node.hostile.mode = "drop"
+    with pytest.raises(RpcFault):
+        step(node)
+    node.hostile.mode, node.hostile.answers = "answers", {"eth_chainId": "0x1"}
+    with pytest.raises(WrongChain):
+        node.delivery.deliver(view)
+    assert "serves chain 1, not 685685" in notes(node)["registration"]
+    assert "eth_sendRawTransaction" not in node.hostile.methods
+    node.hostile.mode = "ok"
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+
+
+def test_registered_to_us_already_is_fine(node, deployed):
+    node.writer.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+    node.outbox.ensure_registration()
+    until_done(node)
+    assert deployed.rpc().quantity(nonce(deployed, node), "nonce") == 1
+
+
+def test_registered_to_another_account_is_fatal(node, deployed):
+    other = deployed.writer()
+    other.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+    node.outbox.ensure_registration()
+    with pytest.raises(PeerTaken, match=rf"registered to account {other.address}, not .*{node.account.address}"):
+        step(node)
+    assert "eth_sendRawTransaction" not in node.hostile.methods
+
+
+def test_peer_id_registered_by_another_between_look_and_send(node, deployed, monkeypatch):
+    """The simulation says PeerIdAlreadyRegistered; whose it is, the next look says."""
+    other = deployed.writer()
+    look = node.reads.registration
+
+    def look_then_lose(*arguments):
+        standing = look(*arguments)
+        if standing.owner is None:
+            other.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+        return standing
+
+    monkeypatch.setattr(node.reads, "registration", look_then_lose)
+    step(node)
+    assert "PeerIdAlreadyRegistered" in notes(node)["registration"]
+    (item,) = node.outbox.open_items()
+    node.outbox.postpone(item, 0.0, "")
+    with pytest.raises(PeerTaken):
+        step(node)
+
+
+@pytest.mark.parametrize(("read", "name"), [("reward", "RewardAlreadySubmitted"), ("vote", "WinnerAlreadyVoted")])
+def test_what_the_chain_has_already_is_done(node, deployed, monkeypatch, read, name):
+    """The look is out of date, so that the simulation finds it."""
+    node.outbox.ensure_registration()
+    until_done(node)
+    journal = SimpleNamespace(store=lambda _: None, replaces=None)
+    node.writer.submit_reward(RoundId(number=0), 3, "peer", journal)
+    node.writer.submit_winners(0, ["peer"], "peer", journal)
+    before = nonce(deployed, node)
+    look = getattr(node.reads, read)
+    stale = SimpleNamespace(recorded=False, receipts={}, owner=node.account.address, nonce=0)
+    monkeypatch.setattr(node.reads, read, lambda *arguments: look(*arguments) and stale)
+    credit(node, 0)
+    step(node)
+    assert node.outbox.open_items() == []
+    assert f"the chain had it already ({name})" in notes(node).values()
+    assert nonce(deployed, node) == before
+
+
+def test_an_item_of_a_round_that_the_chain_has_not_reached_is_held(node, deployed):
+    node.outbox.ensure_registration()
+    until_done(node)
+    credit(node, 2)
+    step(node)
+    assert notes(node)["reward"] == "held: the chain is at round 0, before the item's round 2"
+    deployed.tick(2)
+    for item in node.outbox.open_items():
+        node.outbox.postpone(item, 0.0, "")
+    until_done(node)
+    assert on_chain(deployed, 2) == (3, 1, ("peer", "other"))
+
+
+@pytest.mark.parametrize(
+    ("round_id", "name"),
+    [(RoundId(number=3), "InvalidRoundNumber"), (RoundId(number=0, stage=2), "InvalidStageNumber")],
+)
+def test_a_round_or_stage_that_the_contract_refuses_is_held(node, deployed, round_id, name):
+    node.outbox.ensure_registration()
+    until_done(node)
+    node.outbox.credit(round_id, 3.0, [])
+    node.outbox.fold()
+    view = node.reads.view("peer", node.writer.address)
+    seen = SimpleNamespace(owner=view.owner, round_id=RoundId(number=9))  # as an RPC says that is ahead of the others
+    node.delivery.deliver(seen)
+    (item,) = node.outbox.open_items()
+    assert (item.state, item.note) == (State.WAITING, f"the contract refuses submitReward: {name}")
+    assert item.due_at_s > time.time() + 2
+    node.delivery.deliver(seen)
+    assert node.outbox.open_items()[0].tries == 1  # not at once again
+
+
+def test_a_vote_that_the_contract_never_takes_is_dropped(node, deployed, monkeypatch):
+    node.outbox.ensure_registration()
+    until_done(node)
+    monkeypatch.setattr(
+        node.writer, "submit_winners", lambda number, winners, *rest: WalletWriter.submit_winners(
+            node.writer, number, [*winners, *winners], *rest
+        )
+    )  # fmt: skip
+    credit(node, 0)
+    step(node)
+    assert [(item.kind, item.state, item.note) for item in read_items(node.path)][-1] == (
+        Kind.VOTE,
+        State.DROPPED,
+        "the contract refuses submitWinners: InvalidVote",
+    )
+
+
+def test_invalid_voter_registers_once_retries_once_and_stops(node, deployed):
+    credit(node, 0, winners=())
+    view = SimpleNamespace(owner=node.account.address, round_id=RoundId(number=0))  # a look that is wrong
+    node.delivery.deliver(view)
+    assert "InvalidVoterPeerId; registering again" in notes(node)["reward"]
+    until_done_after = [item for item in node.outbox.open_items() if item.kind is Kind.REGISTRATION]
+    assert len(until_done_after) == 1
+    for item in node.outbox.open_items():
+        if item.kind is Kind.REWARD:
+            node.outbox.postpone(item, 0.0, "")
+        else:
+            node.outbox.finish(item, State.DONE, "")  # it is said to be registered, and is not
+    node.delivery.deliver(view)
+    assert "though it was registered again: nothing is submitted" in node.delivery.halted
+    asked = len(node.hostile.asked)
+    assert not node.delivery.deliver(view)
+    assert len(node.hostile.asked) == asked
+    assert node.outbox.open_items()[0].reward == 3  # kept for the next start
+
+
+def test_registering_again_helps_when_the_peer_was_not_registered(node, deployed):
+    credit(node, 0)
+    node.delivery.deliver(SimpleNamespace(owner=node.account.address, round_id=RoundId(number=0)))
+    for item in node.outbox.open_items():
+        node.outbox.postpone(item, 0.0, "")
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+
+
+def test_an_account_without_funds_sends_nothing_and_goes_on_when_it_has_some(node, deployed):
+    poor = Account(new_key(), deployed.rpc())
+    writer = WalletWriter(deployed.contract, poor)
+    node.delivery = Delivery(node.outbox, node.reads, writer, "peer")
+    node.writer = writer
+    with pytest.raises(InsufficientFunds, match=rf"send it some ETH at {poor.address}; training goes on"):
+        step(node)
+    assert node.outbox.open_items()[0].state is State.WAITING
+    deployed.chain.fund(poor.address)
+    until_done(node)
+
+
+def test_fees_above_the_limit_are_not_paid(deployed):
+    account = deployed.account(max_fee_gwei=1e-9)
+    journal = SimpleNamespace(store=lambda _: pytest.fail("it was signed"), replaces=None)
+    with pytest.raises(FeesTooHigh, match=r"more than ledger\.max_fee_gwei=1e-09"):
+        WalletWriter(deployed.contract, account).register_peer("peer", journal)
+
+
+def test_an_rpc_that_makes_up_fees_cannot_empty_the_account(node):
+    node.hostile.mode = "answers"
+    for method, answer in (("eth_maxPriorityFeePerGas", hex(10**18)), ("eth_estimateGas", hex(10**9))):
+        node.hostile.answers = {method: answer}
+        with pytest.raises((FeesTooHigh, RpcFault)):
+            step(node)
+    assert "eth_sendRawTransaction" not in node.hostile.methods
+
+
+def test_a_nonce_taken_by_another_machine_is_tried_again(node, deployed):
+    """Elsewhere the account is used between the taking of the nonce and the sending."""
+    elsewhere = WalletWriter(deployed.contract, Account(bytes(node.account._signer.key), deployed.rpc()))
+    stored = []
+
+    def store(transaction):
+        stored.append(transaction.nonce)
+        if len(stored) < 3:
+            silent = SimpleNamespace(store=lambda _: None, replaces=None)
+            with open_turn(node.account):
+                elsewhere.register_peer(f"elsewhere{len(stored)}", silent)
+
+    node.writer.register_peer("peer", SimpleNamespace(store=store, replaces=None))
+    assert stored == [0, 1, 2]
+    assert deployed.read("getEoa(string[])", ["peer"]) == (node.account.address.lower(),)
+
+
+def open_turn(account):
+    """As on another machine: no lock."""
+    return patch.object(Account, "_turn", lambda _: nullcontext())
+
+
+def test_a_full_disk_keeps_a_transaction_from_leaving(node, deployed):
+    credit(node, 0)
+    node.outbox.ensure_registration()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(f"{node.path}-wal"), limits[1]))
+    try:
+        with pytest.raises(OutboxError, match="free some disk"):
+            step(node)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "eth_estimateGas" in node.hostile.methods  # it was about to
+    assert "eth_sendRawTransaction" not in node.hostile.methods
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+
+
+def worker(deployed, key, peer_id, path, rounds, *before, **settings):
+    arguments = [*before, deployed.chain.url, deployed.address, key.hex(), peer_id, str(path), str(rounds)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.unit.ledger.worker", *arguments], stdout=subprocess.PIPE, text=True, **settings
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machines", [1, 4])
+def test_four_processes_share_an_account_and_all_of_theirs_arrive_once(deployed, tmp_path, machines):
+    """On one machine they take turns under the lock; on four they only have the nonce to fight for."""
+    key = new_key()
+    deployed.chain.fund(Account(key, deployed.rpc()).address)
+    deployed.tick(4)
+    workers = []
+    for number in range(4):
+        folder = tmp_path / f"tmp{number % machines}"
+        folder.mkdir(exist_ok=True)
+        path = tmp_path / f"outbox{number}.sqlite"
+        workers.append(worker(deployed, key, f"peer{number}", path, 5, env=os.environ | {"TMPDIR": str(folder)}))
+    assert [process.wait(300) for process in workers] == [0] * 4
+    peers = [f"peer{number}" for number in range(4)]
+    assert deployed.read("getTotalRewards(string[])", peers) == (15,) * 4  # five rewards of 3 each: 20 of 20
+    assert [deployed.read("getVoterVoteCount(string)", peer) for peer in peers] == [5] * 4
+    (count,) = deployed.rpc().ask([("eth_getTransactionCount", [Account(key, deployed.rpc()).address, "latest"])])
+    assert int(count, 16) == 4 + 20 + 20  # registrations, rewards, votes: none was paid for twice
+
+
+@pytest.mark.slow
+def test_killed_at_fifty_random_lines_everything_arrives_once(deployed, tmp_path):
+    key = new_key()
+    deployed.chain.fund(Account(key, deployed.rpc()).address)
+    deployed.tick(1)
+    process = worker(deployed, key, "peer", tmp_path / "outbox", 2, "killed", "50", "20261121")
+    printed = process.communicate(timeout=550)[0]
+    assert process.returncode == 0
+    killed, parts = map(int, printed.split())
+    assert killed == 50
+    peers = [f"peer{part}" for part in range(1, parts + 1)]
+    assert deployed.read("getTotalRewards(string[])", peers) == (6,) * parts
+    assert [deployed.read("getVoterVoteCount(string)", peer) for peer in peers] == [2] * parts
+    (count,) = deployed.rpc().ask([("eth_getTransactionCount", [Account(key, deployed.rpc()).address, "latest"])])
+    assert int(count, 16) == 5 * parts

@@ -1,0 +1,211 @@
+"""The fault table of a chain's RPC, a test a row, against a real HTTP server; what the contract refuses is in
+test_delivery_chain."""
+
+import pytest
+
+from codezero.errors import LedgerError
+from codezero.ledger import jsonrpc
+from codezero.ledger.contract import Contract
+from codezero.ledger.coordinator import Coordinator, check_round, coordinator_abi
+from codezero.ledger.faults import (
+    AlreadyKnown,
+    InsufficientFunds,
+    NoContract,
+    NonceRace,
+    RateLimited,
+    RpcBadReply,
+    RpcRefused,
+    RpcServerError,
+    RpcTimeout,
+    RpcUnreachable,
+    StaleChain,
+    WrongChain,
+)
+from codezero.ledger.jsonrpc import JsonRpc
+from codezero.ledger.rpc import Rpc
+from codezero.types import RoundId
+from tests.unit.ledger.hostile_rpc import HostileRpc
+
+ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+ROUND = Contract(ADDRESS, coordinator_abi()).call("currentRound()")
+
+
+@pytest.fixture
+def hostile(monkeypatch):
+    monkeypatch.setattr(jsonrpc, "WAIT_S", 0.01)
+    with HostileRpc().serving() as hostile:
+        yield hostile
+
+
+def rpc_at(url, **settings):
+    return Rpc(JsonRpc(url, timeout_s=2.0), chain_id=7, **settings)
+
+
+def read(url):
+    return rpc_at(url).read([ROUND, ROUND])
+
+
+def test_an_rpc_in_order_is_read_in_one_request(hostile):
+    rpc = rpc_at(hostile.url, contracts=[ADDRESS])
+    assert rpc.read([ROUND, ROUND]) == [(7,), (7,)]
+    assert hostile.asked == [["eth_chainId", "eth_getCode", "eth_call", "eth_call"]]
+    assert rpc.read([ROUND]) == [(7,)]
+    assert hostile.asked[1:] == [["eth_call"]]  # the chain id is not asked for again
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://no-such-host.invalid"])
+def test_rpc_refused_or_unknown(url):
+    with pytest.raises(RpcUnreachable, match=r"cannot be reached .*ledger\.rpc_url"):
+        JsonRpc(url, timeout_s=20.0, retries=0).ask([("eth_chainId", [])])
+
+
+@pytest.mark.parametrize(
+    ("mode", "retry_after_s"),
+    [("http 429", 7.0), ("http 429 date", 0.0), ("http 429 junk", None), ("error 429", None), ("error -32005", None)],
+)
+def test_rate_limited(hostile, mode, retry_after_s):
+    hostile.mode = mode
+    with pytest.raises(RateLimited, match="limits the rate") as caught:
+        read(hostile.url)
+    assert caught.value.retry_after_s == retry_after_s
+    assert len(hostile.asked) == 1  # more requests would make it worse
+
+
+def test_http_500_is_asked_three_times_and_its_text_is_not_shown(hostile):
+    hostile.mode = "http 500"
+    with pytest.raises(RpcServerError, match="HTTP 500") as caught:
+        read(hostile.url)
+    assert len(hostile.asked) == 3
+    assert "\x1b" not in str(caught.value)
+
+
+NO_ANSWERS = ("html", "empty", "truncated", "list", "deep", "huge", "not utf-8", "null", "not hex", "number")
+
+
+@pytest.mark.parametrize("mode", [*NO_ANSWERS, "wrong id", "one missing"])
+def test_what_is_no_answer(hostile, mode):
+    hostile.mode = mode
+    with pytest.raises(RpcBadReply) as caught:
+        read(hostile.url)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_single_null_and_a_single_short_word(hostile):
+    rpc = rpc_at(hostile.url)
+    rpc.read([ROUND])
+    for mode in ("null", "too short", "not hex"):
+        hostile.mode = mode
+        with pytest.raises(RpcBadReply):
+            rpc.read([ROUND])
+        hostile.mode = "ok"
+        assert rpc.read([ROUND]) == [(7,)]
+
+
+def test_answers_out_of_order_are_told_apart_by_their_ids(hostile):
+    hostile.mode = "out of order"
+    assert JsonRpc(hostile.url).ask([("eth_call", ["0x1"]), ("eth_call", ["0x2"])]) == ["0x1", "0x2"]
+
+
+@pytest.mark.parametrize("mode", ["hang", "drip"])
+def test_no_whole_answer_in_time(hostile, mode):
+    hostile.mode = mode
+    with pytest.raises(RpcTimeout, match=r"no whole answer in 0\.5 s"):
+        JsonRpc(hostile.url, timeout_s=0.5).ask([("eth_chainId", [])])
+    assert len(hostile.asked) == 1
+
+
+def test_a_dropped_connection(hostile):
+    hostile.mode = "drop"
+    with pytest.raises(RpcUnreachable):
+        read(hostile.url)
+    assert len(hostile.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("http 403", "HTTP 403 no key"), ("redirect", "HTTP 302"), ("error text", "no"), ("batch refused", "no batches")],
+)
+def test_an_rpc_that_refuses(hostile, mode, words):
+    hostile.mode = mode
+    with pytest.raises(RpcRefused, match=words):
+        read(hostile.url)
+
+
+def test_wrong_chain_id_and_again_after_a_fault(hostile):
+    rpc = rpc_at(hostile.url)
+    rpc.read([ROUND])
+    hostile.mode = "http 500"
+    with pytest.raises(RpcServerError):
+        rpc.read([ROUND])
+    hostile.mode, hostile.answers = "answers", {"eth_chainId": "0x1"}
+    with pytest.raises(WrongChain, match=r"serves chain 1, not 7: correct ledger\.rpc_url"):
+        rpc.read([ROUND])
+
+
+def test_no_code_at_the_address(hostile):
+    hostile.mode, hostile.answers = "answers", {"eth_getCode": "0x"}
+    with pytest.raises(NoContract, match=rf"no contract at {ADDRESS} on chain 7: check ledger\.contract_address"):
+        rpc_at(hostile.url, contracts=[ADDRESS]).read([ROUND])
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (-32003, "Insufficient funds for gas * price + value", InsufficientFunds),  # anvil
+        (-32000, "insufficient funds for gas * price + value: balance 0", InsufficientFunds),  # geth
+        (-32003, "nonce too low", NonceRace),
+        (-32000, "nonce too low: next nonce 5, tx nonce 4", NonceRace),
+        (-32000, "replacement transaction underpriced", NonceRace),
+        (-32000, "already known", AlreadyKnown),
+        (-32000, "invalid chain id for signer: have 7 want 1", WrongChain),
+        (-32000, "txpool is full", RpcRefused),
+        (429, "compute units per second exceeded", RateLimited),
+    ],
+)
+def test_refusals_of_a_transaction(hostile, code, message, kind):
+    hostile.mode = "answers"
+    hostile.answers = {"eth_sendRawTransaction": {"error": {"code": code, "message": message}}}
+    with pytest.raises(kind):
+        rpc_at(hostile.url).broadcast(b"\x02")
+    assert hostile.asked == [["eth_sendRawTransaction"]]
+
+
+@pytest.mark.parametrize("mode", ["http 500", "drop", "html"])
+def test_a_transaction_is_never_sent_twice_by_itself(hostile, mode):
+    hostile.mode = mode
+    with pytest.raises(LedgerError):
+        rpc_at(hostile.url).broadcast(b"\x02")
+    assert len(hostile.asked) == 1
+
+
+def test_the_round_does_not_go_back_or_leap():
+    seen = RoundId(number=100)
+    check_round(None, RoundId(number=10**9), 0.0)
+    check_round(seen, seen, 0.0)
+    check_round(seen, RoundId(number=150), 0.0)
+    check_round(seen, RoundId(number=10_000), 3600.0)
+    with pytest.raises(StaleChain, match="at round 99 stage 0 and was at 100 stage 0"):
+        check_round(seen, RoundId(number=99), 3600.0)
+    with pytest.raises(StaleChain, match="which no clock does"):
+        check_round(seen, RoundId(number=10_000), 15.0)
+
+
+def test_a_round_that_no_clock_reaches_is_no_round(hostile):
+    hostile.mode, hostile.answers = "answers", {"eth_call": "0x" + "ff" * 32}
+    contract = Contract(ADDRESS, coordinator_abi())
+    with pytest.raises(RpcBadReply):
+        Coordinator(contract, rpc_at(hostile.url)).view("peer", ADDRESS)
+
+
+@pytest.mark.parametrize("url", ["", "rpc.example", "ftp://host/", "https://user:secret@host/", "http://host:x/"])
+def test_an_unusable_url_is_refused_and_not_shown(url):
+    with pytest.raises(LedgerError, match=r"ledger\.rpc_url is no plain HTTP address") as caught:
+        JsonRpc(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_key_in_a_url_is_never_shown():
+    with pytest.raises(RpcUnreachable, match="the RPC at localhost:9 ") as caught:
+        JsonRpc("http://localhost:9/v2/secret?key=secret", retries=0).ask([("eth_chainId", [])])
+    assert "secret" not in str(caught.value)

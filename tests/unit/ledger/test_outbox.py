@@ -1,0 +1,217 @@
+import sqlite3
+
+import pytest
+
+from codezero.ledger.faults import OutboxError
+from codezero.ledger.items import Kind, Scope, State, describe
+from codezero.ledger.outbox import Outbox, read_items
+from codezero.ledger.transactions import Transaction
+from codezero.types import RoundId
+
+SCOPE = Scope(chain_id=7, contract="0xC0", peer_id="peer")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "outbox.sqlite"
+
+
+@pytest.fixture
+def outbox(path):
+    outbox = Outbox(path, SCOPE)
+    yield outbox
+    outbox.close()
+
+
+def at(number, stage=0):
+    return RoundId(number=number, stage=stage)
+
+
+def transaction(hash_="0xaa", nonce=3):
+    return Transaction(
+        hash=hash_, raw=b"\x02\x00", nonce=nonce, max_fee_wei=9, tip_wei=1, signed_at_s=5.0, sent_at_s=0.0
+    )
+
+
+def shown(outbox):
+    return [(item.kind.value, item.round_id.number, item.reward, item.winners) for item in outbox.open_items()]
+
+
+def test_rewards_add_up_and_become_whole_points_and_a_vote(outbox):
+    assert outbox.credit(at(4), 1.2, ["a"], now_s=10.0)
+    assert outbox.credit(at(5), 1.4, ["b", "b", "c"], now_s=20.0)
+    assert (outbox.owed().points, outbox.owed().since_s) == (2.6, 10.0)
+    outbox.fold(now_s=30.0)
+    assert shown(outbox) == [("reward", 5, 2, ()), ("vote", 5, 0, ("b", "c"))]
+    assert (outbox.owed().points, outbox.owed().since_s) == (0.6, None)
+
+
+def test_a_negative_sum_is_cut_towards_zero(outbox):
+    outbox.credit(at(1), -2.4, ["a"])
+    outbox.fold()
+    assert shown(outbox)[0] == ("reward", 1, -2, ())
+    assert outbox.owed().points == -0.4
+
+
+def test_less_than_a_point_is_kept_and_only_voted(outbox):
+    outbox.credit(at(1), 0.4, ["a"])
+    outbox.fold()
+    assert shown(outbox) == [("vote", 1, 0, ("a",))]
+    assert outbox.owed().points == 0.4
+
+
+def test_a_round_counts_once_however_often_it_is_credited(path, outbox):
+    assert outbox.credit(at(1), 3.0, ["a"])
+    assert not outbox.credit(at(1), 3.0, ["a"])
+    outbox.fold()
+    outbox.close()
+    again = Outbox(path, SCOPE)
+    assert not again.credit(at(1), 3.0, ["a"])
+    again.fold()
+    assert shown(again) == [("reward", 1, 3, ()), ("vote", 1, 0, ("a",))]
+    again.close()
+
+
+def test_a_round_that_has_its_reward_takes_no_more_and_the_sum_waits(outbox):
+    outbox.credit(at(1, 0), 3.0, ["a"], now_s=1.0)
+    outbox.fold(now_s=2.0)
+    # the same round and stage again after it was forgotten, as nothing but a chain started anew can bring about
+    outbox._run("DELETE FROM credit")
+    outbox.credit(at(1, 0), 5.0, ["a"], now_s=3.0)
+    outbox.fold(now_s=4.0)
+    assert len(shown(outbox)) == 2
+    assert (outbox.owed().points, outbox.owed().since_s) == (5.0, 3.0)
+    outbox.credit(at(2), 1.0, ["a"], now_s=5.0)
+    outbox.fold(now_s=6.0)
+    assert shown(outbox)[2:] == [("reward", 2, 6, ()), ("vote", 2, 0, ("a",))]
+
+
+def test_folding_nothing_makes_nothing(outbox):
+    outbox.fold()
+    outbox.credit(at(1), 1.0, [])
+    outbox.fold()
+    outbox.fold()
+    assert shown(outbox) == [("reward", 1, 1, ())]
+
+
+def test_words_of_peers_that_are_no_peer_ids_get_no_vote(outbox):
+    outbox.credit(at(1), 0.0, ["\udc80", "x" * 200, "", "a\x1b[2J", "übel", "good"])
+    outbox.fold()
+    assert shown(outbox) == [("vote", 1, 0, ("good",))]
+
+
+def test_registration_comes_first_once_and_can_be_opened_again(outbox):
+    outbox.credit(at(1), 1.0, ["a"])
+    outbox.fold()
+    outbox.ensure_registration()
+    outbox.ensure_registration()
+    first, *_ = outbox.open_items()
+    assert [item.kind for item in outbox.open_items()] == [Kind.REGISTRATION, Kind.REWARD, Kind.VOTE]
+    outbox.finish(first, State.DONE, "", "0xaa")
+    assert [item.kind for item in outbox.open_items()] == [Kind.REWARD, Kind.VOTE]
+    outbox.ensure_registration()
+    assert outbox.open_items()[0].state is State.WAITING
+
+
+def test_transactions_are_kept_with_their_item_in_order(outbox):
+    outbox.ensure_registration()
+    (item,) = outbox.open_items()
+    outbox.store(item, transaction("0xaa", 3))
+    outbox.store(item, transaction("0xbb", 4))
+    outbox.taken(transaction("0xbb"), 8.0)
+    assert [(t.hash, t.nonce, t.sent_at_s) for t in outbox.sent(item)] == [("0xaa", 3, 0.0), ("0xbb", 4, 8.0)]
+    assert outbox.open_items()[0].state is State.SENT
+
+
+def test_another_chain_contract_or_peer_has_its_own_items(path, outbox):
+    outbox.credit(at(1), 2.0, ["a"])
+    outbox.fold()
+    for other in (
+        Scope(chain_id=8, contract="0xC0", peer_id="peer"),
+        Scope(chain_id=7, contract="0xC1", peer_id="peer"),
+        Scope(chain_id=7, contract="0xC0", peer_id="other"),
+    ):
+        elsewhere = Outbox(path, other)
+        assert elsewhere.open_items() == []
+        assert elsewhere.credit(at(1), 7.0, [])
+        elsewhere.close()
+    assert outbox.owed().points == 0.0
+    assert len(read_items(path)) == 2
+
+
+def test_open_items_in_words(outbox, path):
+    outbox.credit(at(3), -2.0, ["a"], now_s=0.0)
+    outbox.fold(now_s=0.0)
+    outbox.ensure_registration(now_s=0.0)
+    registration, reward, _ = outbox.open_items()
+    outbox.store(registration, transaction())
+    outbox.postpone(reward, 100.0, "the RPC is away")
+    rows = describe(read_items(path), now_s=40.0)
+    assert [(row.what, row.state, row.tries, row.note) for row in rows] == [
+        ("reward -2 of peer peer in round 3 stage 0", "waiting, tried again in 60 s", 1, "the RPC is away"),
+        ("vote of peer peer for a in round 3", "waiting", 0, ""),
+        ("registration of peer peer", "sent, not confirmed", 0, ""),
+    ]
+    outbox.finish(reward, State.DONE, "")
+    assert len(describe(read_items(path), now_s=40.0)) == 2
+
+
+def test_no_file_has_no_items(tmp_path):
+    assert read_items(tmp_path / "none.sqlite") == []
+
+
+def test_a_full_disk_changes_nothing_and_is_said(outbox):
+    outbox.credit(at(1), 1.0, ["a"])
+    outbox._db.execute(f"PRAGMA max_page_count = {outbox._db.execute('PRAGMA page_count').fetchone()[0]}")
+    number = 1
+
+    def fill_the_disk():
+        nonlocal number
+        for number in range(2, 1000):
+            outbox.credit(at(number), 1.0, ["winner" * 20])
+
+    with pytest.raises(OutboxError, match=r"cannot use the outbox .*full.*free some disk"):
+        fill_the_disk()
+    owed = outbox.owed().points
+    assert owed == number - 1  # each of those before, none of those that failed
+    outbox._db.execute("PRAGMA max_page_count = 100000")
+    outbox.credit(at(number), 1.0, ["a"])
+    assert outbox.owed().points == number
+
+
+def test_a_damaged_file_is_named(path):
+    path.write_text("no database " * 1000)
+    with pytest.raises(OutboxError, match=r"cannot open the outbox .*outbox\.sqlite"):
+        Outbox(path, SCOPE)
+    with pytest.raises(OutboxError, match="cannot read the outbox"):
+        read_items(path)
+
+
+def test_a_closed_outbox_says_so(path):
+    outbox = Outbox(path, SCOPE)
+    outbox.close()
+    with pytest.raises(OutboxError):
+        outbox.fold()
+
+
+def test_what_is_remembered_outlives_the_process(path, outbox):
+    assert outbox.recall("view") == ""
+    outbox.remember("view", "1")
+    outbox.remember("view", "2")
+    outbox.close()
+    again = Outbox(path, SCOPE)
+    assert again.recall("view") == "2"
+    again.close()
+
+
+def test_old_credits_are_forgotten_but_not_young_ones(outbox):
+    for number in (1, 2, 1001, 1002):
+        outbox.credit(at(number), 1.0, [])
+    rounds = outbox._db.execute("SELECT round FROM credit ORDER BY round").fetchall()
+    assert rounds == [(2,), (1001,), (1002,)]
+
+
+def test_sqlite_keeps_what_was_committed_when_power_fails(outbox):
+    assert outbox._db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert outbox._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert sqlite3.threadsafety >= 1

@@ -1,0 +1,294 @@
+"""The submitter's thread, with a coordinator that is told what to say."""
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from codezero.ledger import submitter as module
+from codezero.ledger.coordinator import ChainView, Standing
+from codezero.ledger.faults import (
+    InsufficientFunds,
+    NoContract,
+    OutboxError,
+    PeerTaken,
+    RateLimited,
+    RpcTimeout,
+    StaleChain,
+    WrongChain,
+)
+from codezero.ledger.items import Kind, Scope, State
+from codezero.ledger.outbox import Outbox, read_items
+from codezero.ledger.submitter import TROUBLE, Policy, Submitter
+from codezero.types import RoundId
+
+OURS, THEIRS = "0xOurs", "0xTheirs"
+WEI = 10**18
+QUICK = Policy(poll_s=0.02)
+
+
+class FakeCoordinator:
+    """Reads and writer. What is sent is recorded at once."""
+
+    address = OURS
+
+    def __init__(self):
+        self.round, self.owner, self.balance_wei = 5, None, WEI
+        self.rewards, self.votes = {}, {}
+        self.fault = None
+        self.refuses_to_send = None
+        self.polled = []
+        self.hanging = threading.Event()
+        self.hanging.set()
+
+    def view(self, peer_id, account):
+        self.polled.append(time.monotonic())
+        self.hanging.wait(30)
+        if self.fault is not None:
+            raise self.fault
+        return ChainView(
+            round_id=RoundId(number=self.round),
+            bootnodes=("/ip4/203.0.113.7/tcp/1/p2p/Qm",),
+            owner=self.owner,
+            total_reward=sum(self.rewards.values()),
+            total_wins=0,
+            balance_wei=self.balance_wei,
+        )
+
+    def registration(self, peer_id, account, hashes):
+        return self._standing(self.owner is not None)
+
+    def reward(self, round_id, peer_id, account, hashes):
+        return self._standing(round_id.number in self.rewards)
+
+    def vote(self, round_number, peer_id, account, hashes):
+        return self._standing(round_number in self.votes)
+
+    def _standing(self, recorded):
+        return Standing(recorded=recorded, owner=self.owner, receipts={}, nonce=0)
+
+    def broadcast(self, raw):
+        raise AssertionError("nothing was signed")
+
+    def register_peer(self, peer_id, journal):
+        self._send()
+        self.owner = OURS
+        return "0x1"
+
+    def submit_reward(self, round_id, reward, peer_id, journal):
+        self._send()
+        self.rewards[round_id.number] = reward
+        return "0x2"
+
+    def submit_winners(self, round_number, winners, peer_id, journal):
+        self._send()
+        self.votes[round_number] = tuple(winners)
+        return "0x3"
+
+    def _send(self):
+        if self.refuses_to_send is not None:
+            raise self.refuses_to_send
+
+
+@pytest.fixture
+def chain():
+    return FakeCoordinator()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "outbox.sqlite"
+
+
+@contextmanager
+def running(path, chain, policy=QUICK, start=True):
+    outbox = Outbox(path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
+    submitter = Submitter(outbox, chain, chain, "peer", policy)
+    if start:
+        submitter.start()
+    try:
+        yield submitter
+    finally:
+        chain.hanging.set()
+        submitter.stop(10.0)
+        outbox.close()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
+    with running(path, chain) as submitter:
+        assert submitter.round_id == RoundId(number=5)
+        assert submitter.bootnodes == ("/ip4/203.0.113.7/tcp/1/p2p/Qm",)
+        wait_until(lambda: chain.owner == OURS)
+        chain.round = 6
+        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        submitter.credit(RoundId(number=6), 2.5, ["a"])
+        submitter.credit(RoundId(number=6), 2.5, ["a"])
+        wait_until(lambda: len(chain.polled) > 6)
+        assert (chain.rewards, submitter.trouble) == ({}, "")
+    assert (chain.rewards, chain.votes) == ({6: 2}, {6: ("a",)})
+
+
+@pytest.mark.parametrize("policy", [Policy(poll_s=0.02, threshold=4.0), Policy(poll_s=0.02, period_s=0.0)])
+def test_the_sum_is_submitted_at_the_threshold_and_after_the_period(path, chain, policy):
+    chain.owner = OURS
+    with running(path, chain, policy) as submitter:
+        submitter.credit(RoundId(number=4), -4.5, ["a"])
+        wait_until(lambda: chain.rewards == {4: -4})
+
+
+def test_a_sum_below_the_threshold_waits(path, chain):
+    chain.owner = OURS
+    with running(path, chain, Policy(poll_s=0.02, threshold=4.0)) as submitter:
+        submitter.credit(RoundId(number=4), 3.9, ["a"])
+        wait_until(lambda: len(chain.polled) > 5)
+        assert chain.rewards == {}
+
+
+@pytest.mark.parametrize("fault", [WrongChain("wrong"), NoContract("none"), RpcTimeout("hangs")])
+def test_a_first_start_that_cannot_work_fails_at_once(path, chain, fault):
+    chain.fault = fault
+    with running(path, chain, start=False) as submitter, pytest.raises(type(fault)):
+        submitter.start()
+
+
+def test_a_peer_of_somebody_else_is_fatal_at_start_and_later(path, chain):
+    chain.owner = THEIRS
+    with running(path, chain, start=False) as submitter, pytest.raises(PeerTaken):
+        submitter.start()
+    chain.owner = OURS
+    with running(path, chain) as submitter:
+        submitter.check()
+        chain.owner = THEIRS
+        assert submitter.wait_for_round(RoundId(number=99), 20.0)  # it does not keep a node waiting for ever
+        with pytest.raises(PeerTaken):
+            submitter.check()
+
+
+def test_a_later_start_without_the_rpc_goes_on_with_what_was_known(path, chain):
+    with running(path, chain):
+        wait_until(lambda: chain.owner == OURS)
+    chain.fault = RpcTimeout("the RPC is away")
+    with running(path, chain) as submitter:
+        assert (submitter.round_id, submitter.view) == (RoundId(number=5), None)
+        submitter.credit(RoundId(number=5), 3.0, ["a"])
+        wait_until(lambda: submitter.trouble)
+    assert [item.state for item in read_items(path) if item.kind is Kind.REWARD] == [State.WAITING]
+    chain.fault = None
+    with running(path, chain):
+        wait_until(lambda: chain.rewards == {5: 3})
+
+
+def test_trouble_is_told_and_goes_away(path, chain, caplog):
+    caplog.set_level(logging.INFO)
+    with running(path, chain) as submitter:
+        chain.fault = RpcTimeout("the RPC is away")
+        wait_until(lambda: submitter.trouble == "the RPC is away")
+        outbox = Outbox(path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
+        wait_until(lambda: outbox.recall(TROUBLE) == "the RPC is away")  # for `codezero status`
+        count = len(chain.polled)
+        wait_until(lambda: len(chain.polled) > count + 2)
+        chain.fault = None
+        wait_until(lambda: submitter.trouble == "" and outbox.recall(TROUBLE) == "")
+        outbox.close()
+    assert [record.message for record in caplog.records].count("the RPC is away") == 1
+    assert "the chain takes submissions again" in caplog.messages
+
+
+def test_an_rpc_that_is_away_is_asked_less_and_less(path, chain, monkeypatch):
+    monkeypatch.setattr(module, "MAX_POLL_S", 0.4)
+    with running(path, chain):
+        chain.fault = RpcTimeout("away")
+        count = len(chain.polled)
+        wait_until(lambda: len(chain.polled) >= count + 7)
+        gaps = [after - before for before, after in zip(chain.polled[count:], chain.polled[count + 1 :], strict=False)]
+        assert gaps[-1] > 0.2
+
+
+def test_retry_after_is_respected(path, chain):
+    with running(path, chain):
+        chain.fault = RateLimited("slow down", 1.0)
+        count = len(chain.polled)
+        wait_until(lambda: len(chain.polled) > count + 2)
+        assert chain.polled[-1] - chain.polled[-2] >= 1.0
+
+
+def test_a_round_that_goes_back_is_not_believed(path, chain):
+    with running(path, chain) as submitter:
+        chain.round = 3
+        wait_until(lambda: "at round 3 stage 0 and was at 5 stage 0" in submitter.trouble)
+        assert submitter.round_id == RoundId(number=5)
+        chain.round = 6
+        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+    chain.round = 2
+    with running(path, chain, start=False) as submitter, pytest.raises(StaleChain):
+        submitter._poll()
+
+
+def test_without_funds_it_waits_and_goes_on_when_there_are_some(path, chain, caplog):
+    chain.owner, chain.balance_wei = OURS, 5
+    chain.refuses_to_send = InsufficientFunds("the account holds nothing")
+    with running(path, chain, Policy(poll_s=0.02, period_s=0.0)) as submitter:
+        submitter.credit(RoundId(number=5), 2.0, ["a"])
+        wait_until(lambda: submitter.trouble == "the account holds nothing")
+        count = len(chain.polled)
+        wait_until(lambda: len(chain.polled) > count + 3)  # the round is still followed
+        assert submitter.trouble == "the account holds nothing"
+        chain.refuses_to_send, chain.balance_wei = None, WEI
+        wait_until(lambda: chain.rewards == {5: 2})
+        wait_until(lambda: submitter.trouble == "")
+    low = [message for message in caplog.messages if "less than ledger.warn_below_eth=0.01" in message]
+    assert low == [
+        "the account 0xOurs holds 0.000000000000000005 ETH, less than ledger.warn_below_eth=0.01: send it some before "
+        "submissions stop"
+    ]
+
+
+def test_stopping_does_not_wait_for_an_rpc_that_hangs(path, chain):
+    chain.owner = OURS
+    with running(path, chain) as submitter:
+        submitter.credit(RoundId(number=5), 2.0, ["a"])
+        chain.hanging.clear()
+        count = len(chain.polled)
+        wait_until(lambda: len(chain.polled) > count)
+        started = time.monotonic()
+        submitter.stop(0.2)
+        assert time.monotonic() - started < 10
+    assert len(read_items(path)) == 2
+
+
+def test_a_bug_in_the_submitter_is_told_and_ends_nothing(path, chain, monkeypatch):
+    monkeypatch.setattr(module, "MAX_POLL_S", 0.02)
+    with running(path, chain) as submitter:
+        chain.fault = ZeroDivisionError()
+        wait_until(lambda: "internal error in the submitter (ZeroDivisionError)" in submitter.trouble)
+        chain.fault = None
+        wait_until(lambda: submitter.trouble == "")
+
+
+def test_a_disk_that_is_full_is_told_and_the_round_is_still_followed(path, chain, monkeypatch):
+    chain.owner = OURS
+    with running(path, chain) as submitter:
+        full = OutboxError("cannot use the outbox: full")
+
+        def fail(*_):
+            raise full
+
+        monkeypatch.setattr(submitter._outbox, "open_items", fail)
+        monkeypatch.setattr(submitter._outbox, "remember", fail)
+        wait_until(lambda: submitter.trouble == str(full))
+        chain.round = 6
+        assert submitter.wait_for_round(RoundId(number=5), 20.0)
+        monkeypatch.setattr(submitter._outbox, "fold", fail)
+        with pytest.raises(OutboxError):
+            submitter.stop()
+        assert not submitter._thread.is_alive()
+        monkeypatch.undo()
