@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codezero.evaluate.metrics import averages
 from codezero.network.selection import has_advantage
@@ -58,7 +58,8 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
     with clock.stage("settle"):
         stages.ledger.settle(round_id, scored)
     skipped = Counter(stages.tasks.take_skipped()) + Counter(stages.solver.take_skipped())
-    return _report(round_id, swarm, scored, chosen, update, skipped, clock.seconds)
+    report = _report(round_id, swarm, scored, chosen, update, skipped, clock.seconds)
+    return replace(report, ledger=stages.ledger.status())
 
 
 class StageClock:

@@ -133,6 +133,10 @@ class Ledger(Protocol):
         """Records the round's reward and vote exactly once, however often it is called for the same round."""
         ...
 
+    def status(self) -> str:
+        """What is in the way of the ledger, in words; empty while nothing is."""
+        ...
+
 
 class Monitor(Protocol):
     def report(self, report: RoundReport) -> None:

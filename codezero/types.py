@@ -267,3 +267,5 @@ class RoundReport:
     """Of the local groups, those whose tasks a proposer of the swarm wrote."""
     network: str = ""
     """The state of the network in a few words; empty for a node that trains alone by choice."""
+    ledger: str = ""
+    """What keeps rewards from the ledger, in words; empty while nothing does."""

@@ -82,12 +82,47 @@ class SwarmConfig:
 
 class LedgerKind(Enum):
     local = "local"
+    wallet = "wallet"
 
 
 @dataclass
 class LedgerConfig:
     kind: LedgerKind = LedgerKind.local
-    """Where rounds, rewards and votes are kept; local is a database in the state folder."""
+    """Where rounds, rewards and votes are kept: local is a database in the state folder, wallet also submits them to a
+    contract, as an account of this machine."""
+    rpc_url: str = ""
+    """The chain's JSON-RPC server, for wallet, such as http://127.0.0.1:8545."""
+    contract_address: str = ""
+    """The SwarmCoordinator contract: 0x and 40 hex digits."""
+    chain_id: int = 685685
+    """The chain that the contract is on; nothing is ever signed for another one. 685685 is the Gensyn testnet."""
+    keystore: str = "wallet.json"
+    """The account's encrypted key (`codezero wallet create`)."""
+    passphrase_file: str | None = None
+    """A file that holds the keystore's passphrase; null takes CODEZERO_WALLET_PASSPHRASE, else asks."""
+    submit_period_s: float = 10800.0
+    """The sum of rewards is submitted this long after the first of them, and when the node stops."""
+    submit_threshold: float = 0.0
+    """The sum is submitted at once from this many points on, up or down; 0 waits for the period."""
+    max_fee_gwei: float = 100.0
+    """Most that is paid for a unit of gas, in gwei."""
+    warn_below_eth: float = 0.01
+    """Warn when the account holds less; 0 never does."""
+    patience_s: float = 600.0
+    """How long a chain that does not answer may keep the node from its next round, in seconds."""
+    bootnodes: bool = True
+    """Also join the swarm through the bootnodes that the contract names."""
+
+    def __post_init__(self) -> None:
+        if self.kind is LedgerKind.wallet:
+            require(self.rpc_url != "", "ledger.rpc_url", "''", "give the chain's RPC, such as http://127.0.0.1:8545")
+            address = self.contract_address
+            given = address.startswith("0x") and len(address) == 42
+            require(given, "ledger.contract_address", address or "''", "give the coordinator: 0x and 40 hex digits")
+        require(self.chain_id >= 1, "ledger.chain_id", self.chain_id, "use the id that the RPC's chain has")
+        require(self.max_fee_gwei > 0, "ledger.max_fee_gwei", self.max_fee_gwei, "use a price such as 100")
+        for key in ("submit_period_s", "submit_threshold", "warn_below_eth", "patience_s"):
+            require(getattr(self, key) >= 0, f"ledger.{key}", getattr(self, key), "use 0 or more")
 
 
 @dataclass

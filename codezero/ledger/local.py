@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from codezero.errors import LedgerError
@@ -30,9 +30,9 @@ class LocalLedger:
     """ports.Ledger in a file. One reward and one vote per (round, stage, peer): settling again changes nothing, so a
     node that was killed between settling and saving can play the round once more."""
 
-    def __init__(self, path: Path, peer_id: str) -> None:
-        """Raises LedgerError: the file cannot be opened or is not such a database."""
-        self._path, self._peer_id = path, peer_id
+    def __init__(self, path: Path, peer_id: str, banned: Collection[str] = ()) -> None:
+        """`banned` peers are never voted for. Raises LedgerError: the file cannot be opened or is not such a database."""
+        self._path, self._peer_id, self._banned = path, peer_id, banned
         try:
             self._db = sqlite3.connect(path)
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -48,7 +48,7 @@ class LocalLedger:
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
         """Stores reward and vote of the round, or finds those stored before. Raises LedgerError: cannot be written."""
-        reward, winners = ballot.own_reward(groups), ballot.winners(groups, self._peer_id)
+        reward, winners = ballot.own_reward(groups), ballot.winners(groups, self._peer_id, self._banned)
         key = (round_id.number, round_id.stage, self._peer_id)
         try:
             with self._db:
@@ -75,6 +75,10 @@ class LocalLedger:
         """Sum of this peer's rewards over all rounds."""
         query = "SELECT COALESCE(SUM(reward), 0) FROM settlement WHERE peer_id = ?"
         return float(self._db.execute(query, (self._peer_id,)).fetchone()[0])
+
+    def status(self) -> str:
+        """Nothing here can be in the way."""
+        return ""
 
     def close(self) -> None:
         self._db.close()

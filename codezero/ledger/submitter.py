@@ -112,6 +112,11 @@ class Submitter:
         """What keeps items from the chain, in words; empty while all is well."""
         return self._delivery.halted or self._trouble
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the chain did not answer when it was last asked."""
+        return self._failures > 0
+
     def check(self) -> None:
         """Raises PeerTaken: this node cannot submit anything as it is."""
         if self._fatal is not None:

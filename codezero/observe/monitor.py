@@ -68,6 +68,8 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
     parts.append(f"local {report.num_local_groups}{proposed} external {_external(report, name_of)}")
     if report.network:
         parts.append(report.network)
+    if report.ledger:
+        parts.append(f"ledger: {report.ledger}")
     if report.dropped:
         parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
     parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")

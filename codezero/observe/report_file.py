@@ -12,7 +12,7 @@ from codezero.errors import StateError
 
 
 class ReportFile:
-    """A `.jsonl` file of reports that are numbered from 1 in the field `number_key`."""
+    """A `.jsonl` file of reports that are numbered in the field `number_key`."""
 
     def __init__(self, path: Path, number_key: str) -> None:
         self._path, self._number_key = path, number_key
@@ -29,7 +29,7 @@ class ReportFile:
             return
         number = getattr(last, self._number_key)
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
-        kept = [line for line in lines if 0 < self._number_of(line) <= number]
+        kept = [line for line in lines if 0 <= self._number_of(line) <= number]
         if not kept or self._number_of(kept[-1]) < number:
             kept.append(_to_json(last))
         temporary = self._path.with_suffix(".tmp")
@@ -59,12 +59,12 @@ class ReportFile:
             ) from error
 
     def _number_of(self, line: str) -> int:
-        """The number of the report in a line; 0 for a line that is torn or foreign."""
+        """The number of the report in a line; -1 for a line that is torn or foreign."""
         try:
             number = json.loads(line)[self._number_key]
         except (ValueError, KeyError, TypeError):
-            return 0
-        return number if isinstance(number, int) else 0
+            return -1
+        return number if isinstance(number, int) else -1
 
 
 def _to_json(report: Any) -> str:
