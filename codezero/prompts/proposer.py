@@ -155,18 +155,17 @@ def _loose(text: str) -> dict[str, Any]:
 
 
 def _unescaped(text: str) -> str:
-    return text.replace("\\n", "\n").replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
+    return _ESCAPE.sub(lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
 def _loose_list(value: str) -> list[str]:
     """The asserts of a list of strings that is not closed, or whose strings are not as they should be."""
     try:
         found, _ = _DECODER.raw_decode(value)
+        entries = [entry for entry in found if isinstance(entry, str)] if isinstance(found, list) else []
     except (ValueError, RecursionError):
-        found = _BETWEEN.split(value)
-    entries = found if isinstance(found, list) else [found]
-    lines = [line for entry in entries if isinstance(entry, str) for line in _unescaped(_bare(entry)).split("\n")]
-    statements = [_statement(line) for line in lines]
+        entries = [_unescaped(_bare(entry)) for entry in _BETWEEN.split(value)]
+    statements = [_statement(line) for entry in entries for line in entry.split("\n")]
     return [statement for statement in statements if statement.startswith("assert")]
 
 
@@ -196,5 +195,6 @@ _LAST_COMMA = re.compile(r",(\s*[\]}])")
 _KEY = re.compile(r'"(question|tests|solution)"\s*:')
 _BETWEEN = re.compile(r"""["'],?[ \t]*(?=["'](?:assert\b|\w+\())|\n""")
 """What stands between two entries: commas, and line breaks wherever they are."""
+_ESCAPE = re.compile(r"\\(.)")
 _CALL = re.compile(r"(?!assert\b)\w+\(")
 _FENCED = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)

@@ -102,6 +102,14 @@ def test_lists_that_are_not_quite_json_are_forgiven(tests):
     assert proposer.parse_answer(text) == READ
 
 
+def test_escapes_inside_a_test_stay_what_they_are():
+    entries = json.dumps([r"assert f('a\n') == 1", r"assert f('\\') == 2"])
+    expected = "assert f('a\\n') == 1\nassert f('\\\\') == 2"
+    for rest in ("}", "]"):
+        text = '{"question": "Write a function f(x).", "tests": ' + entries + rest
+        assert proposer.parse_answer(text).tests == expected
+
+
 def test_quotes_escaped_as_in_python_are_quotes():
     read = proposer.parse_answer('{"question": "Write a function f(x).", "tests": ["assert f(\\\'a\\\') == 1"]}')
     assert read.tests == "assert f('a') == 1"
