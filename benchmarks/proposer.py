@@ -89,7 +89,7 @@ def naive(model: LocalModel) -> Write:
 
     def write(level: int, count: int) -> Sequence[Draft]:
         chat = [{"role": "user", "content": NAIVE.format(level=LEVELS[level - 1])}]
-        written = model.answer([chat] * count, "")
+        written = model.answer([chat] * count, [""] * count)
         return [
             Draft(level=level, raw=one.text, answer=prompt.parse_answer(one.text), tokens=one.tokens) for one in written
         ]

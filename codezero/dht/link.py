@@ -60,6 +60,7 @@ class SwarmLink:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="swarm", daemon=True)
         self._keeper: concurrent.futures.Future[None] | None = None
+        self._closing = False
 
     def start(self) -> None:
         """Starts the daemon and, in the background, dialling. Raises NetworkError: the daemon does not start."""
@@ -140,6 +141,7 @@ class SwarmLink:
 
     async def _shut_down(self) -> None:
         """Ends the daemon, and whatever else runs on this loop."""
+        self._closing = True
         if self._keeper is not None:
             self._keeper.cancel()
         await self._stop_daemon()
@@ -154,6 +156,8 @@ class SwarmLink:
             try:
                 await self._look()
             except daemon.DAEMON_ERRORS as error:
+                if self._closing:  # a call that fails as it is cancelled raises this and not CancelledError
+                    return
                 logger.warning("the p2p daemon does not answer (%s): starting it again", error or type(error).__name__)
                 await self._restart()
             await asyncio.sleep(CHECK_S * random.uniform(0.5, 1.0))

@@ -2,7 +2,7 @@
 
 Left to itself a small model writes the same three problems again and again. So every request carries an `Idea`, drawn
 by the proposer: what the problem is about and what its function is given. The answer is JSON in a fence, begun for the
-model with `PREFIX` where it can be; `parse_answer` takes it with the mistakes that small models make.
+model with `prefix` where it can be; `parse_answer` takes it with the mistakes that small models make.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ SYSTEM = (
     "You write short Python exercises. Answer with one JSON block and nothing else: start with ```json on a line of "
     "its own and end with ``` on a line of its own."
 )
-PREFIX = '```json\n{"question": "Write a function'
-"""How an answer begins."""
 REPAIR_PREFIX = '```json\n{"question": "'
 MAX_TESTS = 4
 MAX_ANSWER_CHARS = 20_000
@@ -35,14 +33,14 @@ _BLOCKS = {
     "expert": "an algorithm with state, such as dynamic programming, a stack, a graph or backtracking",
 }
 _ASK = """\
-Write one new Python exercise about {topic}. The function is given {shape}.
-Level {number} of 5, {level}: {block}.
+Write one new Python exercise as a JSON block with these keys:
+"question": a text of two or three sentences. It starts with "Write a function", gives the function's own name and its \
+parameters in backticks, and says what it returns, so exactly that only one result is right for every input.{solution}
+"tests": a list of {max_tests} strings, each one line: an assert that calls the function and compares with ==. All \
+values are written out, with single quotes around text. Work out each result from the question.
 
-The JSON block has these keys:
-"question": a text that begins with "Write a function", then has the function's own name with its parameters, and then \
-says in two or three sentences what it returns, exactly enough that only one result is right for every input.{solution}
-"tests": a list of {max_tests} strings. Each is one line that calls the function: assert, the call, == and the result. \
-All values are written out, with single quotes around text. Work out each result from the question."""
+The exercise is about {topic}. The function is given {shape}. Its name begins with {verb}_.
+Level {number} of 5, {level}: {block}."""
 _ASK_SOLUTION = '\n"solution": the Python code of the function as one string, with \\n between its lines.'
 
 _REPAIR_SYSTEM = (
@@ -59,10 +57,13 @@ _REPAIR_SOLUTION = ', and "solution" (the Python code of the function)'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idea:
-    """What makes one request unlike the next: both are phrases of the template, never text of others."""
+    """What makes one request unlike the next: all are phrases of the template, never text of others."""
 
     topic: str
     shape: str
+    """Of what the function is given."""
+    verb: str
+    """What the function's name begins with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ def messages(level: int, idea: Idea, *, solution: bool = False) -> list[dict[str
     ask = _ASK.format(
         topic=idea.topic,
         shape=idea.shape,
+        verb=idea.verb,
         number=level,
         level=name,
         block=_BLOCKS[name],
@@ -89,6 +91,12 @@ def messages(level: int, idea: Idea, *, solution: bool = False) -> list[dict[str
         solution=_ASK_SOLUTION if solution else "",
     )
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": ask}]
+
+
+def prefix(idea: Idea) -> str:
+    """How an answer to `messages` begins: in the middle of the function's name, which thus is no placeholder. It ends
+    where a token may end, which is not behind an underscore or a space."""
+    return f'```json\n{{"question": "Write a function `{idea.verb}'
 
 
 def repair_messages(answer: str, *, solution: bool = False) -> list[dict[str, str]]:
@@ -140,30 +148,39 @@ def _loose(text: str) -> dict[str, Any]:
     for key, following in zip(keys, [*keys[1:], None], strict=True):
         value = text[key.end() : following.start() if following else len(text)].strip().rstrip(",")
         if key[1] == "tests":
-            lines = [_statement(_unescaped(_bare(line))) for line in value.split("\n")]
-            found["tests"] = [line for line in lines if line.startswith("assert")]
+            found["tests"] = _loose_list(value)
         else:
             found[key[1]] = _unescaped(value.rstrip("`} \n\t,").strip('"'))
     return found
 
 
 def _unescaped(text: str) -> str:
-    return text.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
+    return _ESCAPE.sub(lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
-def _bare(line: str) -> str:
-    """An entry of a list of strings without its commas, brackets and quotes."""
-    line = line.strip().removesuffix(",")
-    line = line.removeprefix("[").removesuffix("]") if line[:2] in ('["', "['") or line[-2:] in ('"]', "']") else line
+def _loose_list(value: str) -> list[str]:
+    """The asserts of a list of strings that is not closed, or whose strings are not as they should be."""
+    try:
+        found, _ = _DECODER.raw_decode(value)
+        entries = [entry for entry in found if isinstance(entry, str)] if isinstance(found, list) else []
+    except (ValueError, RecursionError):
+        entries = [_unescaped(_bare(entry)) for entry in _BETWEEN.split(value)]
+    statements = [_statement(line) for entry in entries for line in entry.split("\n")]
+    return [statement for statement in statements if statement.startswith("assert")]
+
+
+def _bare(entry: str) -> str:
+    """An entry without what stands around it."""
+    entry = entry.strip().removesuffix(",").removeprefix("[").strip()
     for quote in "\"'":
-        if len(line) >= 2 and line.strip()[:1] == line.strip()[-1:] == quote:
-            line = line.strip()[1:-1]
-    return line
+        if entry[:1] == quote:
+            entry = entry[1:].rstrip("]}` \n").removesuffix(quote)
+    return entry
 
 
 def _statement(line: str) -> str:
     """A line of tests as a statement: a comparison of a call is one that lacks its `assert`."""
-    line = line.strip()
+    line = line.strip().rstrip(",")
     return f"assert {line}" if _CALL.match(line) and "==" in line else line
 
 
@@ -176,5 +193,8 @@ _DECODER = json.JSONDecoder(strict=False)
 """Takes line breaks inside strings."""
 _LAST_COMMA = re.compile(r",(\s*[\]}])")
 _KEY = re.compile(r'"(question|tests|solution)"\s*:')
+_BETWEEN = re.compile(r"""["'],?[ \t]*(?=["'](?:assert\b|\w+\())|\n""")
+"""What stands between two entries: commas, and line breaks wherever they are."""
+_ESCAPE = re.compile(r"\\(.)")
 _CALL = re.compile(r"(?!assert\b)\w+\(")
 _FENCED = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)

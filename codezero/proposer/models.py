@@ -38,8 +38,8 @@ class Model(Protocol):
         """What it is and where, for messages and as the proposals' `model_id`."""
         ...
 
-    def answer(self, chats: Sequence[Chat], prefix: str) -> list[Written]:
-        """An answer to each chat, in order, begun with `prefix` where that is possible."""
+    def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
+        """An answer to each chat, in order, begun with its prefix where that is possible."""
         ...
 
     def state_dict(self) -> Mapping[str, Any]: ...
@@ -55,10 +55,13 @@ class LocalModel:
         self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
         self.name = model.name
 
-    def answer(self, chats: Sequence[Chat], prefix: str) -> list[Written]:
+    def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
         """Raises ProposerError: the device's memory is too small for the batch, or the context for a prompt."""
         model, config = self._model, self._config
-        prompts = [model.encode_chat(chat, thinking=False) + model.encode_text(prefix) for chat in chats]
+        prompts = [
+            model.encode_chat(chat, thinking=False) + model.encode_text(prefix)
+            for chat, prefix in zip(chats, prefixes, strict=True)
+        ]
         room = model.context_length - config.max_new_tokens
         if max(map(len, prompts), default=0) > room:
             raise ProposerError(
@@ -81,7 +84,9 @@ class LocalModel:
             )
         except torch.OutOfMemoryError as error:
             raise ProposerError("the proposer ran out of device memory: lower proposer.batch_size") from error
-        return [Written(prefix + self._text(group[0]), group[0]) for group in groups]
+        return [
+            Written(prefix + self._text(group[0]), group[0]) for prefix, group in zip(prefixes, groups, strict=True)
+        ]
 
     def _text(self, tokens: SampledTokens) -> str:
         text: str = self._model.tokenizer.decode(tokens.completion_ids, skip_special_tokens=True)
@@ -126,7 +131,7 @@ class ServedModel:
         self._config, self._extra = config, NO_THINKING
         self.name = config.model
 
-    def answer(self, chats: Sequence[Chat], prefix: str) -> list[Written]:
+    def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
         """Raises ProposerError: the server cannot be asked. An answer that it refuses to give is empty."""
         replies = self._ask(chats)
         if self._extra and chats and not any(replies):  # some servers refuse what is not OpenAI's

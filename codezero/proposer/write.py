@@ -10,7 +10,7 @@ import torch
 
 from codezero.config import ProposerConfig, Reference
 from codezero.prompts import proposer as prompt
-from codezero.prompts.ideas import SHAPES, TOPICS
+from codezero.prompts.ideas import SHAPES, TOPICS, VERBS
 from codezero.proposer.models import Model
 from codezero.types import SampledTokens
 
@@ -42,8 +42,9 @@ class Writer:
     def write(self, level: int, count: int) -> tuple[Draft, ...]:
         """`count` drafts of a level, 1 to 5. Raises ProposerError: the model cannot be asked."""
         solution = self._config.reference is not Reference.none
-        chats = [prompt.messages(level, self._idea(), solution=solution) for _ in range(count)]
-        written = self._model.answer(chats, prompt.PREFIX)
+        ideas = [self._idea() for _ in range(count)]
+        chats = [prompt.messages(level, idea, solution=solution) for idea in ideas]
+        written = self._model.answer(chats, [prompt.prefix(idea) for idea in ideas])
         answers = [prompt.parse_answer(one.text) for one in written]
         repaired = self._repair([one.text for one, read in zip(written, answers, strict=True) if read is None])
         drafts = []
@@ -66,11 +67,13 @@ class Writer:
             return []
         solution = self._config.reference is not Reference.none
         chats = [prompt.repair_messages(text, solution=solution) for text in texts]
-        return [prompt.parse_answer(one.text) for one in self._model.answer(chats, prompt.REPAIR_PREFIX)]
+        return [prompt.parse_answer(one.text) for one in self._model.answer(chats, [prompt.REPAIR_PREFIX] * len(chats))]
 
     def _idea(self) -> prompt.Idea:
-        topic, shape = (int(torch.randint(len(of), (), generator=self._ideas)) for of in (TOPICS, SHAPES))
-        return prompt.Idea(topic=TOPICS[topic], shape=SHAPES[shape])
+        def draw(phrases: Sequence[str]) -> str:
+            return phrases[int(torch.randint(len(phrases), (), generator=self._ideas))]
+
+        return prompt.Idea(topic=draw(TOPICS), shape=draw(SHAPES), verb=draw(VERBS))
 
     def state_dict(self) -> dict[str, Any]:
         return {"ideas": self._ideas.get_state(), "model": dict(self._model.state_dict())}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codezero.prompts import ideas, proposer
 from codezero.proposals import LEVELS
 
-IDEA = proposer.Idea(topic="bus timetables", shape="two integers")
+IDEA = proposer.Idea(topic="bus timetables", shape="two integers", verb="count")
 TESTS = ["assert f(1) == 2", "assert f(2) == 3"]
 READ = proposer.Answer(question="Write a function f(x).", tests="\n".join(TESTS))
 
@@ -26,6 +26,7 @@ def test_one_template_with_a_block_for_each_level():
         assert f"Level {number} of 5, {name}: " in text
         assert "about bus timetables" in text
         assert "given two integers" in text
+        assert "begins with count_." in text
     assert len({re.sub(r"Level .*", "", text) for text in texts}) == 1
 
 
@@ -37,6 +38,13 @@ def test_a_solution_is_asked_for_only_when_wanted():
 def test_ideas_are_many_and_each_only_once():
     assert len(set(ideas.TOPICS)) == len(ideas.TOPICS) >= 60
     assert len(set(ideas.SHAPES)) == len(ideas.SHAPES) >= 10
+    assert len(set(ideas.VERBS)) == len(ideas.VERBS) >= 20
+
+
+def test_an_answer_is_begun_up_to_the_name_and_read_with_its_beginning():
+    begun = proposer.prefix(IDEA)
+    read = proposer.parse_answer(begun + '_ones(x)` that counts.", "tests": ["assert count_ones(1) == 1"]}')
+    assert read.question == "Write a function `count_ones(x)` that counts."
 
 
 READABLE = {
@@ -77,6 +85,34 @@ def test_bare_quotes_and_triple_quotes_are_forgiven():
         tests='assert f("a") == "b"\nassert f("c") == ["b"]',
         solution='def f(x):\n    return "b"',
     )
+
+
+NOT_QUITE = {
+    "never closed": '"assert f(1) == 2", "assert f(2) == 3"]',
+    "closed twice": '"assert f(1) == 2", "assert f(2) == 3"]]',
+    "line breaks spelled out": '"assert f(1) == 2,\\n"\n"assert f(2) == 3,\\n"\n]',
+    "last quote missing": '"assert f(1) == 2", "assert f(2) == 3]\n```',
+    "no quotes": "\nassert f(1) == 2,\nassert f(2) == 3\n]",
+}
+
+
+@pytest.mark.parametrize("tests", NOT_QUITE.values(), ids=NOT_QUITE)
+def test_lists_that_are_not_quite_json_are_forgiven(tests):
+    text = '```json\n{"question": "Write a function f(x).", "tests": [' + tests
+    assert proposer.parse_answer(text) == READ
+
+
+def test_escapes_inside_a_test_stay_what_they_are():
+    entries = json.dumps([r"assert f('a\n') == 1", r"assert f('\\') == 2"])
+    expected = "assert f('a\\n') == 1\nassert f('\\\\') == 2"
+    for rest in ("}", "]"):
+        text = '{"question": "Write a function f(x).", "tests": ' + entries + rest
+        assert proposer.parse_answer(text).tests == expected
+
+
+def test_quotes_escaped_as_in_python_are_quotes():
+    read = proposer.parse_answer('{"question": "Write a function f(x).", "tests": ["assert f(\\\'a\\\') == 1"]}')
+    assert read.tests == "assert f('a') == 1"
 
 
 def test_of_many_tests_the_first_four_count():

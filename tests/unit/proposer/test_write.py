@@ -10,6 +10,7 @@ from codezero.errors import ProposerError
 from codezero.llm import client
 from codezero.llm.load import load_model
 from codezero.prompts import proposer as prompt
+from codezero.prompts.ideas import VERBS
 from codezero.proposer.models import LocalModel, ServedModel, Written
 from codezero.proposer.write import Writer
 from tests.builders import save_tiny
@@ -35,6 +36,10 @@ def local(tiny, seed=0, progress=lambda *_: None, **config):
     return Writer(LocalModel(tiny, settings, seed=seed, progress=progress), settings, seed=seed)
 
 
+def begun_with(verb):
+    return prompt.prefix(prompt.Idea(topic="", shape="", verb=verb))
+
+
 class Scripted:
     """A model that gives these answers, and remembers what it was asked."""
 
@@ -43,9 +48,9 @@ class Scripted:
     def __init__(self, *texts):
         self.texts, self.chats, self.prefixes = list(texts), [], []
 
-    def answer(self, chats, prefix):
+    def answer(self, chats, prefixes):
         self.chats += chats
-        self.prefixes.append(prefix)
+        self.prefixes += prefixes
         return [Written(self.texts.pop(0)) for _ in chats]
 
 
@@ -55,14 +60,13 @@ def test_drafts_keep_the_level_and_the_exact_tokens_of_the_answer(tiny):
     assert len(drafts) == 3
     for draft in drafts:
         assert draft.level == 4
-        assert draft.raw.startswith(prompt.PREFIX)
+        begun = next(begun for begun in map(begun_with, VERBS) if draft.raw.startswith(begun))
         assert 1 <= len(draft.tokens.completion_ids) == len(draft.tokens.logprobs) <= 24
-        assert tiny.tokenizer.decode(draft.tokens.completion_ids, skip_special_tokens=True) == draft.raw.removeprefix(
-            prompt.PREFIX
-        )
+        completion = tiny.tokenizer.decode(draft.tokens.completion_ids, skip_special_tokens=True)
+        assert draft.raw == begun + completion
         asked = tiny.tokenizer.decode(draft.tokens.prompt_ids)
         assert "Level 4 of 5, hard" in asked
-        assert asked.endswith(prompt.PREFIX)
+        assert asked.endswith(begun)
     assert steps[-1][0] == "write"
 
 
@@ -102,7 +106,7 @@ def test_repair_asks_again_for_unreadable_answers_only():
     assert [draft.answer is None for draft in drafts] == [False, False, True]
     assert [draft.raw for draft in drafts] == ["no", ANSWER, "neither"]
     assert len(model.chats) == 5
-    assert model.prefixes == [prompt.PREFIX, prompt.REPAIR_PREFIX]
+    assert model.prefixes[3:] == [prompt.REPAIR_PREFIX] * 2
 
 
 def test_repair_asks_nothing_where_all_can_be_read():
