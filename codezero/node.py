@@ -15,7 +15,7 @@ from codezero import __version__, peer, state
 from codezero.config import NodeConfig
 from codezero.identity import names
 from codezero.judging import make_evaluator
-from codezero.ledger.local import LocalLedger
+from codezero.ledgers import make_ledger, with_contract_bootnodes
 from codezero.loop import Stages, run_round
 from codezero.models import Models
 from codezero.network.selection import SapoSelection
@@ -63,9 +63,8 @@ class Node:
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         console.line(f"codezero {__version__}")
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        place = peer.join(config, self._folder, console, stack)
-        self._ledger = LocalLedger(self._folder / "ledger.sqlite", place.peer_id)
-        stack.callback(self._ledger.close)
+        place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
+        self._ledger = make_ledger(config, self._folder, place.peer_id, console, stack)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = RoundMonitor(
             log_dir / "rounds.jsonl", console, config.rollout.num_generations, names.animal_name

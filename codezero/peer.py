@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.config import Network, NodeConfig, SwarmConfig
+from codezero.config import LedgerKind, Network, NodeConfig, SwarmConfig
 from codezero.identity import keyfile
 from codezero.identity.key import Identity, load_or_create
 from codezero.identity.names import animal_name
@@ -46,9 +46,10 @@ def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -
     """
     swarm = config.swarm
     if swarm.network is Network.none:
-        return Place(
-            peer_id=SOLO_PEER_ID, gossip=lambda fits: SoloGossip(), proposals=SoloProposals, solvers=SoloSolvers
-        )
+        # a contract tells peers apart, so whoever is on one needs a name of its own
+        own = config.ledger.kind is not LedgerKind.local
+        peer_id = take_identity(swarm, console, stack)[0].peer_id if own else SOLO_PEER_ID
+        return Place(peer_id=peer_id, gossip=lambda fits: SoloGossip(), proposals=SoloProposals, solvers=SoloSolvers)
     # Only here, since these import hivemind, which takes a second that a node without a network need not wait.
     from codezero.dht.cache import PeerCache
     from codezero.dht.link import SwarmLink

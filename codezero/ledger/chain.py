@@ -6,8 +6,10 @@ The node's own file (`local`) holds every round all the same: the chain takes th
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.submitter import Submitter
@@ -36,7 +38,7 @@ class ChainLedger:
         while True:
             self._submitter.check()
             now = self._submitter.round_id
-            if now is not None and (after is None or (now.number, now.stage) > (after.number, after.stage)):
+            if now is not None and (after is None or now.number > after.number):
                 if after is not None and now.number > after.number + 1:
                     logger.warning(
                         "the swarm is at round %d: skipped %d rounds", now.number, now.number - after.number - 1
@@ -51,7 +53,7 @@ class ChainLedger:
             if not told and waited_s >= LOOK_S:
                 told = True
                 logger.info("waiting for the contract to go past round %d", after.number)
-            self._submitter.wait_for_round(after, LOOK_S)
+            self._submitter.wait_for_round(replace(after, stage=sys.maxsize), LOOK_S)
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
         """Notes reward and vote durably, once a round; the chain gets them later. Raises LedgerError."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, cast
 
+from codezero.ledger import abi
 from codezero.ledger.account import Account
-from codezero.ledger.contract import Call, Contract, checksummed
+from codezero.ledger.contract import Abi, Call, Contract, checksummed
 from codezero.ledger.faults import RpcBadReply, StaleChain
 from codezero.ledger.jsonrpc import Request
 from codezero.ledger.rpc import LATEST, Rpc, call_request
@@ -25,9 +23,8 @@ MAX_ROUNDS_PER_S = 10.0
 """Beyond that: faster than any swarm's clock."""
 
 
-@cache
-def coordinator_abi() -> tuple[dict[str, Any], ...]:
-    return tuple(json.loads(Path(__file__).with_name("coordinator.json").read_text(encoding="utf-8")))
+def coordinator_abi() -> Abi:
+    return abi.load("SwarmCoordinator").abi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +77,22 @@ class Coordinator:
     """Reads of the contract, whichever backend writes. All raise RpcFault, WrongChain, NoContract."""
 
     def __init__(self, contract: Contract, rpc: Rpc) -> None:
-        self._contract, self._rpc = contract, rpc
+        self.contract, self._rpc = contract, rpc
+
+    def bootnodes(self) -> tuple[str, ...]:
+        """Multiaddresses; untrusted text."""
+        ((found,),) = self._rpc.read([self.contract.call("getBootnodes()")])
+        return tuple(cast(Any, found))
 
     def view(self, peer_id: str, account: str) -> ChainView:
         """One HTTP request."""
         calls = [
-            self._contract.call("currentRound()"),
-            self._contract.call("currentStage()"),
-            self._contract.call("getBootnodes()"),
+            self.contract.call("currentRound()"),
+            self.contract.call("currentStage()"),
+            self.contract.call("getBootnodes()"),
             self._owner(peer_id),
-            self._contract.call("getTotalRewards(string[])", [peer_id]),
-            self._contract.call("getTotalWins(string)", peer_id),
+            self.contract.call("getTotalRewards(string[])", [peer_id]),
+            self.contract.call("getTotalWins(string)", peer_id),
         ]
         answers = self._rpc.ask([*map(call_request, calls), ("eth_getBalance", [account, LATEST])])
         values = [self._rpc.values(call, answer) for call, answer in zip(calls, answers[:-1], strict=True)]
@@ -112,12 +114,12 @@ class Coordinator:
     def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
         signature = "hasSubmittedRoundStageReward(uint256,uint256,string)"
         return self._standing(
-            peer_id, account, self._contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
+            peer_id, account, self.contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
         )
 
     def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
         return self._standing(
-            peer_id, account, self._contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
+            peer_id, account, self.contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
         )
 
     def broadcast(self, raw: bytes) -> None:
@@ -145,7 +147,7 @@ class Coordinator:
         )
 
     def _owner(self, peer_id: str) -> Call:
-        return self._contract.call("getEoa(string[])", [peer_id])
+        return self.contract.call("getEoa(string[])", [peer_id])
 
 
 class WalletWriter:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from codezero.errors import LedgerError
@@ -31,7 +32,10 @@ class LocalLedger:
     node that was killed between settling and saving can play the round once more."""
 
     def __init__(self, path: Path, peer_id: str, banned: Collection[str] = ()) -> None:
-        """`banned` peers are never voted for. Raises LedgerError: the file cannot be opened or is not such a database."""
+        """`banned` peers are never voted for.
+
+        Raises LedgerError: the file cannot be opened or is not such a database.
+        """
         self._path, self._peer_id, self._banned = path, peer_id, banned
         try:
             self._db = sqlite3.connect(path)
@@ -82,3 +86,13 @@ class LocalLedger:
 
     def close(self) -> None:
         self._db.close()
+
+
+def read_totals(path: Path) -> tuple[int, float]:
+    """Rounds and the sum of their rewards in a ledger that a node may be using. Raises LedgerError: unreadable."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
+            rounds, reward = db.execute("SELECT COUNT(*), COALESCE(SUM(reward), 0) FROM settlement").fetchone()
+    except sqlite3.Error as error:
+        raise LedgerError(f"cannot read the ledger {path}: {error}; see that the file is whole and readable") from error
+    return int(rounds), float(reward)

@@ -1,0 +1,42 @@
+"""`codezero status`: what a node has earned, and what of it waits for the chain."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "show what a node has earned, and what waits for the chain"
+    status = commands.add_parser("status", help=text, description=f"{text}. The node may be running.")
+    status.add_argument("--state-dir", default="state", metavar="DIR", help="its state folder (default state)")
+    status.set_defaults(command=_status)
+
+
+def _status(options: argparse.Namespace) -> None:
+    from codezero.errors import StateError
+    from codezero.ledger.items import describe
+    from codezero.ledger.local import read_totals
+    from codezero.ledger.pending import read_pending
+    from codezero.observe.console import Console
+
+    folder, console = Path(options.state_dir).expanduser(), Console()
+    if not (folder / "ledger.sqlite").exists():
+        raise StateError(f"{folder} holds no ledger: give the state folder of a node that has run, with --state-dir")
+    rounds, reward = read_totals(folder / "ledger.sqlite")
+    console.line(f"earned   {reward:+.2f} in {rounds} round{'s' * (rounds != 1)}")
+    if not (folder / "outbox.sqlite").exists():
+        return
+    pending = read_pending(folder / "outbox.sqlite")
+    for scope, points in pending.owed:
+        console.line(f"unsent   {points:+.2f} of peer {scope.peer_id} for {scope.contract} on chain {scope.chain_id}")
+    if pending.trouble:
+        console.line(f"trouble  {pending.trouble}")
+    rows = describe(pending.items, time.time())
+    for row in rows:
+        tries = f" after {row.tries} tr{'ies' if row.tries != 1 else 'y'}" if row.tries else ""
+        note = f": {row.note}" if row.note else ""
+        console.line(f"pending  {row.what}, since {row.since}, {row.state}{tries}{note}")
+    if not rows:
+        console.line("pending  nothing")

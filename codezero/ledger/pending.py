@@ -1,0 +1,42 @@
+"""What waits in an outbox, read while another process may be using it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from codezero.ledger.faults import OutboxError
+from codezero.ledger.items import Item, Scope, item_of
+from codezero.ledger.outbox import MILLIONTHS
+from codezero.ledger.submitter import TROUBLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    items: Sequence[Item]
+    """All there ever were, the oldest first."""
+    owed: Sequence[tuple[Scope, float]]
+    """Points that are in no item yet."""
+    trouble: str
+    """What keeps items from the chain, in words; empty while all is well. Untrusted text in part."""
+
+
+def read_pending(path: Path) -> Pending:
+    """Raises OutboxError: the file is missing, damaged or unreadable."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
+            items = [item_of(row) for row in db.execute("SELECT * FROM item ORDER BY id")]
+            sums = db.execute(
+                "SELECT chain_id, contract, peer_id, millionths FROM owed WHERE millionths != 0"
+            ).fetchall()
+            note = db.execute("SELECT value FROM note WHERE key = ?", (TROUBLE,)).fetchone()
+    except sqlite3.Error as error:
+        raise OutboxError(f"cannot read the outbox {path}: {error}; see that the file is whole and readable") from error
+    owed = [
+        (Scope(chain_id=chain_id, contract=contract, peer_id=peer_id), millionths / MILLIONTHS)
+        for chain_id, contract, peer_id, millionths in sums
+    ]
+    return Pending(items=items, owed=owed, trouble="" if note is None else str(note[0]))

@@ -1,0 +1,123 @@
+"""The ledger as the configuration wants it, and what a chain tells a node before it joins its swarm."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codezero.config import LedgerConfig, LedgerKind, NodeConfig
+from codezero.errors import ConfigError, LedgerError
+from codezero.ledger.local import LocalLedger
+from codezero.multiaddr import Multiaddr
+from codezero.observe.console import Console
+
+if TYPE_CHECKING:
+    from codezero.ledger.chain import ChainLedger
+    from codezero.ledger.coordinator import Coordinator
+    from codezero.ledger.rpc import Rpc
+
+logger = logging.getLogger(__name__)
+
+MAX_BOOTNODES = 16
+"""Of those that a contract names, the first ones that can be dialled."""
+OUTBOX = "outbox.sqlite"
+
+
+def make_ledger(
+    config: NodeConfig, folder: Path, peer_id: str, console: Console, stack: ExitStack
+) -> LocalLedger | ChainLedger:
+    """The node's ledger in its state folder; `stack` closes it.
+
+    Raises LedgerError: a file, the keystore, the chain or the contract cannot be used. IdentityError: the peer id is
+    registered to another account.
+    """
+    local = LocalLedger(folder / "ledger.sqlite", peer_id, config.swarm.banned_peers)
+    if config.ledger.kind is LedgerKind.local:
+        stack.callback(local.close)
+        return local
+    ledger = _on_chain(config.ledger, local, folder / OUTBOX, peer_id, console)
+    stack.callback(ledger.close)
+    return ledger
+
+
+def with_contract_bootnodes(config: NodeConfig, console: Console) -> NodeConfig:
+    """The configuration with the bootnodes that its contract names, if there is one and it answers."""
+    if config.ledger.kind is LedgerKind.local or not config.ledger.bootnodes:
+        return config
+    try:
+        _, coordinator = _coordinator(config.ledger)
+        named = coordinator.bootnodes()
+    except LedgerError as error:
+        logger.warning("the contract's bootnodes are not known: %s", error)
+        return config
+    found = list(dict.fromkeys([*config.swarm.bootnodes, *_usable(named)]))
+    more = len(found) - len(config.swarm.bootnodes)
+    if more:
+        console.line(f"swarm: {more} bootnode{'s' * (more > 1)} from the contract")
+    return replace(config, swarm=replace(config.swarm, bootnodes=found))
+
+
+def _usable(addresses: Sequence[str]) -> list[str]:
+    """What can be dialled: the contract's managers may have written anything."""
+    found = []
+    for text in addresses:
+        try:
+            address = Multiaddr.parse(text)
+        except ValueError as error:
+            logger.warning("a bootnode of the contract is left out: %s", error)
+            continue
+        if address.peer is not None:
+            found.append(str(address))
+    return found[:MAX_BOOTNODES]
+
+
+def _coordinator(config: LedgerConfig) -> tuple[Rpc, Coordinator]:
+    from codezero.ledger.contract import Contract, checksummed
+    from codezero.ledger.coordinator import Coordinator, coordinator_abi
+    from codezero.ledger.jsonrpc import JsonRpc
+    from codezero.ledger.rpc import Rpc
+
+    try:
+        address = checksummed(config.contract_address)
+    except ValueError as error:
+        raise ConfigError(f"ledger.contract_address: {error}") from error
+    contract = Contract(address, coordinator_abi())
+    rpc = Rpc(JsonRpc(config.rpc_url), chain_id=config.chain_id, contracts=[address], error_names=contract.error_names)
+    return rpc, Coordinator(contract, rpc)
+
+
+def _on_chain(
+    config: LedgerConfig, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
+) -> ChainLedger:
+    from codezero.ledger import keystore
+    from codezero.ledger.account import Account, ether
+    from codezero.ledger.chain import ChainLedger
+    from codezero.ledger.coordinator import WalletWriter
+    from codezero.ledger.items import Scope
+    from codezero.ledger.outbox import Outbox
+    from codezero.ledger.submitter import Policy, Submitter
+
+    rpc, coordinator = _coordinator(config)
+    key = keystore.load(Path(config.keystore).expanduser(), keystore.passphrase(config.passphrase_file))
+    writer = WalletWriter(coordinator.contract, Account(key, rpc, max_fee_gwei=config.max_fee_gwei))
+    scope = Scope(chain_id=config.chain_id, contract=coordinator.contract.address, peer_id=peer_id)
+    submitter = Submitter(
+        Outbox(outbox_path, scope),
+        coordinator,
+        writer,
+        peer_id,
+        Policy(
+            period_s=config.submit_period_s,
+            threshold=config.submit_threshold,
+            warn_below_eth=config.warn_below_eth,
+        ),
+    )
+    submitter.start()
+    view = submitter.view
+    balance = f", balance {ether(view.balance_wei)} ETH" if view is not None else ", which does not answer now"
+    console.line(f"ledger: {scope.contract} on chain {scope.chain_id}, as {writer.address}{balance}")
+    return ChainLedger(local, submitter, config.patience_s)

@@ -1,0 +1,160 @@
+"""A node whose ledger is a contract on a real chain: py-evm over HTTP, a keystore of its own, a ticking clock."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+
+from codezero.ledger import keystore
+from tests import chains
+from tests.builders import save_tiny
+from tests.unit.chain.deployed import Deployed
+
+ROOT = Path(__file__).parent.parent.parent
+ETHER = 10**18
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@contextmanager
+def ticking(contract, every_s):
+    """Rounds of so many seconds."""
+    stopped = threading.Event()
+
+    def tick():
+        while not stopped.wait(every_s):
+            contract.send("updateStageAndRound()")
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def command(tmp_path, url, contract, *settings):
+    model = str(tmp_path / "model")
+    return [
+        *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
+        *("model.device=cpu", "train.method=full", "rollout.max_new_tokens=20", "ledger=wallet"),
+        *(f"ledger.rpc_url={url}", f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
+        *(f"ledger.keystore={tmp_path / 'wallet.json'}", f"swarm.identity_path={tmp_path / 'swarm.pem'}"),
+        *(f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}", *settings),
+    ]
+
+
+def play(arguments):
+    environment = {**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"}
+    ended = subprocess.run(
+        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def status(tmp_path):
+    shown = subprocess.run(
+        [sys.executable, "-m", "codezero", "status", "--state-dir", str(tmp_path / "state")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return shown.stdout
+
+
+@pytest.fixture
+def chain(tmp_path):
+    with chains.running(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def contract(chain, tmp_path):
+    save_tiny(tmp_path / "model")
+    account = Account.create()
+    keystore.save(bytes(account.key), tmp_path / "wallet.json", "a long one", scrypt_n=2)
+    chain.client().transfer(account.address, ETHER)
+    return Deployed(chain, "SwarmCoordinator", chain.coordinator())
+
+
+def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_stops(chain, contract, tmp_path):
+    with ticking(contract, every_s=1.0):
+        output = play(command(tmp_path, chain.url, contract, "--rounds", "3"))
+    assert f"ledger: {contract.address} on chain 31337, as 0x" in output
+    reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    numbers = [report["round"] for report in reports]
+    assert len(set(numbers)) == 3
+    assert numbers == sorted(numbers)
+    assert [report["ledger"] for report in reports] == ["", "", ""]
+    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
+    (owner,) = contract.read("getEoa(string[])", [peer_id])
+    assert owner == keystore.address(tmp_path / "wallet.json")
+    earned = sum(report["reward_mean"] * 8 for report in reports)  # 2 tasks of 4 attempts a round
+    (total,) = contract.read("getTotalRewards(string[])", [peer_id])
+    assert abs(total - earned) < 1
+    assert total == int(earned)
+    assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
+    shown = status(tmp_path)
+    assert f"earned   {earned:+.2f} in 3 rounds" in shown
+    assert "waiting" not in shown  # all was sent; what was sent last may not have been looked at again
+
+
+def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, contract, tmp_path):
+    play(command(tmp_path, chain.url, contract, "--rounds", "1"))
+    nowhere = "http://127.0.0.1:9"
+    output = play(command(tmp_path, nowhere, contract, "--rounds", "1", "ledger.patience_s=0"))
+    assert "going on without the chain: the RPC at 127.0.0.1" in output
+    assert "| ledger: the RPC at 127.0.0.1" in output
+    assert "trouble  the RPC at 127.0.0.1" in status(tmp_path)
+    with ticking(contract, every_s=1.0):
+        play(command(tmp_path, chain.url, contract, "--rounds", "1"))
+    shown = status(tmp_path)
+    assert "in 3 rounds" in shown
+    assert "waiting" not in shown
+    assert "trouble" not in shown
+
+
+def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(chain, contract, tmp_path):
+    output = play(command(tmp_path, chain.url, contract, "--rounds", "1"))
+    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
+    other = Deployed(chain, "SwarmCoordinator", chain.coordinator())
+    other.send("registerPeer(string)", peer_id, by=1)
+    refused = subprocess.run(
+        command(tmp_path, chain.url, other, f"state_dir={tmp_path / 'other'}", "--rounds", "1"),
+        cwd=ROOT,
+        env={**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"error: peer {peer_id} is registered to 0x")
+
+
+def test_a_ctrl_c_while_waiting_for_the_round_stops_the_node(chain, contract, tmp_path):
+    """The contract stays at round 0: after that round the node waits."""
+    process = subprocess.Popen(
+        command(tmp_path, chain.url, contract),
+        cwd=ROOT,
+        env={**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one", "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    for line in process.stdout:
+        if line.startswith("round 0 |"):
+            break
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, output
+    assert "done: 1 round" in output
