@@ -132,6 +132,11 @@ def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 
 
+@pytest.mark.parametrize("module", ["codezero.cli", "codezero.config", "codezero.ledger.abi", "codezero.launch.up"])
+def test_who_needs_no_chain_does_not_import_one(module):
+    assert heavy_modules_after(f"import {module}", "web3", "eth", "eth_account") == ""
+
+
 @pytest.mark.parametrize(
     "module", ["identity.key", "identity.keyfile", "identity.backup", "identity.names", "network.wire"]
 )

@@ -47,6 +47,7 @@ class ChainClient:
             request_kwargs={"timeout": TIMEOUT_S},
             cache_allowed_requests=True,
             cacheable_requests={"eth_chainId"},  # else asked twice with every call
+            exception_retry_configuration=None,
         )
         self.web3 = Web3(provider)
         with self.asking():
@@ -56,7 +57,7 @@ class ChainClient:
 
     def contract(self, name: str, address: str) -> Contract:
         """Raises ChainError: there is no contract at the address."""
-        checked = _checksummed(address)
+        checked = checksummed(address)
         with self.asking():
             code = self.web3.eth.get_code(checked)
         if not code:
@@ -82,7 +83,7 @@ class ChainClient:
 
     def transfer(self, address: str, wei: int) -> TxReceipt:
         """Raises ChainError."""
-        return self._send({"to": _checksummed(address), "value": cast(Any, wei)})
+        return self._send({"to": checksummed(address), "value": cast(Any, wei)})
 
     def next_nonce(self) -> int:
         """How many transactions of the account have been mined: what the next one is numbered."""
@@ -144,10 +145,14 @@ class ChainClient:
             raise ChainError(f"the contract refuses: {error.message}") from error
         except TimeExhausted as error:
             raise ChainError(f"{self.rpc_url} did not mine a transaction within {RECEIPT_S:.0f} s") from error
-        # ValueError and TypeError: of answers that are not JSON, or hold null where there should be something.
-        except (Web3Exception, requests.RequestException, ValueError, TypeError) as error:
+        except requests.Timeout as error:
+            raise ChainError(f"{self.rpc_url} does not answer within {TIMEOUT_S:.0f} s") from error
+        except requests.ConnectionError as error:
+            raise ChainError(f"{self.rpc_url} cannot be reached: start the chain, or give its --rpc-url") from error
+        # The last three: of answers that are not JSON, or hold null where there should be something.
+        except (Web3Exception, requests.RequestException, ValueError, TypeError, KeyError) as error:
             reason = str(error) or type(error).__name__
-            raise ChainError(f"{self.rpc_url} does not answer as a chain does: {reason}; does it run?") from error
+            raise ChainError(f"{self.rpc_url} does not answer as a chain does: {reason}") from error
 
 
 def read(client: ChainClient, contract: Contract, signature: str, *arguments: object) -> Any:
@@ -156,7 +161,8 @@ def read(client: ChainClient, contract: Contract, signature: str, *arguments: ob
         return contract.get_function_by_signature(signature)(*arguments).call()
 
 
-def _checksummed(address: str) -> ChecksumAddress:
+def checksummed(address: str) -> ChecksumAddress:
+    """Raises ChainError: it is no address."""
     try:
         return Web3.to_checksum_address(address)
     except ValueError as error:

@@ -10,7 +10,7 @@ from eth_account.signers.local import LocalAccount
 from web3.contract import Contract
 
 from codezero.chain import folder
-from codezero.chain.client import ChainClient, read
+from codezero.chain.client import ChainClient, checksummed, read
 from codezero.chain.folder import ChainFolder
 from codezero.errors import ChainError
 from codezero.multiaddr import Multiaddr
@@ -63,6 +63,8 @@ def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str,
         wei = Decimal(-1)
     if not (wei.is_finite() and 0 < wei <= folder.FUNDS_WEI and wei == wei.to_integral_value()):
         raise ChainError(f"--amount {amount} is not possible: use a number of coins such as 1 or 0.5")
+    for address in addresses:
+        checksummed(address)
     _, client = connect(path, rpc_url)
     for address in addresses:
         client.transfer(address, int(wei))

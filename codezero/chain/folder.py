@@ -19,6 +19,7 @@ from typing import Any
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from eth_utils.address import is_address
 
 from codezero.errors import ChainError, IdentityError
 from codezero.identity.key import write_new
@@ -56,15 +57,21 @@ class ChainFolder:
         except IdentityError as error:
             raise ChainError(str(error)) from error
         try:
-            return [Account.from_key(key) for key in _read(path)["private_keys"]]
+            accounts = [Account.from_key(key) for key in _read(path)["private_keys"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise ChainError(f"{path} holds no keys: restore it, or start another chain in another --folder") from error
+            raise _damaged(path) from error
+        if not accounts:
+            raise _damaged(path)
+        return accounts
 
     def coordinator(self) -> str | None:
         """The address of the coordinator; None before it is deployed. Raises ChainError: unreadable."""
         if not self.coordinator_path.exists():
             return None
-        return str(_read(self.coordinator_path).get("contract_address", ""))
+        address = _read(self.coordinator_path).get("contract_address")
+        if not is_address(address):
+            raise _damaged(self.coordinator_path)
+        return str(address)
 
     def set_coordinator(self, address: str) -> None:
         """Raises ChainError: cannot be written."""
@@ -85,9 +92,7 @@ def find(path: Path) -> ChainFolder:
             rpc_url=str(content["rpc_url"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ChainError(
-            f"{file} is damaged: {error}; restore it, or start another chain in another --folder"
-        ) from error
+        raise _damaged(file) from error
 
 
 def save(folder: ChainFolder) -> None:
@@ -103,8 +108,12 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ChainError(f"cannot read {path}: {error}; restore it, or give another --folder") from error
     if not isinstance(content, dict):
-        raise ChainError(f"{path} is damaged; restore it, or give another --folder")
+        raise _damaged(path)
     return content
+
+
+def _damaged(path: Path) -> ChainError:
+    return ChainError(f"{path} is damaged: restore it, or start another chain in another --folder")
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

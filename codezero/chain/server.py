@@ -80,6 +80,7 @@ class RpcServer(socketserver.ThreadingTCPServer):
     def __init__(self, host: str, port: int, call: Call) -> None:
         """Raises ChainError: the address cannot be listened on."""
         self._call, self._lock = call, threading.Lock()
+        self.is_closed = False
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
@@ -101,7 +102,7 @@ class RpcServer(socketserver.ThreadingTCPServer):
             self.shutdown()
         self.server_close()
         with self._lock:
-            self._call = _closed
+            self.is_closed, self._call = True, _closed
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that is gone is no error."""
@@ -139,6 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(413, f"send at most {MAX_BODY_BYTES} bytes")
         else:
             body = self.server.respond(self.rfile.read(int(length)))
+            self.close_connection |= self.server.is_closed
             self._send(204 if body is None else 200, body or b"")
 
     def _refuse(self, status: int, reason: str) -> None:

@@ -89,10 +89,13 @@ def advance_if_due(client: ChainClient, contract: Contract, every_s: float) -> t
 def run(client: ChainClient, contract: Contract, every_s: float, asked: threading.Event, console: Console) -> None:
     """Advances the stage every `every_s` seconds until asked to stop. A chain that cannot be reached is waited for.
 
-    Raises ChainError: this account may not advance it.
+    Raises ChainError: this account may not advance it, or the chain cannot be reached at the start.
     """
-    if not read(client, contract, "hasRole(bytes32,address)", _role(client, contract), client.account.address):
+    role = read(client, contract, "STAGE_MANAGER_ROLE()")
+    if not read(client, contract, "hasRole(bytes32,address)", role, client.account.address):
         raise ChainError(f"{client.account.address} is no stage manager of {contract.address}: use the folder it owns")
+    began = look(client, contract)
+    console.line(f"round {began.round}, stage {began.stage}; advances every {every_s:g} s")
     trouble = ""
     while not asked.is_set():
         try:
@@ -108,7 +111,3 @@ def run(client: ChainClient, contract: Contract, every_s: float, asked: threadin
                 console.line(f"warning: {error}")
             trouble, left_s = str(error), MAX_PAUSE_S
         asked.wait(min(max(left_s, 0.2), MAX_PAUSE_S))
-
-
-def _role(client: ChainClient, contract: Contract) -> bytes:
-    return bytes(read(client, contract, "STAGE_MANAGER_ROLE()"))

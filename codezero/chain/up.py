@@ -7,6 +7,7 @@ import ipaddress
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from codezero.chain.folder import FUNDS_WEI, ChainFolder, Engine
 from codezero.errors import ChainError
 from codezero.observe.console import Console
 
+CHECK_S = 1.0
+"""Between two looks at whether the chain still runs."""
 COPY_S = 30.0
 """Between two copies of anvil's state."""
 
@@ -52,7 +55,7 @@ def up(options: UpOptions) -> int:
             folder.save(chain)
             for line in introduction(chain, options.host):
                 console.line(line)
-            while not asked.wait(COPY_S):
+            while not asked.wait(CHECK_S):
                 check()
     console.line("chain stopped; the same command goes on where it was")
     return 0
@@ -131,9 +134,14 @@ def run_anvil(chain: ChainFolder, options: UpOptions, lock: int, console: Consol
     os.ftruncate(lock, 0)
     os.write(lock, str(process.pid).encode())
 
+    copied_at_s = time.monotonic()
+
     def check() -> None:
+        nonlocal copied_at_s
         process.check()
-        anvil.keep_copy(chain)
+        if time.monotonic() - copied_at_s >= COPY_S:
+            anvil.keep_copy(chain)
+            copied_at_s = time.monotonic()
 
     try:
         yield check

@@ -178,8 +178,9 @@ def test_a_closed_server_carries_out_nothing_more():
         go_on.set()
         closing.result(30)
         assert first.result(30).json()["result"] == "0x1"
-        late = session.post(url, json=CHAIN_ID, timeout=30).json()  # on the connection that is still open
-    assert late["error"]["message"] == "the chain is being stopped"
+        late = session.post(url, json=CHAIN_ID, timeout=30)  # on the connection that is still open
+        assert late.json()["error"]["message"] == "the chain is being stopped"
+        assert late.headers["connection"] == "close"
     assert len(done) == 1
 
 

@@ -1,0 +1,81 @@
+"""What a node knows of the contracts: their calls, and their errors by name."""
+
+import pytest
+
+from codezero.errors import LedgerError
+from codezero.ledger import abi
+
+# Measured against the deployed contract's errors (facts/chain.md, section 3).
+SELECTORS = {
+    "0x723dc675": "PeerIdAlreadyRegistered",
+    "0xe39ce02e": "RewardAlreadySubmitted",
+    "0x4197f6ea": "InvalidRoundNumber",
+    "0x1614b50c": "InvalidVoterPeerId",
+    "0xf7d20563": "InvalidStageNumber",
+    "0x3d51d827": "WinnerAlreadyVoted",
+    "0xd5dd0c66": "InvalidVote",
+    "0x0719ac8c": "OnlyStageManager",
+    "0x5fc483c5": "OnlyOwner",
+    "0x014c1cb5": "OnlyBootnodeManager",
+    "0x7d8aaf0e": "InvalidBootnodeIndex",
+    "0xfc4e0d7c": "StageOutOfBounds",
+}
+
+
+@pytest.mark.parametrize("data", SELECTORS)
+def test_an_error_is_known_by_the_first_four_bytes(data):
+    assert abi.error_name(data) == SELECTORS[data]
+    assert abi.error_name(data.upper().replace("X", "x") + "00" * 32) == SELECTORS[data]
+
+
+def test_the_coordinator_has_no_other_errors():
+    assert {entry["name"] for entry in abi.load("SwarmCoordinator").abi if entry["type"] == "error"} == set(
+        SELECTORS.values()
+    )
+
+
+def test_what_solidity_itself_reverts_with_is_known():
+    assert abi.error_name("0x08c379a0" + "00" * 64) == "Error"
+    assert abi.error_name("0x4e487b71" + "00" * 32) == "Panic"
+
+
+@pytest.mark.parametrize(
+    "data", ["0x", "", "0x12345678", "no hex at all", None, 5, b"\x72\x3d\xc6\x75", ["0x723dc675"]]
+)
+def test_what_names_no_error_has_no_name(data):
+    assert abi.error_name(data) is None
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "currentRound()",
+        "currentStage()",
+        "stageCount()",
+        "getBootnodes()",
+        "getEoa(string[])",
+        "getPeerId(address[])",
+        "getTotalRewards(string[])",
+        "getTotalWins(string)",
+        "getVoterVoteCount(string)",
+        "getVoterVotes(uint256,string)",
+        "getRoundStageReward(uint256,uint256,address[])",
+        "hasSubmittedRoundStageReward(uint256,uint256,string)",
+        "uniqueVoters()",
+        "registerPeer(string)",
+        "submitReward(uint256,uint256,int256,string)",
+        "submitReward(uint256,uint256,uint256,string)",
+        "submitWinners(uint256,string[],string)",
+        "updateStageAndRound()",
+        "addBootnodes(string[])",
+        "removeBootnode(uint256)",
+        "clearBootnodes()",
+    ],
+)
+def test_the_coordinator_has_every_call_of_the_deployed_one(signature):
+    assert abi.load("SwarmCoordinator").entry(signature)["type"] == "function"
+
+
+def test_a_call_that_is_not_there_is_a_mistake_of_ours():
+    with pytest.raises(LedgerError, match=r"SwarmCoordinator has no winnerLeaderboard\(uint256,uint256\)"):
+        abi.load("SwarmCoordinator").entry("winnerLeaderboard(uint256,uint256)")
