@@ -150,7 +150,7 @@ class FakeChain:
         if self.take("wrong chain"):
             raise WrongChain("wrong chain")
         if self.take("reads lag"):
-            return Standing(recorded=False, owner=self.owner, receipts={}, nonce=self.nonce)
+            return Standing(recorded=False, owner=self.owner, receipts={}, nonce=max(0, self.nonce - 1))
         receipts = {hash_: self.receipts[hash_] for hash_ in hashes if hash_ in self.receipts}
         return Standing(recorded=recorded, owner=self.owner, receipts=receipts, nonce=self.nonce)
 

@@ -366,17 +366,17 @@ def test_four_processes_share_an_account_and_all_of_theirs_arrive_once(deployed,
 
 
 @pytest.mark.slow
-def test_killed_at_fifty_random_lines_everything_arrives_once(deployed, tmp_path):
+def test_killed_fifty_times_everything_arrives_once(deployed, tmp_path):
+    """At random lines between taking a nonce and having sent, and at random times."""
     key = new_key()
     deployed.chain.fund(Account(key, deployed.rpc()).address)
-    deployed.tick(1)
-    process = worker(deployed, key, "peer", tmp_path / "outbox", 2, "killed", "50", "20261121")
+    process = worker(deployed, key, "peer", tmp_path / "outbox", 1, "killed", "50", "20261121")
     printed = process.communicate(timeout=550)[0]
     assert process.returncode == 0
-    killed, parts = map(int, printed.split())
+    killed, outboxes = map(int, printed.split())
     assert killed == 50
-    peers = [f"peer{part}" for part in range(1, parts + 1)]
-    assert deployed.read("getTotalRewards(string[])", peers) == (6,) * parts
-    assert [deployed.read("getVoterVoteCount(string)", peer) for peer in peers] == [2] * parts
+    peers = [f"peer{part}" for part in range(1, outboxes + 1)]
+    assert deployed.read("getTotalRewards(string[])", peers) == (3,) * outboxes
+    assert [deployed.read("getVoterVoteCount(string)", peer) for peer in peers] == [1] * outboxes
     (count,) = deployed.rpc().ask([("eth_getTransactionCount", [Account(key, deployed.rpc()).address, "latest"])])
-    assert int(count, 16) == 5 * parts
+    assert int(count, 16) == 3 * outboxes  # none was paid for twice

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import codezero.ledger
+from codezero.ledger import delivery
 from codezero.ledger.account import Account
 from codezero.ledger.coordinator import WalletWriter
 from codezero.ledger.delivery import Delivery
@@ -26,9 +27,9 @@ class Remote:
         self.transport = JsonRpc(url)
 
 
-def submit_all(url, contract, key, peer_id, path, num_rounds):
+def submit_all(url, address, key, peer_id, path, num_rounds):
     """One reward of 3 and one vote a round, until the chain has all of them. Doing it again changes nothing."""
-    deployed = Deployed(Remote(url), contract)
+    deployed = Deployed(Remote(url), address)
     outbox = deployed.outbox(Path(path), peer_id)
     writer = WalletWriter(deployed.contract, Account(bytes.fromhex(key), deployed.rpc()))
     deliver = Delivery(outbox, deployed.coordinator, writer, peer_id).deliver
@@ -43,49 +44,64 @@ def submit_all(url, contract, key, peer_id, path, num_rounds):
         deliver(view)
         if view.owner is not None and not outbox.open_items():
             return
+        time.sleep(0.02)
     raise TimeoutError(f"still open: {outbox.open_items()}")
 
 
-def die_at(line, counted):
-    """Kills this process at that line of the ledger's code, counted as they run; `counted` holds how far it came."""
+def die_while_sending(line):
+    """Kills this process at that line of the ledger's code, counting those that run from taking a nonce until the RPC
+    has the transaction."""
+    send_once, counted = Account._send_once, 0
 
     def local(frame, event, _):
-        if event == "line":
-            counted[0] += 1
-            if counted[0] == line:
-                os.kill(os.getpid(), signal.SIGKILL)
+        nonlocal counted
+        counted += event == "line"
+        if counted == line:
+            os.kill(os.getpid(), signal.SIGKILL)
         return local
 
     def trace(frame, *_):
         return local if frame.f_code.co_filename.startswith(ROOM) else None
 
-    sys.settrace(trace)
+    def traced(*arguments):
+        sys.settrace(trace)
+        try:
+            return send_once(*arguments)
+        finally:
+            sys.settrace(None)
+
+    Account._send_once = traced
 
 
-def run_killed(num_kills, seed, url, contract, key, peer_id, path, num_rounds):
-    """Children of this process do it, each of which is killed at a random line; prints how many died."""
-    draw, killed, part = random.Random(seed), 0, 0
-    most = 3000
-    while killed < num_kills:
-        part += 1
-        while True:
-            child = os.fork()
-            if child == 0:
-                die_at(draw.randrange(1, most) if killed < num_kills else 0, counted := [0])
-                try:
-                    submit_all(url, contract, key, f"{peer_id}{part}", f"{path}{part}", num_rounds)
-                except BaseException as error:
-                    print(repr(error), file=sys.stderr, flush=True)
-                    os._exit(1)
-                print(f"{counted[0]} lines", file=sys.stderr, flush=True)
-                os._exit(0)
-            draw.random()  # the next child draws another line
-            _, status = os.waitpid(child, 0)
-            if not os.WIFSIGNALED(status):
-                assert status == 0
-                break
-            killed += 1
-    print(killed, part, flush=True)
+def die_after(seconds):
+    """Ends this process after a time, wherever it is by then, as abruptly as SIGKILL would."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def run_killed(num_kills, seed, url, address, key, peer_id, path, num_rounds):
+    """Children of this process do it, most of which are killed; prints how many, and in how many outboxes."""
+    delivery.LOOK_AGAIN_S = 0.0
+    draw, killed, part, died = random.Random(seed), 0, 1, False
+    while killed < num_kills or died:
+        line, seconds = draw.randrange(1, 700), draw.uniform(0.0, 2.0)
+        sending = draw.random() < 0.6
+        child = os.fork()
+        if child == 0:
+            try:
+                if killed < num_kills:
+                    die_while_sending(line) if sending else die_after(seconds)
+                submit_all(url, address, key, f"{peer_id}{part}", f"{path}{part}", num_rounds)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr, flush=True)
+                os._exit(1)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        died = os.WIFSIGNALED(status)
+        assert died or status == 0
+        killed += died
+        part += not died
+    print(killed, part - 1, flush=True)
 
 
 if __name__ == "__main__":
