@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from codezero.ledger import abi
 from codezero.ledger.account import Account
 from codezero.ledger.contract import Abi, Call, Contract, checksummed
 from codezero.ledger.faults import RpcBadReply, StaleChain
@@ -24,6 +23,8 @@ MAX_ROUNDS_PER_S = 10.0
 
 
 def coordinator_abi() -> Abi:
+    from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
+
     return abi.load("SwarmCoordinator").abi
 
 

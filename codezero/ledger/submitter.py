@@ -86,9 +86,11 @@ class Submitter:
         """
         try:
             self._poll()
+            self._outbox.remember(TROUBLE, "")  # of an earlier run
         except RpcFault as error:
             if self._round is None:
                 raise
+            self._failures += 1
             self._troubled(error)
         self._thread.start()
 

@@ -138,7 +138,7 @@ def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(chain, 
         check=False,
     )
     assert refused.returncode == 1
-    assert refused.stderr.startswith(f"error: peer {peer_id} is registered to 0x")
+    assert refused.stderr.startswith(f"error: peer {peer_id} is registered to account 0x")
 
 
 def test_a_ctrl_c_while_waiting_for_the_round_stops_the_node(chain, contract, tmp_path):

@@ -1,5 +1,6 @@
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -58,15 +59,23 @@ def test_a_hostile_peer_id_is_stored_as_data(tmp_path):
 @pytest.mark.parametrize(
     ("groups", "expected"),
     [
-        ([], ("local",)),
-        ([own(0.0, 0.0)], ("local",)),
-        ([own(0.5, 0.5), peer("b", 0.6, 0.6)], ("b",)),
-        ([own(0.5, 0.5), peer("b", 0.5), peer("a", 0.5)], ("a",)),
-        ([own(0.5, 0.5), peer("b", 0.2, 0.2, 0.2, 0.2)], ("local",)),  # the mean counts, not how many were sent
+        ([], "local"),
+        ([own(0.9, 0.9)], "local"),
+        ([own(0.9, 0.9), peer("b", 0.1, -0.2)], "b"),  # itself only if it saw nobody
+        ([own(0.5), peer("b", 0.6, 0.6), peer("c", 1.0)], "b"),  # the total counts
+        ([peer("b", 0.5), peer("c", 0.3), peer("c", 0.3)], "c"),  # of all its groups
+        ([peer("b", 0.5), peer("a", 0.5)], "a"),  # ties go to the lower id
+        ([peer("b", 0.5), peer("a", 0.4), peer("evil", 9.0)], "b"),
+        ([own(0.5), peer("evil", 9.0)], "local"),
     ],
 )
-def test_vote_goes_to_the_highest_mean_reward(groups, expected):
-    assert ballot.winners(groups, "local") == expected
+def test_the_vote_goes_to_the_other_peer_with_the_highest_total_reward_that_is_not_banned(groups, expected):
+    assert ballot.winners(groups, "local", banned=["evil"]) == (expected,)
+
+
+def test_a_group_without_a_score_is_nobody_seen():
+    unscored = replace(peer("b", 0.5), rewards=())
+    assert ballot.winners([unscored], "local") == ("local",)
 
 
 def test_own_reward_leaves_peers_out():
