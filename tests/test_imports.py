@@ -150,6 +150,18 @@ def test_a_node_with_a_ledger_of_its_own_imports_nothing_of_a_chain(module):
     assert heavy_modules_after(f"import {module}", *chain) == ""
 
 
+def test_using_a_chain_leaves_the_recursion_limit_as_it_was():
+    """Else a deeply nested message of a peer ends the process, where it should raise RecursionError."""
+    code = (
+        "import sys; before = sys.getrecursionlimit(); from codezero.ledger import ethereum, keystore, wallet; "
+        "ethereum.keyfile(); keystore.parse_key('11' * 32); from codezero.ledger.coordinator import coordinator_abi; "
+        "from codezero.ledger.contract import Contract; import eth_account; "
+        "Contract('0x' + '11' * 20, coordinator_abi()).call('currentRound()').decode('0x' + '00' * 32); "
+        "print(sys.getrecursionlimit() - before, end='')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "0"
+
+
 def heavy_modules_after(statement: str, *heavy: str) -> str:
     code = f"import sys; {statement}; print(*sorted(set({heavy!r}) & set(sys.modules)), end='')"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from codezero.errors import IdentityError
 from codezero.identity.keyfile import open_lock
 from codezero.ledger.contract import Call
+from codezero.ledger.ethereum import local_account
 from codezero.ledger.faults import AlreadyKnown, FeesTooHigh, InsufficientFunds, NonceRace, RpcBadReply, RpcRefused
 from codezero.ledger.jsonrpc import Answer, Refusal
 from codezero.ledger.rpc import LATEST, PENDING, Rpc, call_request
@@ -45,9 +46,7 @@ class Account:
 
     def __init__(self, key: bytes, rpc: Rpc, *, max_fee_gwei: float = 100.0) -> None:
         """`max_fee_gwei`: most to be paid for a unit of gas, whatever the RPC says. Raises ValueError: no key."""
-        from eth_account import Account as Signer
-
-        self._signer = Signer.from_key(key)
+        self._signer = local_account(key)
         self.address = str(self._signer.address)
         self._rpc, self._max_fee_wei = rpc, round(max_fee_gwei * GWEI)
 

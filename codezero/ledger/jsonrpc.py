@@ -31,6 +31,9 @@ from codezero.ledger.faults import (
 )
 
 MAX_REPLY_BYTES = 4 << 20
+MAX_BRACKETS = 5000
+"""Opened in a reply; nothing that is asked for here comes near. A nested one could exhaust the stack where a library
+has raised the interpreter's recursion limit, as several for chains do."""
 SHOWN_CHARS = 200
 """Of a server's text, what is shown."""
 WAIT_S = 0.25
@@ -133,6 +136,8 @@ class JsonRpc:
         return bytes(raw)
 
     def _match(self, raw: bytes, ids: Sequence[int]) -> list[Answer]:
+        if raw.count(b"[") + raw.count(b"{") > MAX_BRACKETS:
+            raise self._bad(f"more than {MAX_BRACKETS} brackets")
         try:
             reply = msgspec.json.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

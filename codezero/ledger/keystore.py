@@ -14,6 +14,7 @@ from typing import Any
 
 from codezero.errors import IdentityError
 from codezero.identity.key import write_new
+from codezero.ledger import ethereum
 from codezero.ledger.contract import checksummed
 from codezero.ledger.faults import WalletError
 
@@ -47,13 +48,11 @@ def save(key: bytes, path: Path, passphrase: str, *, scrypt_n: int = SCRYPT_N) -
     """Writes a new keystore that only its owner may read; returns the address.
 
     Raises WalletError: there is one already, weak passphrase, or it cannot be written."""
-    from eth_keyfile.keyfile import create_keyfile_json
-
     require_free(path)
     if len(passphrase) < MIN_PASSPHRASE:
         raise WalletError(f"a passphrase of {len(passphrase)} characters is too weak: use {MIN_PASSPHRASE} or more")
     address = _address(key)
-    stored = create_keyfile_json(key, _encoded(passphrase), kdf="scrypt", iterations=scrypt_n)
+    stored = ethereum.keyfile().create_keyfile_json(key, _encoded(passphrase), kdf="scrypt", iterations=scrypt_n)
     try:
         write_new(path, json.dumps({**stored, "address": address.removeprefix("0x").lower()}).encode())
     except FileExistsError as error:
@@ -71,11 +70,9 @@ def require_free(path: Path) -> None:
 
 def load(path: Path, passphrase: str) -> bytes:
     """The key. Raises WalletError: wrong passphrase, damaged, or unreadable."""
-    from eth_keyfile.keyfile import decode_keyfile_json
-
     stored = _read(path)
     try:
-        key = bytes(decode_keyfile_json(stored, _encoded(passphrase)))
+        key = bytes(ethereum.keyfile().decode_keyfile_json(stored, _encoded(passphrase)))
     except (ValueError, TypeError, KeyError, NotImplementedError, MemoryError) as error:
         raise WalletError(
             f"the keystore {path} does not open: the passphrase is wrong, or the file is damaged"
@@ -123,12 +120,9 @@ def _taken(path: Path) -> WalletError:
 
 
 def _address(key: bytes) -> str:
-    from eth_account import Account
-    from eth_utils.exceptions import ValidationError
-
     try:
-        return str(Account.from_key(key).address)
-    except (ValueError, ValidationError) as error:  # which of them depends on eth-keys' backend
+        return str(ethereum.local_account(key).address)
+    except ValueError as error:
         raise WalletError("this is no private key of an account: its number is out of range") from error
 
 

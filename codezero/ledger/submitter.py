@@ -148,9 +148,12 @@ class Submitter:
 
     def _run(self) -> None:
         wait_s = 0.0
-        while not self._stopping:
+        while True:
             self._wake.wait(wait_s)
+            last = self._stopping  # seen before the tick, which then has all that was made an item before stopping
             wait_s = self._tick()
+            if last:
+                return
 
     def _tick(self) -> float:
         """One poll and one step for every item; returns the seconds until the next."""

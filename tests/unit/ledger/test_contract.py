@@ -3,6 +3,7 @@ import pytest
 from codezero.ledger.account import Account, ether
 from codezero.ledger.contract import Contract, checksummed, error_name
 from codezero.ledger.coordinator import coordinator_abi
+from codezero.ledger.ethereum import recursion_limit_kept
 from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.transactions import Journal
 from tests.chain import new_key
@@ -24,7 +25,8 @@ CONTRACT = Contract(ADDRESS, coordinator_abi())
     ],
 )
 def test_calls_are_encoded_as_web3_does(signature, arguments):
-    from web3 import Web3
+    with recursion_limit_kept():
+        from web3 import Web3
 
     web3 = Web3().eth.contract(address=ADDRESS, abi=coordinator_abi())
     call = CONTRACT.call(signature, *arguments)
@@ -34,8 +36,9 @@ def test_calls_are_encoded_as_web3_does(signature, arguments):
 
 def test_a_transaction_is_what_was_asked_for(deployed):
     """Read back by web3's own decoder: every field is given, and it can be replayed on no other chain."""
-    from eth_account.typed_transactions import TypedTransaction
-    from hexbytes import HexBytes
+    with recursion_limit_kept():
+        from eth_account.typed_transactions import TypedTransaction
+        from hexbytes import HexBytes
 
     account, sent = deployed.account(), []
     call = deployed.contract.call("registerPeer(string)", "peer")

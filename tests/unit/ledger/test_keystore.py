@@ -5,6 +5,7 @@ import pytest
 
 from codezero.cli import main
 from codezero.ledger import keystore
+from codezero.ledger.ethereum import recursion_limit_kept
 from codezero.ledger.faults import WalletError
 
 KEY = bytes.fromhex("4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318")
@@ -32,7 +33,8 @@ def test_a_key_comes_back_with_its_passphrase_only(path):
 
 
 def test_the_file_is_its_owners_and_other_wallets_read_it(path):
-    from eth_account import Account
+    with recursion_limit_kept():
+        from eth_account import Account
 
     keystore.save(KEY, path, PASSPHRASE, scrypt_n=2)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -43,7 +45,8 @@ def test_the_file_is_its_owners_and_other_wallets_read_it(path):
 
 
 def test_a_keystore_of_other_software_opens(path):
-    from eth_account import Account
+    with recursion_limit_kept():
+        from eth_account import Account
 
     path.write_text(json.dumps(Account.encrypt(KEY, PASSPHRASE, kdf="pbkdf2", iterations=2)))
     assert keystore.load(path, PASSPHRASE) == KEY

@@ -1,0 +1,43 @@
+import time
+
+import pytest
+
+from codezero.errors import LedgerError
+from codezero.ledger import keystore, wallet
+from codezero.ledger.outbox import read_items
+from codezero.ledger.submitter import Policy, Submitter
+from codezero.types import RoundId
+from tests.chain import new_key
+from tests.chain_server import CHAIN_ID
+
+
+def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
+    """What a node does: open, start, play, stop; and again, with nothing left to do."""
+    (tmp_path / "passphrase").write_text("correct horse\n")
+    deployed.chain.fund(keystore.save(new_key(), tmp_path / "wallet.json", "correct horse", scrypt_n=2))
+    for run in (1, 2):
+        coordinator, writer = wallet.connect(
+            rpc_url=deployed.chain.url,
+            chain_id=CHAIN_ID,
+            contract_address=deployed.address.lower(),
+            keystore_path=tmp_path / "wallet.json",
+            passphrase_file=str(tmp_path / "passphrase"),
+            max_fee_gwei=100.0,
+        )
+        outbox = deployed.outbox(tmp_path / "outbox.sqlite")
+        submitter = Submitter(outbox, coordinator, writer, "peer", Policy(poll_s=0.1))
+        submitter.start()
+        deadline = time.monotonic() + 60
+        while (submitter.view is None or submitter.view.owner is None) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        submitter.credit(RoundId(number=0), 2.0, ["peer"])
+        submitter.stop(60.0)
+        outbox.close()
+        assert deployed.read("getTotalRewards(string[])", ["peer"]) == (2,), run
+        assert deployed.read("getVoterVotes(uint256,string)", 0, "peer") == ("peer",)
+    assert len(read_items(tmp_path / "outbox.sqlite")) == 3
+
+
+def test_a_mistyped_contract_address_is_named():
+    with pytest.raises(LedgerError, match=r"ledger\.contract_address: '0x12' is no address"):
+        wallet.read_only(rpc_url="http://127.0.0.1:9", chain_id=1, contract_address="0x12")
