@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.config import LedgerConfig, LedgerKind, NodeConfig
-from codezero.errors import ConfigError, LedgerError
+from codezero.errors import LedgerError
 from codezero.ledger.local import LocalLedger
 from codezero.multiaddr import Multiaddr
 from codezero.observe.console import Console
 
 if TYPE_CHECKING:
     from codezero.ledger.chain import ChainLedger
-    from codezero.ledger.coordinator import Coordinator
-    from codezero.ledger.rpc import Rpc
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +47,7 @@ def with_contract_bootnodes(config: NodeConfig, console: Console) -> NodeConfig:
     if config.ledger.kind is LedgerKind.local or not config.ledger.bootnodes:
         return config
     try:
-        _, coordinator = _coordinator(config.ledger)
-        named = coordinator.bootnodes()
+        named = _read_bootnodes(config.ledger)
     except LedgerError as error:
         logger.warning("the contract's bootnodes are not known: %s", error)
         return config
@@ -59,6 +56,15 @@ def with_contract_bootnodes(config: NodeConfig, console: Console) -> NodeConfig:
     if more:
         console.line(f"swarm: {more} bootnode{'s' * (more > 1)} from the contract")
     return replace(config, swarm=replace(config.swarm, bootnodes=found))
+
+
+def _read_bootnodes(config: LedgerConfig) -> Sequence[str]:
+    from codezero.ledger import wallet
+
+    coordinator, _, _ = wallet.read_only(
+        rpc_url=config.rpc_url, chain_id=config.chain_id, contract_address=config.contract_address
+    )
+    return coordinator.bootnodes()
 
 
 def _usable(addresses: Sequence[str]) -> list[str]:
@@ -75,47 +81,29 @@ def _usable(addresses: Sequence[str]) -> list[str]:
     return found[:MAX_BOOTNODES]
 
 
-def _coordinator(config: LedgerConfig) -> tuple[Rpc, Coordinator]:
-    from codezero.ledger.contract import Contract, checksummed
-    from codezero.ledger.coordinator import Coordinator, coordinator_abi
-    from codezero.ledger.jsonrpc import JsonRpc
-    from codezero.ledger.rpc import Rpc
-
-    try:
-        address = checksummed(config.contract_address)
-    except ValueError as error:
-        raise ConfigError(f"ledger.contract_address: {error}") from error
-    contract = Contract(address, coordinator_abi())
-    rpc = Rpc(JsonRpc(config.rpc_url), chain_id=config.chain_id, contracts=[address], error_names=contract.error_names)
-    return rpc, Coordinator(contract, rpc)
-
-
 def _on_chain(
     config: LedgerConfig, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
 ) -> ChainLedger:
-    from codezero.ledger import keystore
-    from codezero.ledger.account import Account, ether
+    from codezero.ledger import wallet
+    from codezero.ledger.account import ether
     from codezero.ledger.chain import ChainLedger
-    from codezero.ledger.coordinator import WalletWriter
     from codezero.ledger.items import Scope
     from codezero.ledger.outbox import Outbox
     from codezero.ledger.submitter import Policy, Submitter
 
-    rpc, coordinator = _coordinator(config)
-    key = keystore.load(Path(config.keystore).expanduser(), keystore.passphrase(config.passphrase_file))
-    writer = WalletWriter(coordinator.contract, Account(key, rpc, max_fee_gwei=config.max_fee_gwei))
-    scope = Scope(chain_id=config.chain_id, contract=coordinator.contract.address, peer_id=peer_id)
-    submitter = Submitter(
-        Outbox(outbox_path, scope),
-        coordinator,
-        writer,
-        peer_id,
-        Policy(
-            period_s=config.submit_period_s,
-            threshold=config.submit_threshold,
-            warn_below_eth=config.warn_below_eth,
-        ),
+    coordinator, writer = wallet.connect(
+        rpc_url=config.rpc_url,
+        chain_id=config.chain_id,
+        contract_address=config.contract_address,
+        keystore_path=Path(config.keystore).expanduser(),
+        passphrase_file=config.passphrase_file,
+        max_fee_gwei=config.max_fee_gwei,
     )
+    scope = Scope(chain_id=config.chain_id, contract=coordinator.address, peer_id=peer_id)
+    policy = Policy(
+        period_s=config.submit_period_s, threshold=config.submit_threshold, warn_below_eth=config.warn_below_eth
+    )
+    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, peer_id, policy)
     submitter.start()
     view = submitter.view
     balance = f", balance {ether(view.balance_wei)} ETH" if view is not None else ", which does not answer now"

@@ -1,58 +1,33 @@
-"""A chain to test against, and what a stage manager and a faucet do on it."""
+"""A coordinator on the chain of the tests, and what a stage manager and a faucet do."""
 
 import itertools
 import os
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
 
 from codezero.ledger.account import ETHER, Account
-from codezero.ledger.contract import Contract, checksummed
+from codezero.ledger.contract import Contract
 from codezero.ledger.coordinator import Coordinator, WalletWriter, coordinator_abi
 from codezero.ledger.items import Scope
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.rpc import Rpc
-from tests.chain_server import CHAIN_ID
+from tests.chains import CHAIN_ID
 
-BYTECODE = "".join(Path(__file__).with_name("coordinator_bytecode.txt").read_text().split())
 _KEYS = itertools.count(1)
 
 
-@contextmanager
-def running_chain():
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.chain_server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        yield LiveChain(f"http://127.0.0.1:{int(server.stdout.readline())}")
-    finally:
-        server.stdin.close()
-        server.wait(30)
-
-
 class LiveChain:
-    def __init__(self, url):
-        self.url = url
-        self.transport = JsonRpc(url)
-        (accounts,) = self.transport.ask([("eth_accounts", [])])
-        self.owner = accounts[0]
+    def __init__(self, chain):
+        """`chain` is a `tests.chains.DevChain`, whose last account owns and pays."""
+        self.url, self.transport = chain.url, JsonRpc(chain.url)
+        self._account = chain.accounts[-1]
+        self.owner, self.client = self._account.address, chain.client(self._account)
 
     def deploy(self):
         """A coordinator of its own, at round 0."""
-        arguments = f"{int(self.owner, 16):064x}{1:064x}"  # owner, stages
-        receipt = self.transact({"data": f"0x{BYTECODE}{arguments}", "gas": hex(4_000_000)})
-        return Deployed(self, checksummed(receipt["contractAddress"]))
-
-    def transact(self, fields):
-        (hash_,) = self.transport.ask([("eth_sendTransaction", [{"from": self.owner} | fields])])
-        (receipt,) = self.transport.ask([("eth_getTransactionReceipt", [hash_])])
-        assert int(receipt["status"], 16) == 1
-        return receipt
+        return Deployed(self, self.client.deploy("SwarmCoordinator", self.owner, 1))
 
     def fund(self, address, wei=ETHER):
-        self.transact({"to": address, "value": hex(wei), "gas": hex(21_000)})
+        self.client.transfer(address, wei)
 
 
 class Deployed:
@@ -78,9 +53,9 @@ class Deployed:
         return WalletWriter(self.contract, self.account(**settings))
 
     def tick(self, rounds=1):
+        contract = self.chain.client.contract("SwarmCoordinator", self.address)
         for _ in range(rounds):
-            call = self.contract.call("updateStageAndRound()")
-            self.chain.transact({"to": self.address, "data": call.data, "gas": hex(200_000)})
+            self.chain.client.transact(contract, "updateStageAndRound()")
 
     def read(self, signature, *arguments):
         ((value,),) = self.rpc().read([self.contract.call(signature, *arguments)])

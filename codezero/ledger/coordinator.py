@@ -78,22 +78,23 @@ class Coordinator:
     """Reads of the contract, whichever backend writes. All raise RpcFault, WrongChain, NoContract."""
 
     def __init__(self, contract: Contract, rpc: Rpc) -> None:
-        self.contract, self._rpc = contract, rpc
+        self._contract, self._rpc = contract, rpc
+        self.address = contract.address
 
     def bootnodes(self) -> tuple[str, ...]:
         """Multiaddresses; untrusted text."""
-        ((found,),) = self._rpc.read([self.contract.call("getBootnodes()")])
+        ((found,),) = self._rpc.read([self._contract.call("getBootnodes()")])
         return tuple(cast(Any, found))
 
     def view(self, peer_id: str, account: str) -> ChainView:
         """One HTTP request."""
         calls = [
-            self.contract.call("currentRound()"),
-            self.contract.call("currentStage()"),
-            self.contract.call("getBootnodes()"),
+            self._contract.call("currentRound()"),
+            self._contract.call("currentStage()"),
+            self._contract.call("getBootnodes()"),
             self._owner(peer_id),
-            self.contract.call("getTotalRewards(string[])", [peer_id]),
-            self.contract.call("getTotalWins(string)", peer_id),
+            self._contract.call("getTotalRewards(string[])", [peer_id]),
+            self._contract.call("getTotalWins(string)", peer_id),
         ]
         answers = self._rpc.ask([*map(call_request, calls), ("eth_getBalance", [account, LATEST])])
         values = [self._rpc.values(call, answer) for call, answer in zip(calls, answers[:-1], strict=True)]
@@ -115,12 +116,12 @@ class Coordinator:
     def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
         signature = "hasSubmittedRoundStageReward(uint256,uint256,string)"
         return self._standing(
-            peer_id, account, self.contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
+            peer_id, account, self._contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
         )
 
     def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
         return self._standing(
-            peer_id, account, self.contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
+            peer_id, account, self._contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
         )
 
     def broadcast(self, raw: bytes) -> None:
@@ -148,7 +149,7 @@ class Coordinator:
         )
 
     def _owner(self, peer_id: str) -> Call:
-        return self.contract.call("getEoa(string[])", [peer_id])
+        return self._contract.call("getEoa(string[])", [peer_id])
 
 
 class WalletWriter:

@@ -1,12 +1,11 @@
 import pytest
 
-from tests.chain import running_chain
+from tests.chain import LiveChain
 
 
 @pytest.fixture(scope="session")
-def chain():
-    with running_chain() as chain:
-        yield chain
+def chain(dev_chain):
+    return LiveChain(dev_chain)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from codezero.ledger.ethereum import recursion_limit_kept
 from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.transactions import Journal
 from tests.chain import new_key
-from tests.chain_server import CHAIN_ID
+from tests.chains import CHAIN_ID
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 CONTRACT = Contract(ADDRESS, coordinator_abi())

@@ -129,7 +129,7 @@ def test_nothing_is_written_to_a_wrong_chain(node, deployed):
     node.hostile.mode, node.hostile.answers = "answers", {"eth_chainId": "0x1"}
     with pytest.raises(WrongChain):
         node.delivery.deliver(view)
-    assert "serves chain 1, not 685685" in notes(node)["registration"]
+    assert "serves chain 1, not 31337" in notes(node)["registration"]
     assert "eth_sendRawTransaction" not in node.hostile.methods
     node.hostile.mode = "ok"
     until_done(node)

@@ -124,12 +124,12 @@ def test_the_commands(path, tmp_path, monkeypatch, capsys, quick, deployed):
     balance = ["wallet", "balance", "--keystore", str(path), "--rpc-url", deployed.chain.url]
     assert main(balance) == 0
     printed = capsys.readouterr()
-    assert "balance  0 ETH on chain 685685" in printed.out
+    assert "balance  0 ETH on chain 31337" in printed.out
     assert "warning: this pays for few submissions" in printed.err
     deployed.chain.fund(ADDRESS, 1_500_000_000_000_000_000)
     assert main(balance) == 0
     printed = capsys.readouterr()
-    assert ("balance  1.5 ETH on chain 685685" in printed.out, printed.err) == (True, "")
+    assert ("balance  1.5 ETH on chain 31337" in printed.out, printed.err) == (True, "")
     assert main(["wallet", "create", "--keystore", str(path)]) == 1
     assert "is there already" in capsys.readouterr().err
     assert main(["wallet", "create", "--keystore", str(tmp_path / "new.json")]) == 0

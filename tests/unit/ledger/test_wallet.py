@@ -8,7 +8,7 @@ from codezero.ledger.outbox import read_items
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.chain import new_key
-from tests.chain_server import CHAIN_ID
+from tests.chains import CHAIN_ID
 
 
 def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
