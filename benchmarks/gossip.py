@@ -1,7 +1,7 @@
 """What an exchange costs a node, and how long it takes, as the swarm grows.
 
     python -m benchmarks.gossip                            about 10 minutes and 9 GiB on two cores
-    python -m benchmarks.gossip --real --simulated 10000   about half an hour and 1.5 GiB on one core
+    python -m benchmarks.gossip --real --simulated 10000   about an hour and 9 GiB on one core
     python -m benchmarks.gossip --quick                    does it work?
 
 Each node publishes `--kilobytes` of groups and collects a pool of `--pool` groups, as an exchange of a round does. All

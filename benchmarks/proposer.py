@@ -183,7 +183,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write, needs_reference = made[name]
         if options.out:
             write = recorded(write, name, options.out)
-        seen = Seen(remembered=config.proposer.remembered, similarity=config.proposer.similarity)
+        seen = Seen(
+            remembered=config.proposer.remembered,
+            similarity=config.proposer.similarity,
+            known=[prompt.EXAMPLE.question],
+        )
         tallies = []
         for level in map(int, options.levels):
             one = tally(write, level, options.answers, config.proposer.batch_size, seen, needs_reference)

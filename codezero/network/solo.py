@@ -31,7 +31,7 @@ class SoloProposals:
 class SoloSolvers:
     """SwarmSolvers of a proposer that writes for nobody but its file."""
 
-    def remember(self, proposals: Iterable[Proposal], heard: Iterable[ProposalFeedback] = ()) -> None:
+    def remember(self, proposals: Iterable[Proposal]) -> None:
         pass
 
     def publish(self, proposals: Sequence[Proposal]) -> bool:

@@ -54,9 +54,9 @@ class SwarmSolvers:
         self._kept = True
         """Whether some node keeps what was published last."""
 
-    def remember(self, proposals: Iterable[Proposal], heard: Iterable[ProposalFeedback] = ()) -> None:
-        """Takes in proposals that were published before a restart, the newest last, and the feedback on them that was
-        handed out. The latest are shown again with the next publication."""
+    def remember(self, proposals: Iterable[Proposal]) -> None:
+        """Takes in proposals that were published before a restart, the newest last. The latest are shown again with the
+        next publication; feedback on them is handed out once more."""
         for proposal in proposals:
             own = _Own(proposal_id=proposal.proposal_id)
             self._known.setdefault(self._board.name_of(proposal) or own.proposal_id, own)
@@ -65,10 +65,6 @@ class SwarmSolvers:
             self._latest.popitem(last=False)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
-        by_id = {own.proposal_id: own for own in self._known.values()}
-        for feedback in heard:
-            if feedback.proposal_id in by_id:
-                by_id[feedback.proposal_id].heard[feedback.peer_id] = feedback.address
 
     def publish(self, proposals: Sequence[Proposal]) -> bool:
         """Shows proposals, the newest last, and with them the latest before them; False if no node keeps them. None

@@ -3,13 +3,18 @@
 import json
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codezero.dryrun import dry_run
 from codezero.prompts import ideas, proposer
 from codezero.proposals import LEVELS
+from codezero.proposer.checks import why_not
+from codezero.testcases import parse_tests
+from codezero.types import CaseOutcome
 
 IDEA = proposer.Idea(topic="bus timetables", shape="two integers", verb="count")
 TESTS = ["assert f(1) == 2", "assert f(2) == 3"]
@@ -21,18 +26,28 @@ def answer(**fields):
 
 
 def test_one_template_with_a_block_for_each_level():
-    texts = [proposer.messages(level, IDEA)[1]["content"] for level in range(1, 6)]
+    texts = [proposer.messages(level, IDEA)[-1]["content"] for level in range(1, 6)]
     for number, (name, text) in enumerate(zip(LEVELS, texts, strict=True), start=1):
         assert f"Level {number} of 5, {name}: " in text
         assert "about bus timetables" in text
         assert "given two integers" in text
-        assert "begins with count_." in text
+        assert "begins with count." in text
     assert len({re.sub(r"Level .*", "", text) for text in texts}) == 1
 
 
 def test_a_solution_is_asked_for_only_when_wanted():
-    assert '"solution"' not in proposer.messages(2, IDEA)[1]["content"]
-    assert '"solution"' in proposer.messages(2, IDEA, solution=True)[1]["content"]
+    assert '"solution"' not in proposer.messages(2, IDEA)[0]["content"]
+    assert '"solution"' in proposer.messages(2, IDEA, solution=True)[0]["content"]
+
+
+@pytest.mark.parametrize("solution", [True, False])
+def test_the_example_is_what_the_parser_reads_and_has_right_tests(solution):
+    shown = proposer.messages(2, IDEA, solution=solution)[2]["content"]
+    read = proposer.parse_answer(shown)
+    assert read == replace(proposer.EXAMPLE, solution=proposer.EXAMPLE.solution if solution else "")
+    outcomes = [case.outcome for case in dry_run(proposer.EXAMPLE.solution, parse_tests(read.tests))]
+    assert outcomes == [CaseOutcome.PASS] * 4
+    assert why_not(read.question, read.tests) is None
 
 
 def test_ideas_are_many_and_each_only_once():
