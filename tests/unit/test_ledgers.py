@@ -1,0 +1,93 @@
+"""Which ledger a configuration gets, and the bootnodes that a contract names."""
+
+import io
+from contextlib import ExitStack
+
+import pytest
+
+from codezero import compose
+from codezero.errors import ConfigError
+from codezero.ledger.faults import WalletError
+from codezero.ledger.local import LocalLedger
+from codezero.ledgers import MAX_BOOTNODES, make_ledger, with_contract_bootnodes
+from codezero.observe.console import Console
+
+PEER = "Qm" + "a" * 44
+
+
+def on(dev_chain, address, *settings):
+    return compose.load(
+        [
+            "ledger=wallet",
+            f"ledger.rpc_url={dev_chain.url}",
+            f"ledger.contract_address={address}",
+            f"ledger.chain_id={dev_chain.chain_id}",
+            *settings,
+        ]
+    )
+
+
+def named(dev_chain, *addresses):
+    """A coordinator that names these bootnodes."""
+    address = dev_chain.coordinator()
+    client = dev_chain.client()
+    client.transact(client.contract("SwarmCoordinator", address), "addBootnodes(string[])", list(addresses))
+    return address
+
+
+def test_without_a_chain_the_ledger_is_a_file(tmp_path):
+    config = compose.load([])
+    with ExitStack() as stack:
+        made = make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
+        assert isinstance(made, LocalLedger)
+        assert with_contract_bootnodes(config, Console(io.StringIO())) is config
+
+
+def test_bootnodes_of_the_contract_come_after_those_of_the_settings(dev_chain):
+    good = f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}"
+    own = f"/ip4/198.51.100.1/tcp/4001/p2p/{PEER}"
+    address = named(dev_chain, good, "rm -rf /", "/ip4/203.0.113.7/tcp/4001", own)
+    shown = io.StringIO()
+    config = with_contract_bootnodes(on(dev_chain, address, f"swarm.bootnodes=[{own}]"), Console(shown))
+    assert config.swarm.bootnodes == [own, good]
+    assert shown.getvalue() == "swarm: 1 bootnode from the contract\n"
+
+
+def test_a_contract_cannot_name_more_bootnodes_than_a_node_dials(dev_chain):
+    address = named(dev_chain, *[f"/ip4/203.0.113.7/tcp/{port}/p2p/{PEER}" for port in range(4001, 4041)])
+    config = with_contract_bootnodes(on(dev_chain, address), Console(io.StringIO()))
+    assert len(config.swarm.bootnodes) == MAX_BOOTNODES
+
+
+def test_a_contract_that_does_not_answer_keeps_no_node_from_its_swarm(dev_chain, caplog):
+    address = dev_chain.coordinator()
+    config = on(dev_chain, address, "ledger.rpc_url=http://127.0.0.1:9")
+    assert with_contract_bootnodes(config, Console(io.StringIO())) is config
+    assert "the contract's bootnodes are not known" in caplog.text
+
+
+def test_the_contract_s_bootnodes_can_be_left_alone(dev_chain):
+    config = on(dev_chain, dev_chain.coordinator(), "ledger.bootnodes=false")
+    assert with_contract_bootnodes(config, Console(io.StringIO())) is config
+
+
+def test_a_missing_keystore_is_named_with_the_command_that_makes_one(dev_chain, tmp_path, monkeypatch):
+    monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long one")
+    config = on(dev_chain, dev_chain.coordinator(), f"ledger.keystore={tmp_path / 'none.json'}")
+    with ExitStack() as stack, pytest.raises(WalletError, match="`codezero wallet create` makes one"):
+        make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["ledger=wallet"], "ledger.contract_address='' is not possible: give the coordinator"),
+        (["ledger=wallet", "ledger.rpc_url="], "give the chain's RPC"),
+        (["ledger=wallet", "ledger.contract_address=0x12"], "0x and 40 hex digits"),
+        (["ledger.max_fee_gwei=0"], "use a price such as 100"),
+        (["ledger.submit_period_s=-1"], "use 0 or more"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        compose.load(settings)
