@@ -16,6 +16,7 @@ from codezero import __version__, peer, proposing, state
 from codezero.batch import ProposerStages, run_batch
 from codezero.config import Network, NodeConfig, ProposerBackend, Reference
 from codezero.errors import StateError
+from codezero.ledgers import with_contract_bootnodes
 from codezero.llm.load import LoadedModel
 from codezero.observe import logs
 from codezero.observe.batches import BatchMonitor, report_from_dict
@@ -71,7 +72,7 @@ class ProposerNode:
         console.line(f"codezero {__version__}: proposer")
         # a folder of its own, so that a solver may have the same state_dir
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser() / "proposer"))
-        place = peer.join(config, self._folder, console, stack)
+        place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
         self._solvers = place.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")

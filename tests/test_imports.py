@@ -67,6 +67,7 @@ SAME_LEVEL = {
     ("models", "proposing"),
     ("batch", "loop"),
     ("propose", "proposing"),
+    ("propose", "ledgers"),
     ("propose", "peer"),
     ("propose", "state"),
     ("propose", "stop"),
