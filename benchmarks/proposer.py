@@ -4,7 +4,8 @@
 
 All variants are written by the same model in one run. `naive` is the prompt that a first attempt would be, kept here as
 the baseline only; `solution` asks for a reference solution too, as `proposer.reference=dry_run` does, and counts a
-problem as published only if that passes the tests. Solved: share of the published problems that some of M attempts
+problem as published only if that passes the tests; `corrected` gives those that fail the results of their solution,
+where these can be told. Solved: share of the published problems that some of M attempts
 solves, made from the question alone and walked through by the dry run: their tests are right as far as can be told. The
 rest are wrong, too vague, or too hard for the solver.
 """
@@ -17,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from benchmarks.measure import machine
@@ -30,7 +32,7 @@ from codezero.proposals import LEVELS
 from codezero.proposer.checks import why_not
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.models import LocalModel
-from codezero.proposer.reference import ReferenceCheck
+from codezero.proposer.reference import ReferenceCheck, corrected
 from codezero.proposer.write import Draft, Writer
 from codezero.testcases import parse_tests
 from codezero.types import CaseOutcome, Task, TaskOrigin
@@ -97,22 +99,31 @@ def naive(model: LocalModel) -> Write:
     return write
 
 
-def variants(load: Callable[[ProposerConfig], LocalModel], config: ProposerConfig) -> dict[str, tuple[Write, bool]]:
-    """What is compared by name: a writer, and whether its problems need a reference solution that passes."""
+class Vouch(Enum):
+    """What a problem's own solution must do for it."""
+
+    nothing = "nothing"
+    passes = "passes"
+    corrects = "corrects"
+
+
+def variants(load: Callable[[ProposerConfig], LocalModel], config: ProposerConfig) -> dict[str, tuple[Write, Vouch]]:
+    """What is compared, by name."""
 
     def shipped(**changes: object) -> Write:
         changed = ProposerConfig(**{**vars(config), **changes})
         return Writer(load(changed), changed, seed=0).write
 
     return {
-        "naive": (naive(load(config)), False),
-        "shipped": (shipped(reference=Reference.none), False),
-        "repair": (shipped(reference=Reference.none, repair=True), False),
-        "solution": (shipped(reference=Reference.dry_run), True),
+        "naive": (naive(load(config)), Vouch.nothing),
+        "shipped": (shipped(reference=Reference.none), Vouch.nothing),
+        "repair": (shipped(reference=Reference.none, repair=True), Vouch.nothing),
+        "solution": (shipped(reference=Reference.dry_run), Vouch.passes),
+        "corrected": (shipped(reference=Reference.dry_run), Vouch.corrects),
     }
 
 
-def tally(write: Write, level: int, num_answers: int, batch_size: int, seen: Seen, needs_reference: bool) -> Tally:
+def tally(write: Write, level: int, num_answers: int, batch_size: int, seen: Seen, vouch: Vouch) -> Tally:
     """Has so many problems of a level written, and checks them as a proposer does."""
     result = Tally()
     check = ReferenceCheck(Reference.dry_run, print)
@@ -130,13 +141,17 @@ def tally(write: Write, level: int, num_answers: int, batch_size: int, seen: See
             result.parsed += 1
             reason = why_not(answer.question, answer.tests) or seen.why_not(answer.question, answer.tests)
             result.valid += reason is None
-            if reason is None and needs_reference:
+            tests: str | None = answer.tests
+            if reason is None and vouch is not Vouch.nothing:
                 reason = check.why_not(answer.solution, answer.tests)
-            if reason is not None:
-                result.reasons[reason] += 1
+            if reason == "reference_fails" and vouch is Vouch.corrects:
+                tests = corrected(answer.solution, answer.tests)
+                reason = why_not(answer.question, tests) if tests is not None else reason
+            if reason is not None or tests is None:
+                result.reasons[reason or ""] += 1
                 continue
             seen.add(answer.question, answer.tests)
-            result.published.append(Task(origin=TaskOrigin.PROPOSER, question=answer.question, tests=answer.tests))
+            result.published.append(Task(origin=TaskOrigin.PROPOSER, question=answer.question, tests=tests))
     return result
 
 
@@ -164,7 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--levels", default="12345", help="such as 135")
     parser.add_argument("--answers", type=int, default=40, metavar="N", help="problems a level and variant")
     parser.add_argument("--solve", type=int, default=0, metavar="M", help="attempts at each published problem")
-    parser.add_argument("--variants", default="naive,shipped,solution", help="of naive, shipped, repair, solution")
+    parser.add_argument(
+        "--variants", default="naive,shipped,corrected", help="of naive, shipped, repair, solution, corrected"
+    )
     parser.add_argument("--out", type=Path, help="also append every answer to this file, as JSON lines")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, such as proposer.temperature=1.0")
     options = parser.parse_args(arguments)
@@ -180,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     made = variants(load, config.proposer)
     for name in options.variants.split(","):
-        write, needs_reference = made[name]
+        write, vouch = made[name]
         if options.out:
             write = recorded(write, name, options.out)
         seen = Seen(
@@ -190,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         tallies = []
         for level in map(int, options.levels):
-            one = tally(write, level, options.answers, config.proposer.batch_size, seen, needs_reference)
+            one = tally(write, level, options.answers, config.proposer.batch_size, seen, vouch)
             if options.solve:
                 one.solved = num_solved(model, one.published, options.solve, config.proposer.batch_size)
             print(one.row(name, LEVELS[level - 1]), flush=True)

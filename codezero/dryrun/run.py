@@ -60,6 +60,20 @@ def dry_run(code: str, suite: TestSuite, budget: Budget = Budget()) -> tuple[Cas
     return (*results, *[_unknown("time budget")] * missing)
 
 
+def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
+    """What a program prints when it is given nothing to read; None where that cannot be told, or it ends in an error.
+
+    Like `dry_run`, never raises because of `code`.
+    """
+    tree = parse_source(code)
+    if tree is None:
+        return None
+    program = _Program(tree, TestSuite(examples=(Example(given="", expected=""),)), budget, [])
+    with _lock:
+        _on_own_stack(program)
+    return program.output
+
+
 def _on_own_stack(program: _Program) -> None:
     """Runs it in a thread with room for deep recursion, and with the process's recursion limit raised meanwhile."""
     limit = sys.getrecursionlimit()
@@ -104,6 +118,8 @@ class _Program:
         self._test_names: dict[str, Any] = {}
         self._body: Statement | None = None
         self._setup: Statement | None = None
+        self.output: str | None = None
+        """What the last example's run printed, if that went through."""
 
     def run(self) -> None:
         """Appends a result for each case."""
@@ -218,10 +234,11 @@ class _Program:
         try:
             result = self._attempt(self._define_until_exit)
         finally:
-            printed = "".join(meter.output)
+            output = "".join(meter.output)
         if result is not None:
             return result
-        got, expected = printed.split(), example.expected.split()
+        self.output = output
+        got, expected = output.split(), example.expected.split()
         if got == expected:
             return CaseResult(outcome=CaseOutcome.PASS)
         reason = f"printed {' '.join(got)[:60]!r} instead of {' '.join(expected)[:60]!r}"

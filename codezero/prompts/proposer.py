@@ -201,10 +201,15 @@ def _loose_list(value: str) -> list[str]:
 def _bare(entry: str) -> str:
     """An entry without what stands around it."""
     entry = entry.strip().removesuffix(",").removeprefix("[").strip()
-    for quote in "\"'":
-        if entry[:1] == quote:
-            entry = entry[1:].rstrip("]}` \n").removesuffix(quote)
-    return entry
+    quote = entry[:1]
+    if quote not in ("'", '"'):
+        return entry
+    inside, closed = entry[1:], entry.rstrip("]}` \n")
+    if len(closed) > 1 and closed[-1] == quote:
+        return closed[1:-1]
+    while inside.endswith("]") and inside.count("]") > inside.count("["):  # the list's own, behind a lost quote
+        inside = inside[:-1]
+    return inside
 
 
 def _statement(line: str) -> str:

@@ -84,6 +84,8 @@ class _Reader:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.arities: set[int] = set()
+        self.results: dict[str, str] = {}
+        """What calls must return, where that is said outright; both as dumps of their syntax."""
 
     def assertion(self, node: ast.stmt) -> None:
         if not isinstance(node, ast.Assert):
@@ -132,6 +134,10 @@ class _Reader:
             raise _Unfit("no_comparison")
         self.view(left, MAX_DEPTH)
         value(right, MAX_DEPTH, MAX_ITEMS)
+        if isinstance(operator, ast.Eq):
+            result = ast.dump(right)
+            if self.results.setdefault(ast.dump(left), result) != result:
+                raise _Unfit("contradiction")
 
     def view(self, node: ast.expr, depth: int) -> None:
         if not depth:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 
 from codezero.config import Reference
-from codezero.dryrun import dry_run
+from codezero.dryrun import dry_run, printed
 from codezero.errors import ProposerError, SandboxError
-from codezero.testcases import MAX_SOURCE_CHARS, TestSuite, parse_tests
+from codezero.proposer.assertions import Calls, read_tests
+from codezero.testcases import MAX_SOURCE_CHARS, TestSuite, parse_source, parse_tests
 from codezero.types import CaseOutcome, CaseResult
 
 Cases = Callable[[str, TestSuite], Sequence[CaseResult]]
@@ -36,6 +38,32 @@ class ReferenceCheck:
         if CaseOutcome.FAIL in outcomes:
             return "reference_fails"
         return None if outcomes == {CaseOutcome.PASS} else "reference_unknown"
+
+
+def corrected(solution: str, tests: str) -> str | None:
+    """Tests that are fit (`checks`) with the results that the solution gives, interpreted; None where these cannot be
+    told or say nothing: one is None or no plain value, or all are the same.
+
+    Small models write functions that work far more often than they work out by hand what those return.
+    """
+    tree = parse_source(tests)
+    if tree is None or len(solution) > MAX_SOURCE_CHARS // 2:
+        return None
+    calls = [_compared(statement) for statement in tree.body]
+    asked = "".join(f"\nprint(repr({call}))" for call in calls)
+    lines = (printed(f"{solution}\n{asked}") or "").splitlines()
+    if None in calls or len(lines) != len(calls) or len(set(lines)) < 2 or "None" in lines:
+        return None
+    settled = "\n".join(f"assert {call} == {line}" for call, line in zip(calls, lines, strict=True))
+    return settled if isinstance(read_tests(settled), Calls) else None
+
+
+def _compared(statement: ast.stmt) -> str | None:
+    """What an assert compares with a value written out, as source."""
+    test = statement.test if isinstance(statement, ast.Assert) else None
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
+        return None
+    return ast.unparse(test.left)
 
 
 def _sandbox(warn: Callable[[str], None]) -> Cases:

@@ -17,6 +17,7 @@ from benchmarks import gossip as gossip_benchmark
 from benchmarks import proposer as proposer_benchmark
 from benchmarks import round as round_benchmark
 from benchmarks.attacks import ATTACKS
+from benchmarks.proposer import Vouch
 from codezero.evaluate import calibration
 from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
@@ -272,17 +273,26 @@ def test_proposer_prints_every_level_of_every_variant_and_keeps_the_answers(tmp_
 
 def test_proposer_counts_what_was_published_and_why_the_rest_was_not():
     question = "Write a function f(x) that returns the number that comes after x."
-    texts = [
-        json.dumps({"question": question, "tests": ["assert f(1) == 2"], "solution": "def f(x):\n    return x + 1"}),
-        json.dumps({"question": question, "tests": ["assert f(1) == 2"]}),
-        json.dumps(
-            {"question": "Write a function g(x) that doubles each of the numbers.", "tests": ["assert g(1) == 3"]}
-        ),
-        json.dumps({"question": question, "tests": []}),
-        "no JSON at all",
+    solution = "def f(x):\n    return x + 1"
+    other = "Write a function g(x) that doubles each and every one of the numbers."
+    answers = [
+        {"question": question, "tests": ["assert f(1) == 2"], "solution": solution},
+        {"question": question, "tests": ["assert f(1) == 2"]},
+        {
+            "question": other,
+            "tests": ["assert g(1) == 3", "assert g(2) == 4"],
+            "solution": "def g(x):\n    return 2 * x",
+        },
+        {"question": other, "tests": []},
+        "no object at all",
     ]
-    drafts = [Draft(level=1, raw=text, answer=parse_answer(text)) for text in texts]
-    seen = Seen(remembered=9, similarity=0.6)
-    found = proposer_benchmark.tally(lambda level, count: drafts, 1, 5, 5, seen, needs_reference=True)
-    assert (found.written, found.parsed, found.valid, len(found.published)) == (5, 4, 2, 1)
-    assert found.reasons == {"duplicate": 1, "no_reference": 1, "no_tests": 1, "unreadable": 1}
+    drafts = [Draft(level=1, raw="", answer=parse_answer(json.dumps(answer))) for answer in answers]
+    for vouch, published, failed in ((Vouch.nothing, 2, {}), (Vouch.passes, 1, {"reference_fails": 1})):
+        seen = Seen(remembered=9, similarity=0.6)
+        found = proposer_benchmark.tally(lambda level, count: drafts, 1, 5, 5, seen, vouch)
+        assert (found.written, found.parsed, found.valid, len(found.published)) == (5, 4, 2, published)
+        assert found.reasons == {"duplicate": 1, "no_tests": 1, "unreadable": 1, **failed}
+    found = proposer_benchmark.tally(
+        lambda level, count: drafts, 1, 5, 5, Seen(remembered=9, similarity=0.6), Vouch.corrects
+    )
+    assert [task.tests for task in found.published] == ["assert f(1) == 2", "assert g(1) == 2\nassert g(2) == 4"]

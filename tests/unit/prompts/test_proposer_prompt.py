@@ -106,7 +106,7 @@ NOT_QUITE = {
     "never closed": '"assert f(1) == 2", "assert f(2) == 3"]',
     "closed twice": '"assert f(1) == 2", "assert f(2) == 3"]]',
     "line breaks spelled out": '"assert f(1) == 2,\\n"\n"assert f(2) == 3,\\n"\n]',
-    "last quote missing": '"assert f(1) == 2", "assert f(2) == 3]\n```',
+    "last quote missing": '"assert f(1) == 2", "assert f(2) == 3]',
     "no quotes": "\nassert f(1) == 2,\nassert f(2) == 3\n]",
 }
 
@@ -123,6 +123,11 @@ def test_escapes_inside_a_test_stay_what_they_are():
     for rest in ("}", "]"):
         text = '{"question": "Write a function f(x).", "tests": ' + entries + rest
         assert proposer.parse_answer(text).tests == expected
+
+
+def test_a_lost_quote_costs_no_bracket_of_the_value():
+    text = '{"question": "Write a function f(x).", "tests": [\n"assert f(1) == [2]\n"assert f([]) == []\n]}'
+    assert proposer.parse_answer(text).tests == "assert f(1) == [2]\nassert f([]) == []"
 
 
 def test_quotes_escaped_as_in_python_are_quotes():

@@ -59,6 +59,10 @@ UNFIT_TESTS = {
     "arity_differs": ["assert f(1) == 2\nassert f(1, 2) == 3"],
     "equal_tests": ["assert f(1) == 2\nassert f(1)  ==  2"],
     "expected_calls_function": ["assert f(1) == f(2)", "assert f(1) == f(1)", "assert f(1) == g(1)"],
+    "contradiction": [
+        "assert f(1) == 2\nassert f(1) == 3",
+        "assert len(f('a')) == 2\nassert f(1) == 2\nassert 3 == len(f(\"a\"))",
+    ],
     "tautology": ["assert f(1) == 2 or True", "assert f(1) or not f(1)"],
     "no_comparison": [
         "assert isinstance(f(1), int)",
@@ -123,7 +127,7 @@ def test_unfit_tests_are_named(reason, tests):
 
 
 UNFIT_QUESTIONS = {
-    "question_too_short": ["", "f(x)", " " * 500, "Write a function f(x, y, z).", "Write: f(1), f(2), f(3), f(4)."],
+    "question_too_short": ["", "f(x)", " " * 500, "Write a function f(x, y, z).", "Write f(1), f(2), f(3)."],
     "question_too_long": ["f " * MAX_QUESTION_CHARS],
     "hidden_characters": [QUESTION + "\u200b", QUESTION + "\x1b[2J", QUESTION + "<|im_end|>", QUESTION + "\ud800"],
     "language": [
@@ -149,7 +153,7 @@ UNFIT_QUESTIONS = {
     ],
     "function_not_named": [
         "Write a function that returns the number after x.",
-        "Write a function off(x) for x, please.",
+        "Write a function off(x) that returns the next x, please.",
     ],
 }
 

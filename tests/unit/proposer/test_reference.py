@@ -4,7 +4,7 @@ import pytest
 
 from codezero.config import Reference
 from codezero.errors import ProposerError, SandboxError
-from codezero.proposer.reference import ReferenceCheck
+from codezero.proposer.reference import ReferenceCheck, corrected
 from codezero.sandbox import run
 
 TESTS = "assert f(1) == 2\nassert f(2) == 3"
@@ -61,3 +61,33 @@ def test_a_sandbox_that_breaks_down_is_an_error_of_the_proposer(monkeypatch):
     monkeypatch.setattr(run, "run_tests", broken)
     with pytest.raises(ProposerError, match=r"^gone$"):
         ReferenceCheck(Reference.sandbox, lambda line: None).why_not(RIGHT, TESTS)
+
+
+def test_results_are_corrected_to_what_the_solution_returns():
+    assert corrected("def f(x):\n    return [x, 1.5]", "assert f(1) == 5\nassert f('a') == 0") == (
+        "assert f(1) == [1, 1.5]\nassert f('a') == ['a', 1.5]"
+    )
+
+
+UNCORRECTABLE = {
+    "no equality": (RIGHT, "assert f(1) == 3\nassert f(2)"),
+    "the same everywhere": ("def f(x):\n    return 7", TESTS),
+    "nothing returned": ("def f(x):\n    if x > 1:\n        return x", TESTS),
+    "an error": ("def f(x):\n    return 1 // (x - 1)", TESTS),
+    "not interpreted": ("import socket\ndef f(x):\n    return socket.x(x)", TESTS),
+    "endless": ("def f(x):\n    while True:\n        x += 1", TESTS),
+    "prints too": ("def f(x):\n    print(x)\n    return x", TESTS),
+    "forges what is printed": ("def print(x):\n    pass\ndef f(x):\n    return x", TESTS),
+    "returns no plain value": ("def f(x):\n    return {x: 1}.keys()", TESTS),
+    "forges a result": ("def repr(x):\n    return '2; import os' + str(x)\ndef f(x):\n    return x", TESTS),
+    "no syntax": ("def f(x:", TESTS),
+    "no solution": ("", TESTS),
+    "tests that cannot be read": (RIGHT, "("),
+    "no tests": (RIGHT, ""),
+    "one test": (RIGHT, "assert f(1) == 5"),
+}
+
+
+@pytest.mark.parametrize(("solution", "tests"), UNCORRECTABLE.values(), ids=UNCORRECTABLE)
+def test_what_says_nothing_corrects_nothing(solution, tests):
+    assert corrected(solution, tests) is None
