@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -246,16 +246,3 @@ class Outbox:
 
 def _plain(peer_id: str) -> bool:
     return 0 < len(peer_id) <= _MAX_PEER_ID and peer_id.isascii() and peer_id.isprintable()
-
-
-def read_items(path: Path) -> list[Item]:
-    """Every item in an outbox that another process may be using, the oldest first; none where there is no file.
-
-    Raises OutboxError."""
-    if not path.exists():
-        return []
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
-            return [item_of(row) for row in db.execute("SELECT * FROM item ORDER BY id").fetchall()]
-    except sqlite3.Error as error:
-        raise OutboxError(f"cannot read the outbox {path}: {error}; see that the file is whole and readable") from error

@@ -20,7 +20,8 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.items import OPEN, Kind, Scope, State
-from codezero.ledger.outbox import Outbox, read_items
+from codezero.ledger.outbox import Outbox
+from codezero.ledger.pending import read_pending
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
 from tests.unit.ledger.fake_chain import OURS, THEIRS, FakeChain, Killed
@@ -198,21 +199,20 @@ class Deliveries(stateful.RuleBasedStateMachine):
 
     @stateful.invariant()
     def everything_is_somewhere(self):
-        done = {item.round_id.number for item in read_items(self.path) if item.kind is Kind.REWARD}
+        done = {item.round_id.number for item in read_pending(self.path).items if item.kind is Kind.REWARD}
         assert set(self.chain.rewards) <= done
         assert all(reward == self._rewards()[number] for number, reward in self.chain.rewards.items())
-        waiting = sum(item.reward for item in read_items(self.path) if item.kind is Kind.REWARD and item.state in OPEN)
-        finished = sum(
-            item.reward for item in read_items(self.path) if item.kind is Kind.REWARD and item.state is State.DONE
-        )
+        rewards = [item for item in read_pending(self.path).items if item.kind is Kind.REWARD]
+        waiting = sum(item.reward for item in rewards if item.state in OPEN)
+        finished = sum(item.reward for item in rewards if item.state is State.DONE)
         assert math.isclose(waiting + finished + self.outbox.owed().points, sum(self.credited), abs_tol=1e-9)
-        for item in read_items(self.path):
+        for item in read_pending(self.path).items:
             if item.state is State.DONE and item.kind is Kind.REWARD:
                 assert item.round_id.number in self.chain.rewards
             assert item.state is not State.DROPPED
 
     def _rewards(self):
-        return {item.round_id.number: item.reward for item in read_items(self.path) if item.kind is Kind.REWARD}
+        return {item.round_id.number: item.reward for item in read_pending(self.path).items if item.kind is Kind.REWARD}
 
 
 Deliveries.TestCase.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)

@@ -16,7 +16,7 @@ from codezero.ledger.delivery import Delivery
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, RpcFault, WrongChain
 from codezero.ledger.items import Kind, State
 from codezero.ledger.jsonrpc import JsonRpc
-from codezero.ledger.outbox import read_items
+from codezero.ledger.pending import read_pending
 from codezero.types import RoundId
 from tests.chain import new_key
 from tests.unit.ledger.hostile_rpc import HostileRpc
@@ -77,7 +77,7 @@ def on_chain(deployed, number=0):
 
 
 def notes(node):
-    return {item.kind.value: item.note for item in read_items(node.path)}
+    return {item.kind.value: item.note for item in read_pending(node.path).items}
 
 
 def test_registration_reward_and_vote_arrive(node, deployed):
@@ -85,7 +85,7 @@ def test_registration_reward_and_vote_arrive(node, deployed):
     until_done(node)
     assert deployed.read("getEoa(string[])", ["peer"]) == (node.account.address.lower(),)
     assert on_chain(deployed) == (-7, 1, ("peer", "other"))
-    references = [item.reference for item in read_items(node.path)]
+    references = [item.reference for item in read_pending(node.path).items]
     assert len(set(references)) == 3
     assert all(reference.startswith("0x") for reference in references)
 
@@ -233,7 +233,7 @@ def test_a_vote_that_the_contract_never_takes_is_dropped(node, deployed, monkeyp
     )  # fmt: skip
     credit(node, 0)
     step(node)
-    assert [(item.kind, item.state, item.note) for item in read_items(node.path)][-1] == (
+    assert [(item.kind, item.state, item.note) for item in read_pending(node.path).items][-1] == (
         Kind.VOTE,
         State.DROPPED,
         "the contract refuses submitWinners: InvalidVote",

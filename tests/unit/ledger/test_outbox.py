@@ -4,7 +4,8 @@ import pytest
 
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import Kind, Scope, State, describe
-from codezero.ledger.outbox import Outbox, read_items
+from codezero.ledger.outbox import Outbox
+from codezero.ledger.pending import read_pending
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
 
@@ -136,7 +137,7 @@ def test_another_chain_contract_or_peer_has_its_own_items(path, outbox):
         assert elsewhere.credit(at(1), 7.0, [])
         elsewhere.close()
     assert outbox.owed().points == 0.0
-    assert len(read_items(path)) == 2
+    assert len(read_pending(path).items) == 2
 
 
 def test_open_items_in_words(outbox, path):
@@ -146,18 +147,14 @@ def test_open_items_in_words(outbox, path):
     registration, reward, _ = outbox.open_items()
     outbox.store(registration, transaction())
     outbox.postpone(reward, 100.0, "the RPC is away")
-    rows = describe(read_items(path), now_s=40.0)
+    rows = describe(read_pending(path).items, now_s=40.0)
     assert [(row.what, row.state, row.tries, row.note) for row in rows] == [
         ("reward -2 of peer peer in round 3 stage 0", "waiting, tried again in 60 s", 1, "the RPC is away"),
         ("vote of peer peer for a in round 3", "waiting", 0, ""),
         ("registration of peer peer", "sent, not confirmed", 0, ""),
     ]
     outbox.finish(reward, State.DONE, "")
-    assert len(describe(read_items(path), now_s=40.0)) == 2
-
-
-def test_no_file_has_no_items(tmp_path):
-    assert read_items(tmp_path / "none.sqlite") == []
+    assert len(describe(read_pending(path).items, now_s=40.0)) == 2
 
 
 def test_a_full_disk_changes_nothing_and_is_said(outbox):
@@ -184,7 +181,7 @@ def test_a_damaged_file_is_named(path):
     with pytest.raises(OutboxError, match=r"cannot open the outbox .*outbox\.sqlite"):
         Outbox(path, SCOPE)
     with pytest.raises(OutboxError, match="cannot read the outbox"):
-        read_items(path)
+        read_pending(path)
 
 
 def test_a_closed_outbox_says_so(path):

@@ -20,7 +20,8 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.items import Kind, Scope, State
-from codezero.ledger.outbox import Outbox, read_items
+from codezero.ledger.outbox import Outbox
+from codezero.ledger.pending import read_pending
 from codezero.ledger.submitter import TROUBLE, Policy, Submitter
 from codezero.types import RoundId
 
@@ -181,7 +182,7 @@ def test_a_later_start_without_the_rpc_goes_on_with_what_was_known(path, chain):
         assert (submitter.round_id, submitter.view) == (RoundId(number=5), None)
         submitter.credit(RoundId(number=5), 3.0, ["a"])
         wait_until(lambda: submitter.trouble)
-    assert [item.state for item in read_items(path) if item.kind is Kind.REWARD] == [State.WAITING]
+    assert [item.state for item in read_pending(path).items if item.kind is Kind.REWARD] == [State.WAITING]
     chain.fault = None
     with running(path, chain):
         wait_until(lambda: chain.rewards == {5: 3})
@@ -262,7 +263,7 @@ def test_stopping_does_not_wait_for_an_rpc_that_hangs(path, chain):
         started = time.monotonic()
         submitter.stop(0.2)
         assert time.monotonic() - started < 10
-    assert len(read_items(path)) == 2
+    assert len(read_pending(path).items) == 2
 
 
 def test_a_bug_in_the_submitter_is_told_and_ends_nothing(path, chain, monkeypatch):

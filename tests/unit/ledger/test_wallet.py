@@ -4,7 +4,7 @@ import pytest
 
 from codezero.errors import LedgerError
 from codezero.ledger import keystore, wallet
-from codezero.ledger.outbox import read_items
+from codezero.ledger.pending import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.chain import new_key
@@ -35,7 +35,7 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
         outbox.close()
         assert deployed.read("getTotalRewards(string[])", ["peer"]) == (2,), run
         assert deployed.read("getVoterVotes(uint256,string)", 0, "peer") == ("peer",)
-    assert len(read_items(tmp_path / "outbox.sqlite")) == 3
+    assert len(read_pending(tmp_path / "outbox.sqlite").items) == 3
 
 
 def test_a_mistyped_contract_address_is_named():
