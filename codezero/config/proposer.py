@@ -45,7 +45,7 @@ class ProposerConfig:
     """Nucleus sampling mass; 1.0 samples from the whole distribution."""
     repair: bool = False
     """Have the model write an answer that cannot be read once more, in the format asked for."""
-    reference: Reference = Reference.none
+    reference: Reference = Reference.dry_run
     """Ask for a solution too and publish only problems whose tests it passes: by dry_run (interpreted, never executed;
     results that the model worked out wrongly are corrected) or in a sandbox, which RUNS what the model wrote."""
     policy: DifficultyPolicy = DifficultyPolicy.target

@@ -25,6 +25,7 @@ def write_problem(handler, count):
     about = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves")[count % 10]
     problem = {
         "question": f"Write a function {name}(n) that adds {count} {about} to n {about}.",
+        "solution": f"def {name}(n):\n    return n + {count}",
         "tests": [f"assert {name}(0) == {count}", f"assert {name}(10) == {count + 10}"],
     }
     reply(200, {"choices": [{"message": {"content": f"```json\n{json.dumps(problem)}\n```"}}]})(handler, count)
