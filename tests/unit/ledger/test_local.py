@@ -2,6 +2,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -152,26 +153,45 @@ def test_a_clock_that_was_set_back_is_waited_for_and_told(tmp_path, clock, caplo
 WORKER = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from codezero.ledger.local import LocalLedger
 from codezero.types import RoundId
-from tests.builders import rollout, scored
 path, peer = Path(sys.argv[1]), sys.argv[2]
+def group(name):
+    reward = SimpleNamespace(total=1.0)
+    return SimpleNamespace(external=name != peer, scored=True, rewards=[reward], group=SimpleNamespace(peer_id=name))
 for number in range(30):
     ledger = LocalLedger(path, peer, round_s=1e6)
     for _ in range(2):
-        voted = scored([rollout()], [1.0], external=True, peer_id="p0")
-        ledger.settle(RoundId(number=number), [scored([rollout()], [1.0]), voted])
+        ledger.settle(RoundId(number=number), [group(peer), group("voted")])
     ledger.close()
 """
 
 
 def test_nodes_that_share_a_file_lose_nothing_and_count_nothing_twice(tmp_path):
-    """Four processes make the file at the same time, and write to it 30 rounds each, all of them twice."""
+    """Four processes write 30 rounds each, all of them twice."""
     path = tmp_path / "shared.sqlite"
     nodes = [subprocess.Popen([sys.executable, "-c", WORKER, str(path), f"p{n}"]) for n in range(4)]
     assert [node.wait(120) for node in nodes] == [0, 0, 0, 0]
     board = [(place.peer_id, place.reward, place.rounds, place.wins) for place in read_leaderboard(path)]
-    assert board == [("p0", 30.0, 30, 120), *((f"p{n}", 30.0, 30, 0) for n in (1, 2, 3))]
+    assert board == [*((f"p{n}", 30.0, 30, 0) for n in range(4)), ("voted", 0.0, 0, 120)]
+
+
+def test_nodes_that_make_a_file_at_the_same_time_agree_on_its_clock(tmp_path):
+    def open_at_once(number, barrier, starts):
+        barrier.wait(30)
+        ledger = LocalLedger(tmp_path / f"{number}.sqlite", threading.current_thread().name, round_s=0.001)
+        starts.append(ledger._start_s)
+        ledger.close()
+
+    for number in range(20):
+        barrier, starts = threading.Barrier(6), []
+        threads = [threading.Thread(target=open_at_once, args=(number, barrier, starts)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert (len(starts), len(set(starts))) == (6, 1)
 
 
 def shared(path):
