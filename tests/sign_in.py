@@ -145,8 +145,8 @@ class SignInApp:
         try:
             receipt = self._client.transact(self._contract, *calls[name]())
         except ChainError as error:
-            found = [known for known in ERRORS if known in str(error)]
-            return (400, {"error": found[0], "metaMessages": [found[0]]}) if found else (500, {"error": str(error)})
+            found = max((known for known in ERRORS if known in str(error)), key=len, default=None)  # one begins another
+            return (400, {"error": found, "metaMessages": [found]}) if found else (500, {"error": str(error)})
         return 200, {"hash": receipt["transactionHash"].to_0x_hex()}
 
 
