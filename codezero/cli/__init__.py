@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from codezero import __version__
-from codezero.cli import chain, evaluation, identity, models, propose, score, status, swarm, wallet
+from codezero.cli import chain, evaluation, health, identity, models, propose, score, status, swarm, wallet
 from codezero.cli.options import add_stop_with_parent
 from codezero.errors import CodezeroError
 
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    for group in (swarm, propose, status, score, evaluation, models, identity, wallet, chain):
+    for group in (swarm, propose, status, health, score, evaluation, models, identity, wallet, chain):
         group.add_commands(commands)
     return parser
 
