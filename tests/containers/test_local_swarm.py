@@ -1,0 +1,133 @@
+"""The `local` profile of docker-compose.yaml on a real engine: a bootnode, a proposer and two solvers on tiny models.
+
+It is brought up by the oldest version of compose that is there and, after `down`, by the newest, which finds the same
+volumes: what a user has who updates.
+"""
+
+import json
+import os
+import re
+
+import pytest
+
+from tests.builders import save_tiny
+from tests.containers.compose import Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+SERVICES = ("bootnode", "proposer", "solver-1", "solver-2")
+SOLVERS = ("solver-1", "solver-2")
+MODELS = "/home/codezero/.cache"
+TINY = f"{MODELS}/tiny"
+USER = 1000
+SETTINGS = (
+    # Long random answers in groups of 8 to short tasks: some end by themselves and some do not, so rewards differ.
+    *("tasks=mbpp", f"tasks.mbpp.path={MODELS}/mbpp.jsonl", "rollout.num_generations=8", "rollout.max_new_tokens=100"),
+    *(f"model.name={TINY}", f"evaluator.model={TINY}", f"proposer.model={TINY}", "model.device=cpu"),
+    *("train.method=full", "train.learning_rate=1e-3", "swarm.patience=3", "proposer.max_new_tokens=64"),
+)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """What the volume of models holds, as a folder of the host; its owner is the container's user."""
+    folder = tmp_path_factory.mktemp("models")
+    save_tiny(folder / "tiny", max_position_embeddings=8192)
+    rows = [
+        {"task_id": number, "text": f"Add {number}.", "test_list": [f"assert f(1) == {number + 1}"]}
+        for number in range(601, 641)
+    ]
+    (folder / "mbpp.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o777 if path.is_dir() else 0o644)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(engine, image, context, composers, models):
+    variables = {"CODEZERO_MODELS": str(models), "CODEZERO_SETTINGS": " ".join(SETTINGS)}
+    project = Project(
+        engine=engine,
+        file=context / "docker-compose.yaml",
+        name=f"codezero-test-{os.getpid()}",
+        command=composers[0],
+        variables=variables,
+    )
+    try:
+        yield project
+    finally:
+        project.compose("down", "--volumes", "--timeout", "5", check=False)
+
+
+def up(project):
+    project.compose("up", "--detach", "--no-build")
+    project.wait_until(lambda: all(health(project, service) == "healthy" for service in SERVICES), "health")
+
+
+def health(project, service):
+    return project.inspect(service)["State"]["Health"]["Status"]
+
+
+def reports(project, service, file="rounds.jsonl"):
+    shown = project.execute(service, "cat", f"/data/logs/{file}", check=False)
+    return [json.loads(line) for line in shown.stdout.splitlines()] if shown.returncode == 0 else []
+
+
+def peer_id(project, service):
+    return re.findall(r"^peer: (\w+),", project.logs(service), re.M)[-1]
+
+
+def have_learnt_from_each_other(project, after=0):
+    return all(
+        any(report["num_external_groups"] for report in reports(project, service)[after:]) for service in SOLVERS
+    )
+
+
+def test_a_swarm_learns_stops_cleanly_and_goes_on_under_another_version_of_compose(project, composers):
+    up(project)
+    project.wait_until(lambda: have_learnt_from_each_other(project), "learning from each other")
+    project.wait_until(lambda: reports(project, "proposer", "proposals.jsonl"), "a batch of problems")
+    for service in SERVICES:
+        assert_confined(project, service)
+    too_late = project.execute("solver-1", "codezero", "health", "/data/state", "--within", "1s", check=False)
+    assert "the node in /data/state (process " in too_late.stdout
+    peers = {service: peer_id(project, service) for service in SERVICES}
+    assert len(set(peers.values())) == len(SERVICES)
+
+    project.compose("stop")
+    for service in SERVICES:
+        state = project.inspect(service)["State"]
+        assert (state["ExitCode"], state["OOMKilled"]) == (0, False), project.logs(service)[-3000:]
+    assert all("\ndone: " in project.logs(service) for service in SOLVERS)
+    project.compose("down")
+
+    project.command = composers[-1]
+    up(project)
+    rounds = {service: resumed_after(project, service) for service in SOLVERS}
+    project.wait_until(
+        lambda: all(len(reports(project, service)) > rounds[service] for service in SOLVERS),
+        "a round after the restart",
+    )
+    assert {service: peer_id(project, service) for service in SERVICES} == peers
+    for service in SOLVERS:
+        numbers = [report["round"] for report in reports(project, service)]
+        assert numbers == list(range(1, len(numbers) + 1))  # each round once, over both lives
+    shown = project.execute("solver-1", "codezero", "status", "--ledger", "/shared/ledger.sqlite").stdout
+    assert all(peers[service] in shown for service in SOLVERS)
+
+
+def resumed_after(project, service):
+    (number,) = re.findall(r"^state: going on in /data/state after round (\d+)$", project.logs(service), re.M)
+    return int(number)
+
+
+def assert_confined(project, service):
+    found = project.inspect(service)
+    assert project.execute(service, "id", "-u").stdout.split()[-1] == str(USER)
+    assert found["HostConfig"]["ReadonlyRootfs"]
+    assert found["HostConfig"]["CapDrop"] == ["ALL"]
+    assert "no-new-privileges:true" in found["HostConfig"]["SecurityOpt"]
+    assert not found["HostConfig"]["PortBindings"]
+    status = project.execute(service, "cat", "/proc/1/status").stdout
+    assert re.search(r"^CapEff:\s+0+$", status, re.M)
+    assert re.search(r"^NoNewPrivs:\s+1$", status, re.M)
