@@ -24,13 +24,17 @@ find_python() {
 
 has_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
+wants_cpu_only() {
+  case "${CPU_ONLY:-}" in 1 | y | Y | yes | true | True) return 0 ;; *) return 1 ;; esac
+}
+
 pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
 
 # The default torch of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead.
 install_torch() {
   if [ -n "${TORCH:-}" ]; then
     pip_install "$TORCH"
-  elif [ "$(uname -s)" != Linux ] || has_nvidia_gpu; then
+  elif [ "$(uname -s)" != Linux ] || { ! wants_cpu_only && has_nvidia_gpu; }; then
     pip_install "torch==$TORCH_VERSION"
   else
     pip_install "torch==$TORCH_VERSION+cpu" 2>/dev/null ||
