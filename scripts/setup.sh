@@ -47,7 +47,7 @@ install_torch() {
 # set_up_venv [EXTRA]: makes .venv and installs the package, unless the same was installed before.
 set_up_venv() {
   local extra=${1:-} python stamp
-  stamp="$(cksum <pyproject.toml) $PWD ${TORCH:-$TORCH_VERSION}"
+  stamp="$(cat pyproject.toml scripts/constraints.txt | cksum) $PWD ${TORCH:-$TORCH_VERSION}"
   if [ -x .venv/bin/codezero ] && [ "$(cat ".venv/installed${extra:+-$extra}" 2>/dev/null)" = "$stamp" ]; then
     return
   fi
@@ -59,7 +59,7 @@ set_up_venv() {
   fi
   echo "installing packages" >&2
   install_torch
-  pip_install --editable ".${extra:+[$extra]}" || fail "installation failed: see the messages above"
+  pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" || fail "installation failed: see the messages above"
   rm -f .venv/installed .venv/installed-*
   printf '%s' "$stamp" >.venv/installed
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"

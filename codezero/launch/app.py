@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from codezero.errors import ConfigError, LedgerError
-from codezero.launch import nodejs
+from codezero.launch import nodejs, tether
 from codezero.launch.nodejs import NodeJs
 from codezero.observe.console import Console
 
@@ -29,7 +29,7 @@ READY_S = 60.0
 _BUILD_TIMEOUT_S = 1800
 _ANSWER_S = 10.0
 _MAX_ANSWER = 64 * 1024
-_NOT_SOURCES = ("node_modules", ".next", "temp-data", "next-env.d.ts")
+_NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ class SignInApp:
     def _spawn(self, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
         """In a session of its own, behind a tether that ends it with this process, however that ends."""
         return subprocess.Popen(
-            [sys.executable, "-m", "codezero.launch.tether", *command],
+            [sys.executable, tether.__file__, *command],
             cwd=self._place.folder,
             env=self._environment,
             stdin=subprocess.PIPE,
@@ -203,7 +203,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
-        process.wait(5)
+        process.wait(tether.GRACE_S)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

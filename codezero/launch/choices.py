@@ -16,6 +16,8 @@ TOKEN_ENV, MODEL_ENV, CPU_ENV = "HUGGINGFACE_ACCESS_TOKEN", "MODEL_NAME", "CPU_O
 JOIN_ENV, SIGN_IN_ENV, MARKET_ENV = "CODEZERO_JOIN", "CODEZERO_SIGN_IN", "CODEZERO_MARKET"
 _DECIDING = ("swarm=", "preset=", "ledger=")
 """Settings that say where a node trains, so that nothing else has to."""
+PUBLIC_MARKET = "0x51D4db531ae706a6eC732458825465058fA23a35"
+"""The prediction market that the public node's launch script names (gensyn-ai/rl-swarm, PRG_CONTRACT)."""
 HAS_MARKET = "market" in {each.name for each in dataclasses.fields(NodeConfig)}
 
 
@@ -189,7 +191,8 @@ class _Chooser:
         elif wants is None:
             self._took.append("prediction market: yes (other: --no-market)")
             wants = True
-        return [f"market.enabled={str(wants).lower()}"]
+        known = [f"market.contract_address={PUBLIC_MARKET}"] if wants and way is Way.TESTNET else []
+        return [f"market.enabled={str(wants).lower()}", *known]
 
     def _is_on(self, variable: str) -> bool:
         """Whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError."""

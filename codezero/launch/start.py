@@ -14,6 +14,7 @@ from types import FrameType
 from codezero import compose
 from codezero.config import LedgerKind, NodeConfig
 from codezero.errors import ConfigError
+from codezero.identity import keyfile
 from codezero.launch import configs
 from codezero.launch.app import Place, SignInApp
 from codezero.launch.choices import TOKEN_ENV, Choices, Options, SignIn, Way, choose
@@ -25,6 +26,7 @@ from codezero.launch.up import UpOptions, up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
 from codezero.observe.console import Console
+from codezero.swarmfile import quoted
 
 LEFT = 130
 """Exit code of a start that the user has left with Ctrl-C before anything ran, as shells have it."""
@@ -105,11 +107,13 @@ def _sign_in(
     options: StartOptions, settings: Sequence[str], environment: Mapping[str, str], console: Console, stack: ExitStack
 ) -> list[str]:
     """Has the app run while `stack` is open, and somebody signed in; returns what the node has to know of it."""
-    port = options.port_sign_in or _port(environment)
     config = compose.load(settings)
-    log = Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log"
-    place = Place(folder=options.login_app.absolute(), port=port, log=log)
-    app = stack.enter_context(SignInApp(place, environment, console))
+    place = Place(
+        folder=options.login_app.absolute(),
+        port=options.port_sign_in or _port(environment),
+        log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
+    )
+    app = stack.enter_context(SignInApp(place, {**environment, **_for_app(options, config)}, console))
     wish = Wish(
         login_dir=place.folder / "temp-data",
         url=place.url,
@@ -117,7 +121,23 @@ def _sign_in(
         limit_s=options.sign_in_limit_s,
     )
     org_id = signed_in(app, wish, environment, console)
-    return [f"ledger.proxy_url={place.url}", f"ledger.org_id='{org_id}'", f"ledger.login_dir='{wish.login_dir}'"]
+    found = {"proxy_url": place.url, "org_id": org_id, "login_dir": str(wish.login_dir)}
+    return [f"ledger.{key}={quoted(value)}" for key, value in found.items()]
+
+
+def _for_app(options: StartOptions, config: NodeConfig) -> dict[str, str]:
+    """What the app must see as the node does: its chain, its contracts, and whose keys are on this machine."""
+    keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
+    if options.asked.gpus:
+        keys = sorted(options.gpu_folder.absolute().glob("gpu-*/swarm.pem"))
+    market = getattr(config, "market", None)
+    named = {"PRG_CONTRACT_ADDRESS": market.contract_address} if market and market.contract_address else {}
+    return {
+        "SMART_CONTRACT_ADDRESS": config.ledger.contract_address,
+        "CHAIN_ID": str(config.ledger.chain_id),
+        "NODE_KEYS": ",".join(map(str, keys)),
+        **named,
+    }
 
 
 def _port(environment: Mapping[str, str]) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from codezero.ledger import keystore
 from tests.processes import wait_until_gone
+from tests.unit.launch.login_app import ORG_ID, LoginApp
 from tests.unit.launch.stand_in import Checkout
 from tests.unit.launch.tty import Tty
 
@@ -135,6 +136,59 @@ def test_a_wallet_is_unlocked_before_the_node_starts_and_a_mistake_may_be_mended
     tty.type("long enough\n")
     tty.expect("CODEZERO_WALLET_PASSPHRASE long enough")
     assert tty.wait() == 0
+
+
+@pytest.fixture
+def login(checkout):
+    found = LoginApp(checkout.folder)
+    checkout.environment["PATH"] = f"{found.tools}:{checkout.environment['PATH']}"
+    checkout.environment["CODEZERO_SIGN_IN_PORT"] = str(found.port)
+    return found
+
+
+def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_signed_in(login, on_terminal):
+    login.sign_in(ORG_ID, activated=False)
+    tty = on_terminal("--testnet", "--sign-in", "app", "--yes")
+    tty.expect("is not activated yet: go on in the browser; 15 minutes left")
+    tty.type("\x03")
+    tty.expect("left before a node was started; keys, sign-ins and settings are as they were")
+    assert tty.wait() == 130
+    assert (login.folder / "temp-data" / "userData.json").exists()
+    assert (login.folder / "temp-data" / "userApiKey.json").exists()
+    wait_until_gone([login.pid()])
+
+
+def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_terminal):
+    login.sign_in(ORG_ID)
+    tty = on_terminal("--testnet", "--yes", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+    tty.expect(f"sign-in: user {ORG_ID} is signed in already")
+    tty.expect("starts run --stop-with-parent swarm=genrl rollout.num_generations=2 ledger=modal")
+    tty.expect(f"ledger.proxy_url='http://localhost:{login.port}' ledger.org_id='{ORG_ID}' ledger.login_dir='")
+    tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
+    seen = login.environment()
+    assert "HUGGINGFACE_ACCESS_TOKEN" not in seen
+    assert seen["SMART_CONTRACT_ADDRESS"] == "0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0"
+    assert seen["NODE_KEYS"] == str(login.folder.parent / "swarm.pem")
+    tty.type("\x03")
+    tty.expect("node stops")
+    assert tty.wait() == 0
+    wait_until_gone([login.pid()])
+
+
+def test_nodes_on_several_gpus_share_one_sign_in(checkout, login):
+    login.sign_in(ORG_ID)
+    (login.tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
+    (login.tools / "nvidia-smi").chmod(0o755)
+    code, shown = without_terminal(checkout, "--testnet", "--gpus", "0,1")
+    assert code == 0
+    assert "nobody was asked; taken: sign-in in the browser (other: --sign-in wallet)" in shown
+    for number in ("0", "1"):
+        assert any(
+            line.startswith(f"gpu-{number} | starts run") and f"ledger.org_id='{ORG_ID}'" in line
+            for line in shown.splitlines()
+        )
+    assert login.asked().count("start") == 1
+    wait_until_gone([login.pid()])
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
