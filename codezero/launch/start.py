@@ -17,7 +17,7 @@ from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import configs
 from codezero.launch.app import Place, SignInApp
-from codezero.launch.choices import TOKEN_ENV, Choices, Options, SignIn, Way, choose
+from codezero.launch.choices import TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, run_on_gpus
 from codezero.launch.keep import keep_running
 from codezero.launch.session import LIMIT_S, Wish, signed_in
@@ -81,9 +81,9 @@ def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str
         return up(replace(options.own, settings=chosen.settings))
     with ExitStack() as stack:
         settings = list(chosen.settings)
-        if chosen.sign_in is SignIn.APP:
-            settings += _sign_in(options, settings, others, console, stack)
         config = compose.load(settings)
+        if _needs_app(chosen, config):
+            settings += _sign_in(options, config, others, console, stack)
         for_node = {**others, **({TOKEN_ENV: chosen.token} if chosen.token else {})}
         if config.ledger.kind is LedgerKind.wallet:
             for_node |= _unlocked(config, environment, terminal)
@@ -103,11 +103,16 @@ def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str
         return keep_running(command, reports, console, rounds=config.rounds, environment=for_node)
 
 
+def _needs_app(chosen: Choices, config: NodeConfig) -> bool:
+    """Whether the app is ours to run: not where the user names one, or has configured all by hand."""
+    named = any(setting.startswith("ledger.proxy_url=") for setting in chosen.settings)
+    return config.ledger.kind is LedgerKind.modal and chosen.way in (Way.TESTNET, Way.JOIN) and not named
+
+
 def _sign_in(
-    options: StartOptions, settings: Sequence[str], environment: Mapping[str, str], console: Console, stack: ExitStack
+    options: StartOptions, config: NodeConfig, environment: Mapping[str, str], console: Console, stack: ExitStack
 ) -> list[str]:
     """Has the app run while `stack` is open, and somebody signed in; returns what the node has to know of it."""
-    config = compose.load(settings)
     place = Place(
         folder=options.login_app.absolute(),
         port=options.port_sign_in or _port(environment),

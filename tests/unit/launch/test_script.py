@@ -175,6 +175,17 @@ def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_termin
     wait_until_gone([login.pid()])
 
 
+def test_a_swarm_whose_ledger_needs_a_sign_in_starts_the_app_too_unless_one_is_named(checkout, login):
+    login.sign_in(ORG_ID)
+    invitation = SWARM.replace("ledger: local", "ledger: modal")
+    (checkout.folder / "friends.yaml").write_text(invitation)
+    _, shown = without_terminal(checkout, "--join", "friends.yaml")
+    assert f"starts run --stop-with-parent swarm=friends.yaml ledger.proxy_url='http://localhost:{login.port}'" in shown
+    _, shown = without_terminal(checkout, "--join", "friends.yaml", "ledger.proxy_url=http://example.org")
+    assert "starts run --stop-with-parent swarm=friends.yaml ledger.proxy_url=http://example.org rounds=0\n" in shown
+    assert login.asked().count("start") == 1
+
+
 def test_nodes_on_several_gpus_share_one_sign_in(checkout, login):
     login.sign_in(ORG_ID)
     (login.tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
