@@ -29,6 +29,8 @@ READY_S = 60.0
 _BUILD_TIMEOUT_S = 1800
 _ANSWER_S = 10.0
 _MAX_ANSWER = 64 * 1024
+_BUILDING = ".building"
+"""A file that is there while the app is built, and after a build that was cut short."""
 _NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env")
 
 
@@ -130,11 +132,12 @@ class SignInApp:
         if node.folder:
             self._environment["PATH"] = os.pathsep.join([node.folder, self._environment.get("PATH", os.defpath)])
         self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self._place.port)}
-        lock, installed = folder / "package-lock.json", folder / "node_modules" / ".package-lock.json"
-        if _mtime(installed) < _mtime(lock):
+        if _mtime(folder / "node_modules" / ".package-lock.json") < _mtime(folder / "package-lock.json"):
             self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-        if _mtime(folder / ".next" / "BUILD_ID") < max(_mtime(path) for path in _sources(folder)):
+        if not _is_built(folder):
+            (folder / _BUILDING).touch()
             self._npm(node, "run", "build")
+            (folder / _BUILDING).unlink()
         return [*node.npm, "start"]
 
     def _npm(self, node: NodeJs, *arguments: str) -> None:
@@ -216,6 +219,11 @@ def _mtime(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _is_built(folder: Path) -> bool:
+    built = _mtime(folder / ".next" / "BUILD_ID")
+    return not (folder / _BUILDING).exists() and built >= max(_mtime(path) for path in _sources(folder))
 
 
 def _sources(folder: Path) -> list[Path]:

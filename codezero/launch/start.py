@@ -73,18 +73,19 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
 
 def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str], terminal: Terminal) -> int:
     console = terminal.console
-    # The token is for the node alone: not for the app, npm or pip.
+    # The token is for nodes alone: not for the app, npm or pip.
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
+    token = {TOKEN_ENV: chosen.token} if chosen.token else {}
     if chosen.way is Way.OWN:
         if options.asked.gpus:
             raise ConfigError("--gpus is for nodes that join a swarm: start your own first, then --join its swarm.yaml")
-        return up(replace(options.own, settings=chosen.settings))
+        return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=token))
     with ExitStack() as stack:
         settings = list(chosen.settings)
         config = compose.load(settings)
         if _needs_app(chosen, config):
             settings += _sign_in(options, config, others, console, stack)
-        for_node = {**others, **({TOKEN_ENV: chosen.token} if chosen.token else {})}
+        for_node = {**others, **token}
         if config.ledger.kind is LedgerKind.wallet:
             for_node |= _unlocked(config, environment, terminal)
         if options.asked.gpus:

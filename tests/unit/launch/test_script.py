@@ -245,6 +245,15 @@ def test_without_a_terminal_nothing_is_asked_and_the_defaults_are_told(checkout)
     assert "swarm 'home' with 2 nodes and 1 proposer" in shown
 
 
+def test_in_a_swarm_of_ones_own_only_nodes_get_the_token(checkout):
+    code, shown = without_terminal(checkout, "--local", "--nodes", "1", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+    assert code == 0
+    assert "swarm 'home' with 1 node and 1 proposer" in shown
+    tokens = {line for line in shown.splitlines() if "HUGGINGFACE_ACCESS_TOKEN" in line and "starts" not in line}
+    assert {"bootnode   | HUGGINGFACE_ACCESS_TOKEN None", "node-1     | HUGGINGFACE_ACCESS_TOKEN hf_secret"} <= tokens
+    assert not [line for line in tokens if line.startswith("proposer") and "hf_secret" in line]
+
+
 def test_settings_alone_run_a_node_as_configured(checkout):
     code, shown = without_terminal(checkout, "train.method=lora", "--rounds", "3", "seed=5")
     assert code == 0

@@ -94,6 +94,21 @@ def test_newer_sources_are_built_again_and_a_newer_lock_file_installed_again(log
     assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start"]
 
 
+def test_a_build_that_was_cut_short_is_made_again(login):
+    login.sign_in(ORG_ID)
+    run(login)
+    (login.folder / ".next" / "BUILD_ID").unlink()
+    (login.tools / "npm").rename(login.tools / "whole npm")
+    (login.tools / "npm").write_text("#!/bin/sh\ntouch .next/BUILD_ID\nexit 1\n")
+    (login.tools / "npm").chmod(0o755)
+    with pytest.raises(LedgerError, match=r"building the sign-in app failed"):
+        run(login)
+    (login.tools / "whole npm").rename(login.tools / "npm")
+    run(login)
+    run(login)
+    assert login.asked()[3:] == ["run build", "start", "start"]
+
+
 def test_a_wait_that_is_over_says_for_what_and_keeps_what_is_there(login):
     login.sign_in(ORG_ID, activated=False)
     with pytest.raises(LedgerError, match=r"nobody signed in within 0 minutes \(last: a user is known, and the key"):
