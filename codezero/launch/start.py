@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -31,7 +31,9 @@ from codezero.swarmfile import quoted
 LEFT = 130
 """Exit code of a start that the user has left with Ctrl-C before anything ran, as shells have it."""
 ORG_ENV, PORT_ENV = "ORG_ID", "CODEZERO_SIGN_IN_PORT"
+_APP = Path("modal-login")
 _TRIES = 3
+"""At the wallet's passphrase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,6 @@ class StartOptions:
     port_sign_in: int | None = None
     sign_in_limit_s: float = LIMIT_S
     show_config: bool = False
-    login_app: Path = field(default_factory=lambda: Path("modal-login"))
 
 
 def start(options: StartOptions, environment: Mapping[str, str] = os.environ) -> int:
@@ -115,7 +116,7 @@ def _sign_in(
 ) -> list[str]:
     """Has the app run while `stack` is open, and somebody signed in; returns what the node has to know of it."""
     place = Place(
-        folder=options.login_app.absolute(),
+        folder=_APP.absolute(),
         port=options.port_sign_in or _port(environment),
         log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
     )
@@ -166,16 +167,15 @@ def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Term
         terminal.console.line(f"wallet: {address}: send it some test ETH; back up {path} and the passphrase")
         return {keystore.PASSPHRASE_ENV: passphrase}
     terminal.console.line(f"wallet: {keystore.address(path)} in {path}")
-    for _ in range(_TRIES - 1):
+    for left in reversed(range(_TRIES)):
         passphrase = terminal.secret("passphrase of the wallet: ")
         try:
             keystore.load(path, passphrase)
+            break
         except WalletError as error:
+            if not left:
+                raise
             terminal.console.line(str(error))
-        else:
-            return {keystore.PASSPHRASE_ENV: passphrase}
-    passphrase = terminal.secret("passphrase of the wallet: ")
-    keystore.load(path, passphrase)
     return {keystore.PASSPHRASE_ENV: passphrase}
 
 

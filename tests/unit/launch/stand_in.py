@@ -15,7 +15,9 @@ if arguments[0].endswith("tether.py"):
 if arguments[1] == "codezero.launch.prepare":
     print(json.dumps({{"bytes": [1 << 30, 1 << 30]}}))
     sys.exit()
+from codezero.stop import stop_with_parent
 signal.signal(signal.SIGTERM, lambda *_: (print("node stops", flush=True), sys.exit(0)))
+stop_with_parent()
 if arguments[2] == "swarm":
     print("bootnode here", flush=True)
 print("starts", *arguments[2:], flush=True)
@@ -24,7 +26,9 @@ for name in ("HUGGINGFACE_ACCESS_TOKEN", "CODEZERO_WALLET_PASSPHRASE", "CUDA_VIS
 print("input is a terminal", os.isatty(0), "output", os.isatty(1), flush=True)
 with open("starts.txt", "a") as file:
     print(os.getpid(), file=file)
-if os.environ.get("NODE") == "ends":
+if os.environ.get("NODE") == "crashes" and len(open("starts.txt").readlines()) == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+if "NODE" in os.environ:
     sys.exit(0)
 time.sleep(600)
 """

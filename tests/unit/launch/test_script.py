@@ -227,11 +227,9 @@ def test_a_signal_to_the_script_reaches_the_node(checkout, on_terminal, number):
     tty = on_terminal("--local")
     tty.expect("input is a terminal")
     os.kill(tty.process.pid, number)
+    tty.expect("node stops")
     tty.wait()
-    if number == signal.SIGTERM:
-        assert "node stops" in tty.shown
-        wait_until_gone(checkout.pids())
-    # a real node notices by its standard input that the launcher is gone (test_swarm.py); this one does not listen
+    wait_until_gone(checkout.pids())
 
 
 def test_without_a_terminal_nothing_is_asked_and_the_defaults_are_told(checkout):
@@ -259,6 +257,28 @@ def test_settings_alone_run_a_node_as_configured(checkout):
     assert code == 0
     assert "starts run --stop-with-parent train.method=lora seed=5 rounds=3 rounds=3\n" in shown
     assert "nobody was asked" not in shown
+
+
+def test_a_crashed_node_is_started_again(checkout):
+    code, shown = without_terminal(checkout, "--local", NODE="crashes")
+    assert code == 0
+    assert (
+        "the node crashed: killed by signal 9, Killed; it starts again in 1 s where it was (Ctrl-C to stop)\n" in shown
+    )
+    assert shown.count("starts run --stop-with-parent preset=local rounds=0\n") == 2
+
+
+def test_an_edited_configuration_is_used_and_told_until_it_is_reset(checkout):
+    without_terminal(checkout, "--local")
+    node_yaml = checkout.folder / "configs" / "node.yaml"
+    node_yaml.write_text(node_yaml.read_text().replace("seed: 0", "seed: 9"))
+    _, shown = without_terminal(checkout, "--local")
+    assert "configuration: yours differ from the shipped ones and are kept" in shown
+    assert "  node.yaml: seed: 9\n" in shown
+    assert "\nseed: 9\n" in without_terminal(checkout, "--local", "--show-config")[1]
+    _, shown = without_terminal(checkout, "--local", CODEZERO_RESET_CONFIG="1")
+    assert "configuration: node.yaml as shipped again; yours lie in " in shown
+    assert "\nseed: 0\n" in without_terminal(checkout, "--local", "--show-config")[1]
 
 
 def test_the_environment_answers_like_options(checkout):
