@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -93,7 +94,7 @@ class SignInApp:
 
     def is_activated(self, org_id: str) -> bool:
         """Whether the app holds an activated session key of this user."""
-        answer = self.get(f"/api/get-api-key-status?orgId={org_id}")
+        answer = self.get(f"/api/get-api-key-status?orgId={quote(org_id, safe='')}")
         return answer is not None and answer[0] == 200 and answer[1].strip().strip(b'"') == b"activated"
 
     def get(self, path: str) -> tuple[int, bytes] | None:

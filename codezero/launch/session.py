@@ -30,7 +30,8 @@ _LOOK_S = 5.0
 """Between two questions to the app why it takes so long, each of which has it ask Alchemy."""
 _REMIND_S = 60.0
 _MAX_FILE = 1 << 20
-_ORG_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_ORG_ID = re.compile(r"[\x21-\x7e]{1,200}")
+"""As the app has it."""
 
 
 def users(login_dir: Path) -> list[str]:

@@ -132,6 +132,11 @@ def test_of_several_users_one_must_be_named(login):
     assert run(login, org_id=OTHER) == OTHER
 
 
+def test_an_id_is_nothing_but_data_for_the_app(login):
+    login.sign_in("a&orgId=b#c%20d/../'")
+    assert run(login) == "a&orgId=b#c%20d/../'"
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b'{"../../x y": {}}', b"[" * 100_000])
 def test_a_file_of_users_that_is_none_holds_nobody(tmp_path, content):
     (tmp_path / "userData.json").write_bytes(content)
