@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import inspect
 import math
+import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -19,8 +20,16 @@ from codezero import swarmfile
 from codezero.config import NodeConfig
 from codezero.errors import ConfigError
 
+CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
+
 
 def config_dir() -> Path:
+    """The folder of the YAML files that are read: CODEZERO_CONFIG_DIR, else the shipped ones."""
+    own = os.environ.get(CONFIG_DIR_ENV)
+    return Path(own).expanduser().absolute() if own else shipped_dir()
+
+
+def shipped_dir() -> Path:
     """The folder of the shipped YAML files: inside the installed package, or beside it in a checkout."""
     installed = Path(__file__).with_name("configs")
     return installed if installed.is_dir() else Path(__file__).parent.parent / "configs"
