@@ -14,12 +14,13 @@ from pathlib import Path
 from codezero.errors import StateError
 from codezero.state import holder
 
-HOLDERS = (("node", ""), ("node", "proposer"), ("swarm", ""))
-"""Who may hold a folder, and in which folder of it: a solver, a proposer, and a whole swarm by `codezero swarm up`."""
+HOLDERS = (("node", ""), ("node", "proposer"), ("swarm", ""), ("launcher", ""))
+"""Who may hold a folder, and in which folder of it: a solver, a proposer, a whole swarm by `codezero swarm up`, and the
+nodes of `--gpus`."""
 
 
 def check(folders: Sequence[Path], within_s: float) -> list[str]:
-    """A line for each node or swarm that runs in one of the folders.
+    """A line for each node, swarm or launcher that runs in one of the folders.
 
     Raises StateError: none runs there, or one has finished nothing for `within_s` seconds.
     """
@@ -42,7 +43,7 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
 
 
 def _worked_at_s(folder: Path, name: str) -> float:
-    """Unix time of the last start or finished work; of a swarm, that of its busiest node."""
+    """Unix time of the last start or finished work; of a swarm or launcher, that of its busiest node."""
     found = [folder / f"{name}.lock"]
     for checkpoints in ("checkpoints", "*/state/checkpoints", "*/state/proposer/checkpoints"):
         found += folder.glob(f"{checkpoints}/round-*")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from codezero.cli.options import duration
 
-FOLDERS = ("state", "swarms/home")
+FOLDERS = ("state", "swarms/home", "gpus")
+"""Where the launch script starts nodes, swarms, and nodes on several GPUs."""
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +21,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "container, not from outside.",
     )
     health.add_argument(
-        "folders", nargs="*", metavar="FOLDER", help=f"state or swarm folders (default {' and '.join(FOLDERS)})"
+        "folders", nargs="*", metavar="FOLDER", help=f"state or swarm folders (default {', '.join(FOLDERS)})"
     )
     health.add_argument(
         "--within", type=duration, default=duration("1h"), metavar="T", help="such as 30m; default 1h, for slow rounds"

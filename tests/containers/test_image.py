@@ -11,7 +11,7 @@ from tests.containers.engine import run
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 WRITABLE = {
-    *("/app/chains", "/app/configs", "/app/keys", "/app/logs", "/app/modal-login/temp-data", "/app/state"),
+    *("/app/chains", "/app/configs", "/app/gpus", "/app/keys", "/app/logs", "/app/modal-login/temp-data", "/app/state"),
     *("/app/swarms", "/data", "/shared", "/home/codezero"),
 }
 
@@ -35,6 +35,8 @@ def test_the_script_is_what_the_container_runs(engine, image):
     (found,) = json.loads(engine.run("inspect", image).stdout)
     assert found["Config"]["Entrypoint"] == ["tini", "--", "./run_rl_swarm.sh"]
     assert "--local" in engine.run("run", "--rm", "--network", "none", image, "--help").stdout
+    shown = engine.run("run", "--rm", "--network", "none", image, "--local", "--show-config").stdout
+    assert "kind: local" in shown
 
 
 def test_a_node_that_is_not_there_is_not_healthy(engine, image):
@@ -42,7 +44,7 @@ def test_a_node_that_is_not_there_is_not_healthy(engine, image):
     assert found["Config"]["Healthcheck"]["Test"] == ["CMD", "codezero", "health"]
     asked = engine.run("run", "--rm", "--network", "none", "--entrypoint", "codezero", image, "health", check=False)
     assert asked.returncode == 1
-    assert "error: no node runs in state or swarms/home" in asked.stdout
+    assert "error: no node runs in state or swarms/home or gpus" in asked.stdout
 
 
 def test_only_the_places_for_data_can_be_written(engine, image):

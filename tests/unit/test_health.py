@@ -92,13 +92,14 @@ def test_a_node_that_is_not_there_is_not_well_whatever_it_did_last(tmp_path):
         check([tmp_path, tmp_path.__class__("elsewhere")], 100)
 
 
-def test_a_swarm_is_as_well_as_its_busiest_node(tmp_path):
-    with held(tmp_path, "swarm"):
-        age(tmp_path / "swarm.lock", 500)
+@pytest.mark.parametrize("name", ["swarm", "launcher"])
+def test_a_swarm_is_as_well_as_its_busiest_node(tmp_path, name):
+    with held(tmp_path, name):
+        age(tmp_path / f"{name}.lock", 500)
         finished(tmp_path / "node-1" / "state", 7, 300)
         finished(tmp_path / "proposer-1" / "state" / "proposer", 3, 20)
         assert check([tmp_path], 100)[0].endswith("went on 20 s ago")
-        with pytest.raises(StateError, match="the swarm in"):
+        with pytest.raises(StateError, match=f"the {name} in"):
             check([tmp_path], 10)
 
 
