@@ -4,7 +4,6 @@ import json
 import shutil
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.containers.engine import APT, Engine, mirror, run
 
@@ -47,10 +46,10 @@ def fetch_v2(folder):
 
 @dataclass
 class Project:
-    """A compose project of its own, from the context's file."""
+    """A compose project of its own."""
 
     engine: Engine
-    file: Path
+    files: list
     name: str
     command: list
     """Of one version of compose; another may take over at any time."""
@@ -58,7 +57,8 @@ class Project:
     variables: dict = field(default_factory=dict)
 
     def compose(self, *arguments, check=True, timeout_s=300):
-        start = [*self.command, "--file", str(self.file), "--project-name", self.name, "--profile", self.profile]
+        files = [part for file in self.files for part in ("--file", str(file))]
+        start = [*self.command, *files, "--project-name", self.name, "--profile", self.profile]
         environment = {**self.engine.environment, **self.variables}
         return run([*start, *arguments], environment, check, timeout_s)
 
@@ -86,4 +86,4 @@ class Project:
             if time.monotonic() > deadline:
                 shown = self.compose("ps", check=False).stdout + self.compose("logs", "--tail=40", check=False).stdout
                 raise AssertionError(f"{what} did not come about in {timeout_s} s:\n{shown[-12000:]}")
-            time.sleep(0.5)
+            time.sleep(2)

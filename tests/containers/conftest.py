@@ -45,20 +45,20 @@ def context(tmp_path_factory):
         "modal-login/temp-data/decoy",
     ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(packages.MARK)
+        (folder / name).write_text(f"DECOY={packages.MARK}\n")
     return folder
 
 
 @pytest.fixture(scope="session")
 def build(engine, context, tmp_path_factory):
-    """build(target, tag, *options) builds from the context; returns what the build printed."""
+    """build(tag, *options, file=...) builds from the context; returns what the build printed."""
     arguments = ["--build-arg", f"PYTHON_IMAGE={engine.python_image()}"]
     if packages.torch_is_at_hand(CPU_TORCH):
         arguments += ["--build-arg", "TORCH_INDEX="]
     with packages.secrets(tmp_path_factory.mktemp("packages")) as secrets:
 
-        def build(tag, *options):
-            command = ["build", "--progress", "plain", "--file", str(context / "Dockerfile.cpu"), "--tag", tag]
+        def build(tag, *options, file="Dockerfile.cpu"):
+            command = ["build", "--progress", "plain", "--file", str(context / file), "--tag", tag]
             ended = engine.run(
                 *[*command, *arguments, *secrets, *options, str(context)],
                 timeout_s=1200,
@@ -71,9 +71,9 @@ def build(engine, context, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def image(build):
-    """The image of the local profile, under the name that docker-compose.yaml gives it."""
-    build("codezero:node", "--target", "node")
-    return "codezero:node"
+    """A node with the launch script and without the sign-in app, under a name that no user has."""
+    build("codezero-tests/node", "--target", "node")
+    return "codezero-tests/node"
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.containers import packages
-from tests.containers.engine import run
+from tests.containers.engine import EngineError, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -69,13 +69,19 @@ def test_a_change_of_the_code_leaves_the_dependencies_alone(engine, image, build
     before = code.read_text()
     code.write_text(before + "# changed\n")
     try:
-        printed = build("codezero:changed", "--target", "node")
+        printed = build("codezero-tests/changed", "--target", "node")
     finally:
         code.write_text(before)
-        engine.run("image", "rm", "codezero:changed", check=False)
+        engine.run("image", "rm", "codezero-tests/changed", check=False)
     steps = dict(re.findall(r"^#(\d+) \[(.*)$", printed, re.M))
     cached = {steps[number] for number in re.findall(r"^#(\d+) CACHED", printed, re.M) if number in steps}
     slow = {step for step in steps.values() if step.startswith("dependencies ")}
     assert len(slow) == 2
     assert slow <= cached
     assert any(step.startswith("wheel ") for step in steps.values() if step not in cached)
+
+
+def test_the_gpu_image_is_not_built_with_a_torch_that_lacks_new_gpus(image, build):
+    """As far as the GPU image can be built here: up to its own check, which the CPU's torch must fail."""
+    with pytest.raises(EngineError, match=r"torch\.version\.cuda.*exit code: 1"):
+        build("codezero-tests/gpu", "--build-arg", "TORCH=torch==2.13.0+cpu", file="Dockerfile.gpu")

@@ -1,7 +1,8 @@
-"""The `local` profile of docker-compose.yaml on a real engine: a bootnode, a proposer and two solvers on tiny models.
+"""docker-compose.yaml on a real engine, with tiny models: the `local` profile with its bootnode, proposer and two
+solvers, and a node by itself as `docker-compose run` starts it.
 
-It is brought up by the oldest version of compose that is there and, after `down`, by the newest, which finds the same
-volumes: what a user has who updates.
+Both are started by the oldest version of compose that is there and, once they are down, by the newest, which finds the
+same volumes: what a user has who updates.
 """
 
 import json
@@ -16,6 +17,7 @@ from tests.containers.compose import Project
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SERVICES = ("bootnode", "proposer", "solver-1", "solver-2")
+ALONE = "swarm-cpu"
 SOLVERS = ("solver-1", "solver-2")
 MODELS = "/home/codezero/.cache"
 TINY = f"{MODELS}/tiny"
@@ -44,11 +46,13 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def project(engine, image, context, composers, models):
+def project(engine, image, context, composers, models, tmp_path_factory):
+    images = tmp_path_factory.mktemp("compose") / "images.yaml"
+    images.write_text(json.dumps({"services": {service: {"image": image} for service in (*SERVICES, ALONE)}}))
     variables = {"CODEZERO_MODELS": str(models), "CODEZERO_SETTINGS": " ".join(SETTINGS)}
     project = Project(
         engine=engine,
-        file=context / "docker-compose.yaml",
+        files=[context / "docker-compose.yaml", images],
         name=f"codezero-test-{os.getpid()}",
         command=composers[0],
         variables=variables,
@@ -57,6 +61,21 @@ def project(engine, image, context, composers, models):
         yield project
     finally:
         project.compose("down", "--volumes", "--timeout", "5", check=False)
+
+
+def test_a_node_by_itself_keeps_its_key_and_its_rounds_in_volumes(project, composers):
+    outputs = []
+    for project.command in (composers[0], composers[-1]):
+        arguments = [setting for setting in SETTINGS if not setting.startswith("swarm.")]
+        ended = project.compose("run", "--rm", "-T", ALONE, "--local", "--rounds", "1", *arguments)
+        assert "done: 1 round " in ended.stdout
+        outputs.append(ended.stdout)
+    assert "state: new in state" in outputs[0]
+    assert "state: going on in state after round 1" in outputs[1]
+    looked = project.compose("run", "--rm", "-T", "--entrypoint", "stat -c %a:%u keys/swarm.pem", ALONE)
+    assert looked.stdout.split()[-1] == f"600:{USER}"
+    settings = project.compose("run", "--rm", "-T", "--entrypoint", "head -1 configs/node.yaml", ALONE)
+    assert "The settings of a node" in settings.stdout
 
 
 def up(project):
