@@ -67,11 +67,14 @@ def test_a_node_by_itself_keeps_its_key_and_its_rounds_in_volumes(project, compo
     outputs = []
     for project.command in (composers[0], composers[-1]):
         arguments = [setting for setting in SETTINGS if not setting.startswith("swarm.")]
-        ended = project.compose("run", "--rm", "-T", ALONE, "--local", "--rounds", "1", *arguments)
+        network = ("preset=local", "swarm=native")  # one that nobody else is in: it makes a key
+        ended = project.compose("run", "--rm", "-T", ALONE, "--rounds", "1", *network, *arguments)
         assert "done: 1 round " in ended.stdout
         outputs.append(ended.stdout)
     assert "state: new in state" in outputs[0]
     assert "state: going on in state after round 1" in outputs[1]
+    first, second = (re.findall(r"^peer: (\w+),", output, re.M) for output in outputs)
+    assert first == second
     looked = project.compose("run", "--rm", "-T", "--entrypoint", "stat -c %a:%u keys/swarm.pem", ALONE)
     assert looked.stdout.split()[-1] == f"600:{USER}"
     settings = project.compose("run", "--rm", "-T", "--entrypoint", "head -1 configs/node.yaml", ALONE)
