@@ -33,6 +33,8 @@ LEVELS = {
     "ledger": 3,
     "proposer": 3,
     "observe": 3,
+    "judge": 3,
+    "market": 4,
     "loop": 4,
     "batch": 4,
     "harness": 4,
