@@ -147,7 +147,9 @@ def test_who_a_node_is_and_what_peers_send_need_no_model_and_no_network(module):
     assert heavy_modules_after(f"import codezero.{module}", "torch", "hivemind", "omegaconf", "numpy") == ""
 
 
-@pytest.mark.parametrize("module", ["codezero.node", "codezero.cli", "codezero.ledger.submitter"])
+@pytest.mark.parametrize(
+    "module", ["codezero.node", "codezero.cli", "codezero.ledger.submitter", "codezero.market.player"]
+)
 def test_a_node_with_a_ledger_of_its_own_imports_nothing_of_a_chain(module):
     chain = ("web3", "eth_account", "eth_abi", "eth_utils", "eth_keyfile")
     assert heavy_modules_after(f"import {module}", *chain) == ""

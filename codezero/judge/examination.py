@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from codezero.judge.client import JudgeServiceError, Question
+from codezero.errors import CodezeroError
+from codezero.judge.client import Question
 
 REMIND_S = 3600.0
 """Between two warnings that the service is away."""
@@ -86,7 +87,7 @@ class Examination:
                     return
             try:
                 score = self._examine(number)
-            except JudgeServiceError as error:
+            except CodezeroError as error:  # the service is away, or its question does not fit the model
                 self._warn(str(error))
             except Exception:  # the thread's boundary: whatever breaks in here must not end the node's training
                 logger.exception("the examination of round %d failed", number)

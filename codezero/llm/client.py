@@ -71,6 +71,8 @@ class JsonClient:
             raise purpose.error(f"{key_env} holds characters that no key has: set it to the server's key alone")
         self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
+        self._trust_env = not _is_loopback(self._host)
+        self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # once: it reads all the certificates
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -99,7 +101,11 @@ class JsonClient:
         turn = asyncio.Semaphore(self._at_once)
         # Timeouts are ours: the client's own start again with every byte.
         async with httpx2.AsyncClient(
-            headers=self._headers, timeout=None, follow_redirects=False, trust_env=not _is_loopback(self._host)
+            headers=self._headers,
+            timeout=None,
+            follow_redirects=False,
+            trust_env=self._trust_env,
+            verify=self._tls,
         ) as client:
 
             async def one(body: bytes | None) -> Reply | None:

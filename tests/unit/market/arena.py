@@ -80,13 +80,18 @@ class Peer:
         account = wallet.Account(self.key, swarm.rpc())
         account.send(swarm.contract.call("registerPeer(string)", self.peer_id), Journal(store=lambda _: None))
 
-    def connect(self, url=None):
+    @property
+    def wei(self):
+        """What the account holds."""
+        return self.market._client.web3.eth.get_balance(self.address)
+
+    def connect(self, url=None, max_fee_gwei=100.0):
         return wallet.connect(
             rpc_url=url or self.market.arena.chain.url,
             chain_id=CHAIN_ID,
             contract_address=self.market.address,
             key=self.key,
-            max_fee_gwei=100.0,
+            max_fee_gwei=max_fee_gwei,
             peer_id=self.peer_id,
         )
 

@@ -1,0 +1,66 @@
+"""The policy as other threads of a node may ask it: for an answer, or for how likely it finds some texts.
+
+A question waits for its turn, which whoever samples, judges with or trains the same weights must hold meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import torch
+
+from codezero.errors import PromptTooLong
+from codezero.llm.load import LoadedModel
+from codezero.llm.logprobs import CompletionScorer
+from codezero.llm.sample import SamplingParams, sample_groups
+
+
+class AskedPolicy:
+    """`judge.examination.Answerer` and `market.player.Likelihoods`. Takes no random number from anyone."""
+
+    def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int = 256) -> None:
+        self._policy, self._turn, self._max_new_tokens = policy, turn, max_new_tokens
+
+    def answer(self, question: str) -> str:
+        """The greedy reply to a chat that asks `question`. Raises PromptTooLong."""
+        ids = self._fitting(self._policy.encode_chat([{"role": "user", "content": question}]), self._max_new_tokens)
+        with self._turn:
+            ((sampled,),) = sample_groups(
+                self._policy.model,
+                [ids],
+                1,
+                SamplingParams(max_new_tokens=self._max_new_tokens, temperature=0.0),
+                end_ids=self._policy.end_ids,
+                pad_id=self._policy.pad_id,
+            )
+        shown = [id_ for id_ in sampled.completion_ids if id_ not in self._policy.end_ids]
+        text: str = self._policy.tokenizer.decode(shown, skip_special_tokens=True)
+        return text
+
+    def token_logprobs(
+        self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
+    ) -> list[list[float]]:
+        """For each completion, log p of each of its tokens, when the reply to the chat begins with `opening`.
+
+        Raises PromptTooLong."""
+        rows = [self._policy.encode_text(completion) for completion in completions]
+        width = max(map(len, rows))
+        prompt = self._policy.encode_chat(messages) + self._policy.encode_text(opening)
+        device = self._policy.model.device
+        ids = torch.full((len(rows), width), self._policy.pad_id, device=device)  # [B, C], right-padded
+        mask = torch.zeros_like(ids, dtype=torch.bool)
+        for row, tokens in enumerate(rows):
+            ids[row, : len(tokens)] = torch.tensor(tokens, device=device)
+            mask[row, : len(tokens)] = True
+        with self._turn, torch.no_grad():
+            prompt_ids = torch.tensor(self._fitting(prompt, width), device=device)
+            found = CompletionScorer(self._policy.model, prompt_ids).logprobs(ids, mask).tolist()
+        return [line[: len(tokens)] for line, tokens in zip(found, rows, strict=True)]
+
+    def _fitting(self, ids: list[int], room: int) -> list[int]:
+        if len(ids) + room > self._policy.context_length:
+            raise PromptTooLong(
+                f"a question of {len(ids)} tokens leaves {self._policy.name} no room for {room} more: left alone"
+            )
+        return ids
