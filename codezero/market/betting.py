@@ -27,6 +27,8 @@ MAX_FAILED = 3
 """Transactions of one bet or claim that were mined and failed, each of which costs."""
 ABANDON_S = 24 * 3600.0
 """A bet of which nothing could be learnt for so long no longer keeps the next ones waiting."""
+LATE_S = 300.0
+"""A bet that was signed so long ago, and neither mined nor excluded, keeps the bets of later rounds waiting no more."""
 LOOKED_FOR = 16
 """Transactions of a bet or claim that are still looked for, the newest."""
 
@@ -156,6 +158,8 @@ class Betting:
             self._finish(bet, BetState.FAILED, "its transaction failed")
         elif standing.nonce > sent[-1].nonce:
             self._finish(bet, BetState.MISSED, "its round was over before it was mined")
+        elif time.time() - sent[-1].signed_at_s > LATE_S:
+            self._finish(bet, BetState.UNKNOWN, "its round is over, and it is not known whether it is ever mined")
 
     def _send(self, bet: Bet, replaces: Transaction | None = None) -> None:
         journal = Journal(store=partial(self._store, bet.game, bet.clue), replaces=replaces)

@@ -27,6 +27,8 @@ LOOK_S = 120.0
 """Between two looks at a game whose answer is not known."""
 FIRST_WAIT_S, MAX_WAIT_S = 60.0, 6 * 3600.0
 """After a refusal, each further one twice as long."""
+AT_ONCE = 3
+"""Claims that are looked at in one step: a node may wait for hundreds of games that nobody ends."""
 MAX_TRIES = 60
 """Refusals after the answer was known, over about two weeks."""
 _ENDS = {"already claimed": ClaimState.CLAIMED, "nothing to claim": ClaimState.NOTHING}
@@ -47,10 +49,10 @@ class Claiming:
 
         Raises LedgerError: nothing goes on for now; the claim in question is tried later."""
         busy = False
-        for claim in self._book.unclaimed:
-            now_s = time.time()
-            if now_s < claim.due_at_s < now_s + 2 * MAX_WAIT_S:  # further off, the clock was set back
-                continue
+        now_s = time.time()
+        # Further off than any wait, the clock was set back.
+        due = [claim for claim in self._book.unclaimed if not now_s < claim.due_at_s < now_s + 2 * MAX_WAIT_S]
+        for claim in sorted(due, key=lambda claim: claim.due_at_s)[:AT_ONCE]:
             try:
                 busy |= self._step(claim)
             except BookError:

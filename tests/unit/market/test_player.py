@@ -240,6 +240,45 @@ def test_a_bet_that_was_signed_but_not_sent_in_its_round_is_not_sent_later(marke
     assert market.read("totalBets", 0) == 1
 
 
+def test_a_bet_that_nobody_mines_keeps_the_next_clue_waiting_for_a_while_only(
+    market, tmp_path, judge, rpc, monkeypatch
+):
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
+    player = peer.player(judge, backend=peer.connect(rpc.url))
+    tick(player, 1)
+    market.next_round(0)
+    judge.show(0, clue=1, rounds_remaining=2)
+    rpc.mode = "ok"
+    tick(player)
+    assert states(peer) == [BetState.OPEN]
+    monkeypatch.setattr(betting, "LATE_S", 0.0)
+    tick(player, 4)
+    assert states(peer) == [BetState.UNKNOWN, BetState.PLACED]
+    assert market.read("totalBets", 0) == int(peer.book().bets[1].amount)
+
+
+def test_hundreds_of_games_that_nobody_ends_cost_a_few_looks_at_a_time(market, tmp_path, judge, monkeypatch):
+    peer = market.peer(tmp_path, registered=False, wei=0)
+    kept = peer.book()
+    for game in range(9):
+        values = {"game": game, "clue": 0, "choice": 0, "text": "a", "amount": "1", "tokens_before": "0"}
+        kept.put_bet(Bet(**values, made_at_s=time.time(), state=BetState.PLACED))
+        market.new_game()
+    looked = []
+
+    def game(number, real=peer.backend.game):
+        looked.append(number)
+        return real(number)
+
+    monkeypatch.setattr(peer.backend, "game", game)
+    player = peer.player(judge)
+    for _ in range(4):
+        player.tick()
+    assert looked == list(range(9))
+
+
 def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(market, tmp_path, judge, monkeypatch):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
