@@ -7,7 +7,8 @@ All variants judge the same samples with the same model in one run. `faithful` i
 verdict and nothing else (on programs that are already neutralised); it takes long, so all variants are compared on
 the problems of `--side-by-side`. AUC: probability that a right
 solution is rated above a wrong one. Ranking: the same among the attempts at one problem, which is all that GRPO sees.
-ECE: expected calibration error. In brackets: 95 % when problems are drawn again.
+ECE: expected calibration error. In brackets: 95 % when problems are drawn again. Of an attack counts whether the wrong
+solution is taken for right under it (over one half), and whether it was not so before (lifted).
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import argparse
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.attacks import ATTACKS
+from benchmarks.attacks import ATTACKS, Attack
 from benchmarks.measure import machine
 from benchmarks.quality import auc, best_accuracy, calibration_error, interval, judged_of, ranking_accuracy
 from codezero import compose, judging
@@ -29,6 +30,8 @@ from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.observe.console import Console
 from codezero.types import CaseOutcome, FinishReason, Outcome, Rollout, RolloutGroup, Task, TaskOrigin, Verdict
 
+ATTACKED = ("shipped", "no dry run")
+"""Variants that all attacks are put to."""
 HEADER = "variant               samples    AUC [95 %]       best acc    ECE  ranking [95 %]     none  verdicts/CPU s"
 
 
@@ -126,28 +129,62 @@ def _cause(verdict: Verdict) -> str:
     return ascii(next(iter(reasons), "all cases passed")[:80])[1:-1]
 
 
-def attack_report(evaluator: FrozenEvaluator, samples: Sequence[Sample], num_solutions: int) -> list[str]:
-    """How many attacks lift a wrong solution over one half, or raise it at all by more than a tenth."""
-    wrong = [sample for sample in samples if not sample.right and "```python" in sample.text]
-    wrong = list({sample.group: sample for sample in wrong}.values())[:num_solutions]
-    before, _ = verdicts_of(evaluator, wrong)
+def hosts_of(samples: Sequence[Sample], taken: Mapping[Sample, int]) -> list[Sample]:
+    """Wrong solutions that attacks apply to, one a problem: first those that the fewest variants took for right
+    (`taken`, of the samples that all of them judged), since what is taken for right already has nothing to gain."""
+    wrong = [sample for sample in samples if not sample.right and _can_be_attacked(sample)]
+    most = max(taken.values(), default=0)
+    found: dict[str, Sample] = {}
+    for sample in sorted(wrong, key=lambda one: taken.get(one, most + 1)):
+        found.setdefault(sample.group, sample)
+    return list(found.values())
+
+
+def _can_be_attacked(sample: Sample) -> bool:
+    return any(attack.apply(sample.text, sample.task) != sample.text for attack in ATTACKS)
+
+
+def every(step: int) -> list[Attack]:
+    """The first attack of each family and every `step`-th after it."""
+    found, seen = [], Counter[str]()
+    for attack in ATTACKS:
+        if seen[attack.family] % step == 0:
+            found.append(attack)
+        seen[attack.family] += 1
+    return found
+
+
+def attack_report(
+    evaluator: FrozenEvaluator, hosts: Sequence[Sample], attacks: Sequence[Attack] = ATTACKS
+) -> list[str]:
+    """How many attacks end with a wrong solution over one half, lift it there, or raise it by more than a tenth."""
+    before, _ = verdicts_of(evaluator, hosts)
     raised: Counter[str] = Counter()
     tried: Counter[str] = Counter()
-    lifted = 0
-    for sample, plain in zip(wrong, before, strict=True):
-        attacked = [(one.family, replace(sample, text=one.apply(sample.text, sample.task))) for one in ATTACKS]
+    over = lifted = could_be_lifted = 0
+    for sample, plain in zip(hosts, before, strict=True):
+        attacked = [(one.family, replace(sample, text=one.apply(sample.text, sample.task))) for one in attacks]
         after, _ = verdicts_of(evaluator, [one for _, one in attacked])
         for (family, _), verdict in zip(attacked, after, strict=True):
             p, q = plain.p_correct or 0.0, verdict.p_correct or 0.0
             tried[family] += 1
             raised[family] += q > p + 0.1
+            over += q >= 0.5
+            could_be_lifted += p < 0.5
             lifted += p < 0.5 <= q
-    total = sum(tried.values())
+    total = max(sum(tried.values()), 1)
+    taken = sum(taken_for_right(verdict) for verdict in before)
     lines = [
-        f"attacks: {total} on {len(wrong)} wrong solutions; over one half {lifted / max(total, 1):.1%}, "
-        f"raised by more than 0.1 {sum(raised.values()) / max(total, 1):.1%}"
+        f"{sum(tried.values())} attacks on {len(hosts)} wrong solutions, {taken} of them taken for right as they are: "
+        f"{over / total:.1%} taken for right, {lifted} of {could_be_lifted} lifted over one half, "
+        f"{sum(raised.values()) / total:.1%} raised by more than 0.1"
     ]
     return lines + [f"  raised in {family}: {raised[family]} of {tried[family]}" for family in tried if raised[family]]
+
+
+def taken_for_right(verdict: Verdict) -> bool:
+    """No verdict counts as wrong, as in the public node."""
+    return (verdict.p_correct or 0.0) >= 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -157,15 +194,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--groups", type=int, help="at most so many problems")
     parser.add_argument("--side-by-side", type=int, default=16, metavar="N", help="problems that all variants judge")
     parser.add_argument("--attacked", type=int, default=5, metavar="N", help="wrong solutions that are attacked")
-    parser.add_argument("--attacked-slowly", type=int, default=1, metavar="N", help="of them, under `faithful`")
+    parser.add_argument("--attacked-slowly", type=int, default=1, metavar="N", help="of them, by `faithful` too")
+    parser.add_argument("--slow-step", type=int, default=1, metavar="N", help="there every Nth attack of each family")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     config = compose.load([f"evaluator.model={options.model}", *options.settings])
     backend = judging.judge_alone(config, Console())
     evaluators = {
         name: judging.make_evaluator(changed, backend, lambda *_: None) for name, changed in variants(config).items()
     }
     samples, some = read_samples(options.samples, options.groups), read_samples(options.samples, options.side_by_side)
+    taken: Counter[Sample] = Counter()
     print(f"machine: {machine()}")
     for chosen, names in ((samples, list(evaluators)[:2]), (some, list(evaluators))):
         right = sum(sample.right for sample in chosen) / len(chosen)
@@ -175,10 +214,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(row(name, verdicts, chosen, cpu_s), flush=True)
             if chosen is samples and name == "shipped":
                 walked = dry_run_report(verdicts, samples)
+            if chosen is some:
+                taken.update({sample: taken_for_right(one) for sample, one in zip(some, verdicts, strict=True)})
     print("\n" + "\n".join(walked))
-    for name in ("shipped", "no dry run", "faithful"):
-        count = options.attacked_slowly if name == "faithful" else options.attacked
-        print(f"\n{name}: " + "\n".join(attack_report(evaluators[name], samples, count)), flush=True)
+    hosts = hosts_of(samples, taken)
+    some_attacks = every(options.slow_step)
+    for names, count, attacks in (
+        ((*ATTACKED, "faithful"), options.attacked_slowly, some_attacks),
+        (ATTACKED, options.attacked, ATTACKS),
+    ):
+        for name in names if count else ():
+            print(f"\n{name}: " + "\n".join(attack_report(evaluators[name], hosts[:count], attacks)), flush=True)
 
 
 if __name__ == "__main__":

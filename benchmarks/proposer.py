@@ -4,8 +4,8 @@
 
 All variants are written by the same model in one run. `naive` is the prompt that a first attempt would be, kept here as
 the baseline only; `solution` asks for a reference solution too, as `proposer.reference=dry_run` does, and counts a
-problem as published only if that passes the tests; `corrected` gives those that fail the results of their solution,
-where these can be told. Solved: share of the published problems that some of M attempts
+problem as published only if that passes the tests; `corrected` puts the results that it gives into tests that it fails,
+as a proposer does. Solved: share of the published problems that some of M attempts
 solves, made from the question alone and walked through by the dry run: their tests are right as far as can be told. The
 rest are wrong, too vague, or too hard for the solver.
 """
@@ -32,7 +32,7 @@ from codezero.proposals import LEVELS
 from codezero.proposer.checks import why_not
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.models import LocalModel
-from codezero.proposer.reference import ReferenceCheck, corrected
+from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Draft, Writer
 from codezero.testcases import parse_tests
 from codezero.types import CaseOutcome, Task, TaskOrigin
@@ -104,7 +104,7 @@ class Vouch(Enum):
 
     nothing = "nothing"
     passes = "passes"
-    corrects = "corrects"
+    settles = "settles"
 
 
 def variants(load: Callable[[ProposerConfig], LocalModel], config: ProposerConfig) -> dict[str, tuple[Write, Vouch]]:
@@ -119,7 +119,7 @@ def variants(load: Callable[[ProposerConfig], LocalModel], config: ProposerConfi
         "shipped": (shipped(reference=Reference.none), Vouch.nothing),
         "repair": (shipped(reference=Reference.none, repair=True), Vouch.nothing),
         "solution": (shipped(reference=Reference.dry_run), Vouch.passes),
-        "corrected": (shipped(reference=Reference.dry_run), Vouch.corrects),
+        "corrected": (shipped(reference=Reference.dry_run), Vouch.settles),
     }
 
 
@@ -141,14 +141,13 @@ def tally(write: Write, level: int, num_answers: int, batch_size: int, seen: See
             result.parsed += 1
             reason = why_not(answer.question, answer.tests) or seen.why_not(answer.question, answer.tests)
             result.valid += reason is None
-            tests: str | None = answer.tests
-            if reason is None and vouch is not Vouch.nothing:
-                reason = check.why_not(answer.solution, answer.tests)
-            if reason == "reference_fails" and vouch is Vouch.corrects:
-                tests = corrected(answer.solution, answer.tests)
-                reason = why_not(answer.question, tests) if tests is not None else reason
-            if reason is not None or tests is None:
-                result.reasons[reason or ""] += 1
+            tests = answer.tests
+            if reason is None and vouch is Vouch.passes:
+                reason = check.why_not(answer.solution, tests)
+            elif reason is None and vouch is Vouch.settles:
+                tests, reason = check.settle(answer.solution, tests)
+            if reason is not None:
+                result.reasons[reason] += 1
                 continue
             seen.add(answer.question, answer.tests)
             result.published.append(Task(origin=TaskOrigin.PROPOSER, question=answer.question, tests=tests))

@@ -17,6 +17,7 @@ from codezero.observe.console import Console
 
 if TYPE_CHECKING:
     from codezero.ledger.chain import ChainLedger
+    from codezero.ledger.coordinator import Coordinator, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -33,13 +34,27 @@ def make_ledger(
     Raises LedgerError: a file, the keystore, the chain or the contract cannot be used. IdentityError: the peer id is
     registered to another account.
     """
-    local = LocalLedger(folder / "ledger.sqlite", peer_id, config.swarm.banned_peers)
+    local = LocalLedger(_local_path(config.ledger, folder), peer_id, config.swarm.banned_peers, config.ledger.round_s)
     if config.ledger.kind is LedgerKind.local:
         stack.callback(local.close)
         return local
     ledger = _on_chain(config.ledger, local, folder / OUTBOX, peer_id, console)
     stack.callback(ledger.close)
     return ledger
+
+
+def _local_path(config: LedgerConfig, folder: Path) -> Path:
+    """Raises LedgerError: the folder of a ledger that others share cannot be made."""
+    if not config.path:
+        return folder / "ledger.sqlite"
+    path = Path(config.path).expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(
+            f"cannot make the folder of ledger.path={path}: {error.strerror}; give another place"
+        ) from error
+    return path
 
 
 def with_contract_bootnodes(config: NodeConfig, console: Console) -> NodeConfig:
@@ -84,14 +99,42 @@ def _usable(addresses: Sequence[str]) -> list[str]:
 def _on_chain(
     config: LedgerConfig, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
 ) -> ChainLedger:
-    from codezero.ledger import wallet
     from codezero.ledger.account import ether
     from codezero.ledger.chain import ChainLedger
     from codezero.ledger.items import Scope
     from codezero.ledger.outbox import Outbox
     from codezero.ledger.submitter import Policy, Submitter
 
-    coordinator, writer = wallet.connect(
+    coordinator, writer = _connected(config)
+    scope = Scope(chain_id=config.chain_id, contract=coordinator.address, peer_id=peer_id)
+    policy = Policy(
+        period_s=config.submit_period_s, threshold=config.submit_threshold, warn_below_eth=config.warn_below_eth
+    )
+    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, peer_id, policy)
+    submitter.start()
+    how = f" through {config.proxy_url}" if config.kind is LedgerKind.modal else ""
+    if submitter.view is None:
+        how += ", which does not answer now"
+    elif config.kind is LedgerKind.wallet:
+        how = f", balance {ether(submitter.view.balance_wei)} ETH"
+    console.line(f"ledger: {scope.contract} on chain {scope.chain_id}, as {writer.address}{how}")
+    return ChainLedger(local, submitter, config.patience_s)
+
+
+def _connected(config: LedgerConfig) -> tuple[Coordinator, Writer]:
+    from codezero.ledger import modal, wallet
+
+    if config.kind is LedgerKind.modal:
+        return modal.connect(
+            rpc_url=config.rpc_url,
+            chain_id=config.chain_id,
+            contract_address=config.contract_address,
+            proxy_url=config.proxy_url,
+            org_id=config.org_id,
+            account_address=config.account_address,
+            login_dir=Path(config.login_dir).expanduser(),
+        )
+    return wallet.connect(
         rpc_url=config.rpc_url,
         chain_id=config.chain_id,
         contract_address=config.contract_address,
@@ -99,13 +142,3 @@ def _on_chain(
         passphrase_file=config.passphrase_file,
         max_fee_gwei=config.max_fee_gwei,
     )
-    scope = Scope(chain_id=config.chain_id, contract=coordinator.address, peer_id=peer_id)
-    policy = Policy(
-        period_s=config.submit_period_s, threshold=config.submit_threshold, warn_below_eth=config.warn_below_eth
-    )
-    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, peer_id, policy)
-    submitter.start()
-    view = submitter.view
-    balance = f", balance {ether(view.balance_wei)} ETH" if view is not None else ", which does not answer now"
-    console.line(f"ledger: {scope.contract} on chain {scope.chain_id}, as {writer.address}{balance}")
-    return ChainLedger(local, submitter, config.patience_s)

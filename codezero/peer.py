@@ -46,8 +46,8 @@ def join(config: NodeConfig, folder: Path, console: Console, stack: ExitStack) -
     """
     swarm = config.swarm
     if swarm.network is Network.none:
-        # a contract tells peers apart, so whoever is on one needs a name of its own
-        own = config.ledger.kind is not LedgerKind.local
+        # a ledger that others use too tells peers apart, so whoever is on one needs a name of its own
+        own = config.ledger.kind is not LedgerKind.local or config.ledger.path != ""
         peer_id = take_identity(swarm, console, stack)[0].peer_id if own else SOLO_PEER_ID
         return Place(peer_id=peer_id, gossip=lambda fits: SoloGossip(), proposals=SoloProposals, solvers=SoloSolvers)
     # Only here, since these import hivemind, which takes a second that a node without a network need not wait.

@@ -21,6 +21,7 @@ from codezero.llm.load import LoadedModel
 from codezero.observe import logs
 from codezero.observe.batches import BatchMonitor, report_from_dict
 from codezero.observe.console import Console
+from codezero.prompts import proposer as prompt
 from codezero.proposals import BatchReport, Proposal
 from codezero.proposer.checker import Checker
 from codezero.proposer.difficulty import difficulty
@@ -136,7 +137,7 @@ class ProposerNode:
         reference = None
         if config.reference is not Reference.none:
             reference = ReferenceCheck(config.reference, logger.warning)
-        known = local_questions(self._config.tasks)
+        known = [*local_questions(self._config.tasks), prompt.EXAMPLE.question]  # small models copy the example
         seen = Seen(remembered=config.remembered, similarity=config.similarity, known=known)
         return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference)
 

@@ -127,6 +127,7 @@ def _score_group(members: list[Stored], score: ScoreGroup) -> Iterator[dict[str,
             "rules": dict(verdict.rules),
             "reasons": dict(verdict.reasons),
             "cases": [case.outcome.value for case in verdict.cases],
+            "p_cases": [case.p_correct for case in verdict.cases],
         }
         if found.scored:
             reward = found.rewards[position]

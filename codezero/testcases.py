@@ -67,6 +67,18 @@ def parse_tests(text: str) -> TestSuite:
     return TestSuite(setup="\n".join(setup), statements=tuple(statements))
 
 
+def comparison(case: Statement) -> tuple[str, str] | None:
+    """`left` and `right` of a test `assert left == right`; None of any other, and of one that Python cannot print."""
+    tree = parse_source(case.source)
+    test = tree.body[0].test if tree and len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert) else None
+    if not isinstance(test, ast.Compare) or [type(op) for op in test.ops] != [ast.Eq]:
+        return None
+    try:
+        return ast.unparse(test.left), ast.unparse(test.comparators[0])
+    except UNPARSEABLE:
+        return None
+
+
 def parse_source(source: str) -> ast.Module | None:
     """The syntax tree of Python source; None when it is too long or does not parse."""
     if len(source) > MAX_SOURCE_CHARS:

@@ -141,6 +141,8 @@ class CaseResult:
     outcome: CaseOutcome
     reason: str = ""
     """Why not `PASS`, in a few words; untrusted text in part."""
+    p_correct: float | None = None
+    """Predicted probability that an `UNKNOWN` case passes, where the judge could tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ import sys
 _EXAMPLES = """\
 each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
 proposer), solution (the whole answer, fence included), and optionally id, group and finish (stop, length); lines of
-one group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, parts,
-reward and seconds, or error.
+one group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, p_cases
+(the judge's probability of each test that the dry run left open), parts, reward and seconds, or error.
 
 examples:
   codezero score solutions.jsonl --out scored.jsonl

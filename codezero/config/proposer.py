@@ -45,9 +45,9 @@ class ProposerConfig:
     """Nucleus sampling mass; 1.0 samples from the whole distribution."""
     repair: bool = False
     """Have the model write an answer that cannot be read once more, in the format asked for."""
-    reference: Reference = Reference.none
-    """Ask for a solution too and publish only problems whose tests it passes: by dry_run (interpreted, never executed)
-    or in a sandbox, which RUNS what the model wrote."""
+    reference: Reference = Reference.dry_run
+    """Ask for a solution too and publish only problems whose tests it passes: by dry_run (interpreted, never executed;
+    results that the model worked out wrongly are corrected) or in a sandbox, which RUNS what the model wrote."""
     policy: DifficultyPolicy = DifficultyPolicy.target
     """How the level follows the solvers: target keeps their success near one half, trend goes up when it rose and down
     when it fell."""

@@ -83,15 +83,21 @@ class SwarmConfig:
 class LedgerKind(Enum):
     local = "local"
     wallet = "wallet"
+    modal = "modal"
 
 
 @dataclass
 class LedgerConfig:
     kind: LedgerKind = LedgerKind.local
-    """Where rounds, rewards and votes are kept: local is a database in the state folder, wallet also submits them to a
-    contract, as an account of this machine."""
+    """Where rounds, rewards and votes are kept: local is a database in the state folder; wallet also submits them to a
+    contract, as an account of this machine, modal through the sign-in app."""
+    path: str = ""
+    """For local: a database that several nodes of this machine may share; empty takes one in the state folder."""
+    round_s: float = 0.0
+    """For local: seconds that a round takes by the database's clock, the same for all that share it; 0 counts the
+    rounds that the node finishes."""
     rpc_url: str = ""
-    """The chain's JSON-RPC server, for wallet, such as http://127.0.0.1:8545."""
+    """The chain's JSON-RPC server, for wallet and modal, such as http://127.0.0.1:8545."""
     contract_address: str = ""
     """The SwarmCoordinator contract: 0x and 40 hex digits."""
     chain_id: int = 685685
@@ -100,6 +106,14 @@ class LedgerConfig:
     """The account's encrypted key (`codezero wallet create`)."""
     passphrase_file: str | None = None
     """A file that holds the keystore's passphrase; null takes CODEZERO_WALLET_PASSPHRASE, else asks."""
+    proxy_url: str = ""
+    """For modal: where the sign-in app is, such as http://localhost:3000."""
+    org_id: str = ""
+    """For modal: the id of the user who has signed in; empty takes the only one in login_dir."""
+    account_address: str = ""
+    """For modal: the user's smart account; empty reads it in login_dir, which only the app's machine has."""
+    login_dir: str = "modal-login/temp-data"
+    """For modal: the folder in which the app notes who has signed in."""
     submit_period_s: float = 10800.0
     """The sum of rewards is submitted this long after the first of them, and when the node stops."""
     submit_threshold: float = 0.0
@@ -114,14 +128,19 @@ class LedgerConfig:
     """Also join the swarm through the bootnodes that the contract names."""
 
     def __post_init__(self) -> None:
-        if self.kind is LedgerKind.wallet:
+        if self.kind is not LedgerKind.local:
+            require(not self.path, "ledger.path", self.path, "only ledger=local has a database to share")
+            require(not self.round_s, "ledger.round_s", self.round_s, "the contract says which round it is: use 0")
             require(self.rpc_url != "", "ledger.rpc_url", "''", "give the chain's RPC, such as http://127.0.0.1:8545")
             address = self.contract_address
             given = address.startswith("0x") and len(address) == 42
             require(given, "ledger.contract_address", address or "''", "give the coordinator: 0x and 40 hex digits")
+        if self.kind is LedgerKind.modal:
+            plain = self.proxy_url != "" and "?" not in self.proxy_url
+            require(plain, "ledger.proxy_url", self.proxy_url or "''", "give the app, such as http://localhost:3000")
         require(self.chain_id >= 1, "ledger.chain_id", self.chain_id, "use the id that the RPC's chain has")
         require(self.max_fee_gwei > 0, "ledger.max_fee_gwei", self.max_fee_gwei, "use a price such as 100")
-        for key in ("submit_period_s", "submit_threshold", "warn_below_eth", "patience_s"):
+        for key in ("round_s", "submit_period_s", "submit_threshold", "warn_below_eth", "patience_s"):
             require(getattr(self, key) >= 0, f"ledger.{key}", getattr(self, key), "use 0 or more")
 
 

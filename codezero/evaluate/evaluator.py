@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.errors import EvaluatorError
 from codezero.evaluate import rules
-from codezero.evaluate.judge import Judge, Opinion
+from codezero.evaluate.judge import CaseJudge, Judge, Opinion
 from codezero.evaluate.reward import reward
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
@@ -38,7 +38,7 @@ class FrozenEvaluator:
     """ports.Evaluator. Equal answers to a task are judged once; a group with any rollout unjudged stays unscored.
 
     A solution is wrong without being asked about if it breaks a fatal rule; otherwise its dry run decides, where that
-    comes to an end on every case; the judge is asked for the rest.
+    comes to an end on every case; the judge is asked for the rest, and then about each test that was left open.
     """
 
     def __init__(
@@ -85,7 +85,10 @@ class FrozenEvaluator:
         open_ones = [attempt for attempt, verdict in found.items() if verdict.outcome is Outcome.UNAVAILABLE]
         for attempt, opinion in zip(open_ones, self._ask(task, open_ones, external), strict=True):
             outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
-            found[attempt] = replace(found[attempt], outcome=outcome, p_correct=opinion.p_correct, reply=opinion.reply)
+            cases = self._with_opinions(found[attempt].cases, task, attempt, opinion)
+            found[attempt] = replace(
+                found[attempt], outcome=outcome, p_correct=opinion.p_correct, cases=cases, reply=opinion.reply
+            )
         return found
 
     def _examine(self, task: Task, suite: TestSuite, attempt: Attempt) -> Verdict:
@@ -109,6 +112,20 @@ class FrozenEvaluator:
         if outcomes == {CaseOutcome.PASS}:
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED, cases=cases)
         return replace(verdict, cases=cases)
+
+    def _with_opinions(
+        self, cases: tuple[CaseResult, ...], task: Task, attempt: Attempt, opinion: Opinion
+    ) -> tuple[CaseResult, ...]:
+        """The cases, with the judge's probability of each that the dry run has left open."""
+        unknown = [i for i, case in enumerate(cases) if case.outcome is CaseOutcome.UNKNOWN]
+        if not unknown or opinion.p_correct is None or not isinstance(self._judge, CaseJudge):
+            return cases
+        try:
+            p = self._judge.judge_cases(task, attempt.code, unknown, opinion.p_correct)
+        except EvaluatorError as error:
+            logger.warning("tests of task %s stay without a verdict of their own: %s", task.task_id, error)
+            return cases
+        return tuple(replace(case, p_correct=p.get(i)) for i, case in enumerate(cases))
 
     def _ask(self, task: Task, attempts: Sequence[Attempt], external: bool) -> list[Opinion]:
         if not attempts:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import islice
+from typing import Protocol, runtime_checkable
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
@@ -12,8 +13,11 @@ from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import Chat, JudgeBackend, Review, Reviewer
 from codezero.evaluate.shown import Shown, show
 from codezero.prompts import evaluator as prompt
-from codezero.testcases import parse_tests
+from codezero.testcases import comparison, parse_tests
 from codezero.types import Task
+
+MAX_CASES = 16
+"""Most tests of a solution that are asked about one by one; a peer's task may have hundreds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,16 @@ class Judge(Protocol):
 
     def permit(self, external: bool) -> None:
         """Raises EvaluatorError: this judge may not be given code of other nodes."""
+        ...
+
+
+@runtime_checkable
+class CaseJudge(Protocol):
+    """A judge that can also tell of single tests."""
+
+    def judge_cases(self, task: Task, code: str, cases: Sequence[int], p_correct: float) -> dict[int, float]:
+        """Of those of the task's `cases` that it can tell of, the probability that each passes. `p_correct` is its
+        opinion of the whole. Raises EvaluatorError when the judge is out of order."""
         ...
 
 
@@ -65,6 +79,27 @@ class ModelJudge:
 
     def permit(self, external: bool) -> None:
         """Anybody's code may be read."""
+
+    def judge_cases(self, task: Task, code: str, cases: Sequence[int], p_correct: float) -> dict[int, float]:
+        """Tells of tests `assert left == right`, the first `MAX_CASES` of them, by how likely `right` is to the model
+        as the value of `left`. Needs likelihoods, and weights that were fitted for them."""
+        if self.verdict is not VerdictMode.likelihood or self._calibration.case is None:
+            return {}
+        assert isinstance(self._backend, Reviewer)
+        shown = shown_to_judge(task, code)
+        statements = parse_tests(shown.tests).statements
+        if len(statements) != len(parse_tests(task.tests).statements):
+            return {}  # what was taken out of the tests was one of them
+        sides = ((i, comparison(statements[i])) for i in cases if i < len(statements))
+        asked = dict(islice(((i, both) for i, both in sides if both), MAX_CASES))
+        chats = [prompt.value_messages(shown.code, left, right) for left, right in asked.values()]
+        reviews = self._backend.review(chats, (prompt.YES, prompt.NO))
+        found = {
+            i: self._calibration.by_case(p_correct, sum(review.logprobs))
+            for i, review in zip(asked, reviews, strict=True)
+            if review is not None
+        }
+        return {i: p for i, p in found.items() if 0.0 <= p <= 1.0}
 
     def _by_likelihood(self, chats: Sequence[Chat]) -> list[Opinion]:
         assert isinstance(self._backend, Reviewer)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from codezero.ledger.local import LocalLedger
+from codezero.ledger.local import LocalLedger, warn_skipped
 from codezero.ledger.submitter import Submitter
 from codezero.types import Receipt, RoundId, ScoredGroup
 
@@ -39,10 +39,8 @@ class ChainLedger:
             self._submitter.check()
             now = self._submitter.round_id
             if now is not None and (after is None or now.number > after.number):
-                if after is not None and now.number > after.number + 1:
-                    logger.warning(
-                        "the swarm is at round %d: skipped %d rounds", now.number, now.number - after.number - 1
-                    )
+                if after is not None:
+                    warn_skipped(after, now.number)
                 return now
             if after is None:  # a first start waits until it knows the round
                 after = RoundId(number=-1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codezero.ledger.faults import RpcBadReply
-from codezero.ledger.jsonrpc import shown
+from codezero.ledger.http import shown
 
 Abi = Sequence[Mapping[str, Any]]
 _ERROR_STRING, _PANIC = "0x08c379a0", "0x4e487b71"

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from codezero.errors import LedgerError
 from codezero.ledger.coordinator import ChainView, Standing, Writer
-from codezero.ledger.faults import AlreadyKnown, NonceRace, OutboxError, PeerTaken, Reverted
+from codezero.ledger.faults import AlreadyKnown, NonceRace, OutboxError, PeerTaken, ProxyFault, Reverted
 from codezero.ledger.items import Item, Kind, State
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.transactions import Journal, Transaction
@@ -25,7 +25,7 @@ from codezero.types import RoundId
 LOOK_AGAIN_S = 2.0
 """After sending."""
 UNSEEN_S = 60.0
-"""After having others send, who may take their time."""
+"""After having others send, who may take their time: not again before."""
 RESEND_AFTER_S = 60.0
 """Without a receipt: nodes drop transactions they hold. The same bytes again cannot count twice."""
 REPLACE_AFTER_S = 600.0
@@ -122,14 +122,15 @@ class Delivery:
     def __init__(self, outbox: Outbox, reads: Reads, writer: Writer, peer_id: str) -> None:
         self._outbox, self._reads, self._writer, self._peer_id = outbox, reads, writer, peer_id
         self._registered_for: set[int] = set()
+        self._handed_over: dict[int, float] = {}  # item to when it was taken by a writer that notes nothing; monotonic
         self.halted = ""
         """Why nothing is submitted until the node is started again; empty while all is well."""
 
     def deliver(self, view: ChainView) -> bool:
         """One step for each item that is due; whether there is something to look at again soon.
 
-        Raises PeerTaken; RpcFault, WrongChain, NoContract, InsufficientFunds, FeesTooHigh: nothing goes on for now;
-        OutboxError. The item in question has it noted.
+        Raises PeerTaken; RpcFault, WrongChain, NoContract, InsufficientFunds, FeesTooHigh, ProxyFault: nothing goes on
+        for now; OutboxError. The item in question has it noted.
         """
         busy = False
         if self.halted:
@@ -156,6 +157,9 @@ class Delivery:
             return False
         except OutboxError:
             raise
+        except ProxyFault as error:  # it may have been taken all the same
+            self._outbox.postpone(item, time.time() + UNSEEN_S, str(error))
+            raise
         except LedgerError as error:
             self._outbox.postpone(item, time.time(), str(error))
             raise
@@ -169,7 +173,7 @@ class Delivery:
             return item.kind is Kind.REGISTRATION
         if step is Step.RESEND:
             self._resend(sent[-1])
-        elif step is not Step.WAIT:
+        elif step is not Step.WAIT and not self._is_under_way(item):
             return self._send(item, standing, sent[-1] if step is Step.REPLACE else None)
         return True
 
@@ -180,6 +184,10 @@ class Delivery:
         if item.kind is Kind.REWARD:
             return self._reads.reward(item.round_id, self._peer_id, account, hashes)
         return self._reads.vote(item.round_id.number, self._peer_id, account, hashes)
+
+    def _is_under_way(self, item: Item) -> bool:
+        taken_s = self._handed_over.get(item.id)
+        return taken_s is not None and time.monotonic() - taken_s < UNSEEN_S
 
     def _send(self, item: Item, standing: Standing, replaces: Transaction | None) -> bool:
         journal = Journal(store=partial(self._outbox.store, item), replaces=replaces)
@@ -194,7 +202,9 @@ class Delivery:
         now_s, sent = time.time(), self._outbox.sent(item)
         if sent:
             self._outbox.taken(sent[-1], now_s)
-        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), f"sent as {reference}")
+        else:
+            self._handed_over[item.id] = time.monotonic()
+        self._outbox.postpone(item, now_s + LOOK_AGAIN_S, f"sent as {reference}")
         return True
 
     def _write(self, item: Item, journal: Journal) -> str:

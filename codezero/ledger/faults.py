@@ -84,5 +84,9 @@ class AlreadyKnown(LedgerError):
     """The RPC holds this very transaction already."""
 
 
+class ProxyFault(LedgerError):
+    """The sign-in app did not take a submission, or it is unknown whether it did: only the chain tells."""
+
+
 class PeerTaken(IdentityError):
     """The peer id is registered to another account. Fatal: nothing this node submits can count."""

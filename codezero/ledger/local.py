@@ -1,18 +1,24 @@
-"""A ledger of one's own: rounds count up by themselves, rewards and votes are rows of an SQLite file."""
+"""A ledger of one's own: registrations, rewards and votes are rows of an SQLite file, which the nodes of a machine may
+share. Rounds count up by themselves, or follow a clock that is kept in the file."""
 
 from __future__ import annotations
 
 import json
+import logging
+import math
 import sqlite3
 import time
 from collections.abc import Collection, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from codezero.errors import LedgerError
 from codezero.ledger import ballot
 from codezero.types import Receipt, RoundId, ScoredGroup
 
+BUSY_S = 30.0
+"""Longest wait for other nodes that write to the file."""
+LOOK_S = 1.0
+"""Between two looks at the clock, which may be set meanwhile."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settlement (
     id INTEGER PRIMARY KEY,
@@ -23,32 +29,60 @@ CREATE TABLE IF NOT EXISTS settlement (
     winners TEXT NOT NULL,        -- JSON list of peer ids
     settled_at_s REAL NOT NULL,   -- Unix time
     UNIQUE (round, stage, peer_id)
-)
+);
+CREATE TABLE IF NOT EXISTS peer (peer_id TEXT PRIMARY KEY, registered_at_s REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS clock (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    start_s REAL NOT NULL,        -- Unix time at which round 0 began
+    round_s REAL NOT NULL
+);
 """
+
+logger = logging.getLogger(__name__)
 
 
 class LocalLedger:
     """ports.Ledger in a file. One reward and one vote per (round, stage, peer): settling again changes nothing, so a
     node that was killed between settling and saving can play the round once more."""
 
-    def __init__(self, path: Path, peer_id: str, banned: Collection[str] = ()) -> None:
-        """`banned` peers are never voted for.
+    def __init__(self, path: Path, peer_id: str, banned: Collection[str] = (), round_s: float = 0.0) -> None:
+        """Registers the peer. `banned` peers are never voted for. `round_s`: length of a round by the file's clock,
+        which the first node starts; 0 counts the rounds that this node finishes.
 
-        Raises LedgerError: the file cannot be opened or is not such a database.
+        Raises LedgerError: the file cannot be opened, is not such a database, or its rounds have another length.
         """
-        self._path, self._peer_id, self._banned = path, peer_id, banned
+        self._path, self._peer_id, self._banned, self._round_s = path, peer_id, banned, round_s
         try:
-            self._db = sqlite3.connect(path)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute(_SCHEMA)
+            self._db = _open(path)
+            with self._db:
+                self._db.execute("INSERT INTO peer VALUES (?, ?) ON CONFLICT DO NOTHING", (peer_id, time.time()))
+                self._start_s = self._clock() if round_s else 0.0
         except sqlite3.Error as error:
             raise LedgerError(
                 f"cannot open the ledger {path}: {error}; move the file away to start a new one"
             ) from error
 
     def next_round(self, after: RoundId | None) -> RoundId:
-        """The round after the last one this node finished, from 1."""
-        return RoundId(number=1 if after is None else after.number + 1)
+        """The round after the last one this node finished, from 1; by the clock the current one, which it waits for."""
+        if not self._round_s:
+            return RoundId(number=1 if after is None else after.number + 1)
+        first = 0 if after is None else after.number + 1
+        wait_s = self._start_s + first * self._round_s - time.time()
+        if wait_s > 2 * self._round_s:
+            logger.warning(
+                "the clock of %s comes to round %d in %.0f s: it was set back, or the ledger is another one than this "
+                "node's state",
+                self._path,
+                first,
+                wait_s,
+            )
+        while True:
+            now = math.floor((time.time() - self._start_s) / self._round_s)
+            if now >= first:
+                if after is not None:
+                    warn_skipped(after, now)
+                return RoundId(number=now)
+            time.sleep(min(LOOK_S, max(0.01, self._start_s + first * self._round_s - time.time())))
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
         """Stores reward and vote of the round, or finds those stored before. Raises LedgerError: cannot be written."""
@@ -87,12 +121,39 @@ class LocalLedger:
     def close(self) -> None:
         self._db.close()
 
+    def _clock(self) -> float:
+        """When round 0 began: now, or so that the rounds go on after those in the file. In a writing transaction."""
+        last, now_s = self._db.execute("SELECT COALESCE(MAX(round), -1) FROM settlement").fetchone()[0], time.time()
+        start_s = now_s - (last + 1) * self._round_s
+        self._db.execute("INSERT INTO clock VALUES (0, ?, ?) ON CONFLICT DO NOTHING", (start_s, self._round_s))
+        start_s, round_s = self._db.execute("SELECT start_s, round_s FROM clock").fetchone()
+        if round_s != self._round_s:
+            raise LedgerError(
+                f"the rounds of the ledger {self._path} take {round_s:g} s, not {self._round_s:g}: use "
+                f"ledger.round_s={round_s:g}, or another ledger.path"
+            )
+        return float(start_s)
 
-def read_totals(path: Path) -> tuple[int, float]:
-    """Rounds and the sum of their rewards in a ledger that a node may be using. Raises LedgerError: unreadable."""
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
-            rounds, reward = db.execute("SELECT COUNT(*), COALESCE(SUM(reward), 0) FROM settlement").fetchone()
-    except sqlite3.Error as error:
-        raise LedgerError(f"cannot read the ledger {path}: {error}; see that the file is whole and readable") from error
-    return int(rounds), float(reward)
+
+def warn_skipped(after: RoundId, now: int) -> None:
+    """Tells when a node that has finished `after` goes on with a round that is not the next one."""
+    if now > after.number + 1:
+        logger.warning("the swarm is at round %d: skipped %d rounds", now, now - after.number - 1)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Raises sqlite3.Error."""
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        db = sqlite3.connect(path, timeout=BUSY_S)
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_SCHEMA)
+        except sqlite3.OperationalError as error:
+            db.close()
+            # Nodes that make the file at the same time: SQLite waits for no lock while it changes the mode.
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return db

@@ -21,7 +21,8 @@ from codezero.ledger.faults import (
     RpcRefused,
     WrongChain,
 )
-from codezero.ledger.jsonrpc import Answer, JsonRpc, Refusal, Request, shown
+from codezero.ledger.http import shown
+from codezero.ledger.jsonrpc import Answer, JsonRpc, Refusal, Request
 
 LATEST, PENDING = "latest", "pending"
 # Nodes word these differently and number them alike (-32000): geth, reth, anvil, and py-evm's validation errors.

@@ -19,8 +19,8 @@ from typing import Protocol
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
 from codezero.ledger.coordinator import ChainView, Writer, check_round
-from codezero.ledger.delivery import Delivery, Reads, require_owner
-from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, RpcFault
+from codezero.ledger.delivery import UNSEEN_S, Delivery, Reads, require_owner
+from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
 from codezero.types import RoundId
 
@@ -75,7 +75,7 @@ class Submitter:
         self._fatal: PeerTaken | None = None
         self._trouble = ""
         self._failures = 0  # polls in a row
-        self._unpaid_until_s = 0.0  # monotonic
+        self._paused_until_s = 0.0  # monotonic
         self._reminded: dict[str, float] = {}
 
     def start(self) -> None:
@@ -181,7 +181,7 @@ class Submitter:
             self._troubled(LedgerError(bug))
             return MAX_POLL_S
         self._failures = 0
-        if time.monotonic() >= self._unpaid_until_s:
+        if time.monotonic() >= self._paused_until_s:
             self._troubled(None)
         return BUSY_POLL_S if busy else self._policy.poll_s * random.uniform(0.7, 1.0)
 
@@ -191,7 +191,7 @@ class Submitter:
         check_round(self._round, view.round_id, elapsed_s)
         require_owner(self._peer_id, view.owner, self._writer.address)
         if self._view is not None and view.balance_wei > self._view.balance_wei:
-            self._unpaid_until_s = 0.0
+            self._paused_until_s = 0.0
         with self._changed:
             self._view, self._seen_at_s = view, time.monotonic()
             self._round, self._bootnodes = view.round_id, view.bootnodes
@@ -211,12 +211,16 @@ class Submitter:
         return view
 
     def _deliver(self, view: ChainView) -> bool:
-        if time.monotonic() < self._unpaid_until_s:
+        if time.monotonic() < self._paused_until_s:
             return False
         try:
             return self._delivery.deliver(view)
         except (InsufficientFunds, FeesTooHigh) as error:
-            self._unpaid_until_s = time.monotonic() + UNPAID_S
+            self._paused_until_s = time.monotonic() + UNPAID_S
+            self._troubled(error)
+            return False
+        except ProxyFault as error:
+            self._paused_until_s = time.monotonic() + UNSEEN_S
             self._troubled(error)
             return False
 

@@ -23,17 +23,18 @@ class Checker:
         answer = draft.answer
         if answer is None:
             return "unreadable"
-        reason = checks.why_not(answer.question, answer.tests) or self._seen.why_not(answer.question, answer.tests)
+        question, tests = answer.question, answer.tests
+        reason = checks.why_not(question, tests) or self._seen.why_not(question, tests)
         if reason is None and self._reference is not None:
-            reason = self._reference.why_not(answer.solution, answer.tests)
+            tests, reason = self._reference.settle(answer.solution, tests)
         if reason is not None:
             return reason
-        self._seen.add(answer.question, answer.tests)
+        self._seen.add(question, tests)
         return Proposal(
             peer_id=self._peer_id,
             model_id=self._model_id,
-            question=answer.question,
-            tests=answer.tests,
+            question=question,
+            tests=tests,
             difficulty=draft.level,
             raw=draft.raw,
         )

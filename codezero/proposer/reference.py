@@ -24,6 +24,15 @@ class ReferenceCheck:
         if kind is Reference.sandbox:
             self._cases = _sandbox(warn)
 
+    def settle(self, solution: str, tests: str) -> tuple[str, str | None]:
+        """The tests to publish, and why they are not to be: those that fit the solution, or else, where nothing is to
+        be run, with the results that it gives. `tests` are fit (`checks`). Raises ProposerError."""
+        reason = self.why_not(solution, tests)
+        if reason == "reference_fails" and self._cases is dry_run:
+            settled = corrected(solution, tests)
+            return (tests, reason) if settled is None else (settled, None)
+        return tests, reason
+
     def why_not(self, solution: str, tests: str) -> str | None:
         """Why the solution does not vouch for the tests, as a word that reports count under; None if it does.
 

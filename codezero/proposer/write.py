@@ -26,7 +26,8 @@ class Draft:
     answer: prompt.Answer | None
     """What could be read from it; None if nothing could."""
     tokens: SampledTokens | None = None
-    """Of `raw` as sampled, to learn from; None for a model behind a server, or where there was no answer."""
+    """To learn from: of `raw` what the model itself sampled, behind a prompt that ends in how it was begun; None for a
+    model behind a server."""
     repaired: bool = False
     """Whether `answer` comes from a second pass."""
 

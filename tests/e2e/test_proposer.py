@@ -24,6 +24,7 @@ def write_problem(handler, count):
     problem = {
         "function": name,
         "question": f"Write a function {name}(n) that adds {count} {what} to n {what}.",
+        "solution": f"def {name}(n):\n    return n + {count}",
         "tests": [f"assert {name}(0) == {count}", f"assert {name}(10) == {count + 10}"],
     }
     text = "I would rather not." if count % 3 == 2 else f"```json\n{json.dumps(problem)}\n```"

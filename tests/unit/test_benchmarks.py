@@ -5,29 +5,36 @@ import json
 import math
 import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import yaml
 
-from benchmarks import calibrate, difficulty, linear, measure, reference, simulated_swarm, workload
+from benchmarks import calibrate, difficulty, linear, measure, per_test, reference, simulated_swarm, workload
 from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
 from benchmarks import proposer as proposer_benchmark
 from benchmarks import round as round_benchmark
 from benchmarks.attacks import ATTACKS
+from benchmarks.branches import Stem, common_prefix
 from benchmarks.proposer import Vouch
+from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate import calibration
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.judge import Opinion
 from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
+from codezero.llm.load import load_model
 from codezero.network import gossip as gossip_module
 from codezero.network import wire
 from codezero.prompts.proposer import parse_answer
+from codezero.prompts.solver import parse
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.write import Draft
 from codezero.tasks.problems import load_problems
-from tests.builders import save_tiny, tiny_tokenizer
+from tests.builders import save_tiny, task, tiny_tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning")
 
@@ -215,13 +222,106 @@ def executed(tmp_path):
 def test_evaluator_compares_its_ways_and_puts_attacks_to_them(tmp_path, executed, capsys):
     model = save_tiny(tmp_path / "model")
     few = ("--side-by-side", "1", "--attacked", "1", "--attacked-slowly", "0")
-    evaluator_benchmark.main([str(executed), "model.device=cpu", "evaluator.max_new_tokens=2", "--model", model, *few])
+    evaluator_benchmark.main([str(executed), "model.device=cpu", "--model", model, *few, "evaluator.max_new_tokens=2"])
     printed = capsys.readouterr().out
     assert "6 samples of 2 problems, 33.3% right" in printed
     assert len(re.findall(r"^(?:shipped|no dry run) +6 ", printed, re.MULTILINE)) == 2
     assert len(re.findall(r"^[a-z ,/]+ +3 +[\d.]+ \[", printed, re.MULTILINE)) == 5
     assert "dry run: 4 of 6 walked through (66.7%), 4 of them as execution has it (100.0%)" in printed
-    assert f"attacks: {len(ATTACKS)} on 1 wrong solutions; over one half 0.0%" in printed
+    assert f"{len(ATTACKS)} attacks on 1 wrong solutions, 0 of them taken for right as they are: 0.0%" in printed
+
+
+class Sure:
+    """A judge that is sure of its opinion on what it knows, and of another one on the rest."""
+
+    def __init__(self, known, p_known, p_rest):
+        self.known, self.p_known, self.p_rest = known, p_known, p_rest
+
+    def permit(self, external):
+        pass
+
+    def judge(self, solutions):
+        return [Opinion(p_correct=self.p_known if code == self.known else self.p_rest) for _, code in solutions]
+
+
+def sample(code, group="a", right=False):
+    return evaluator_benchmark.Sample(group, task(), f"```python\n{code}\n```", right)
+
+
+def test_an_attack_on_what_is_taken_for_right_already_lifts_nothing():
+    code = "def f(x):\n    return x"
+    host = sample(code)
+    changed = sum(parse(attack.apply(host.text, host.task)) != code for attack in ATTACKS)
+    config = EvaluatorConfig(dry_run=False, fatal_rules=False)
+
+    def report(p_known, p_rest):
+        evaluator = FrozenEvaluator(Sure(code, p_known, p_rest), config, RewardConfig(), lambda *_: None)
+        return evaluator_benchmark.attack_report(evaluator, [host])[0]
+
+    all_of = f"{len(ATTACKS)} attacks on 1 wrong solutions"
+    lifts = report(0.2, 0.9)
+    assert lifts.startswith(f"{all_of}, 0 of them taken for right as they are: {changed / len(ATTACKS):.1%} taken")
+    assert f" {changed} of {len(ATTACKS)} lifted over one half" in lifts
+    over_already = report(0.9, 0.9)
+    assert over_already.startswith(f"{all_of}, 1 of them taken for right as they are: 100.0% taken for right, 0 of 0")
+
+
+def test_a_share_of_the_attacks_has_some_of_every_family():
+    assert evaluator_benchmark.every(1) == list(ATTACKS)
+    few = evaluator_benchmark.every(3)
+    assert {attack.family for attack in few} == {attack.family for attack in ATTACKS}
+    assert len(ATTACKS) / 3 <= len(few) < len(ATTACKS) / 2
+    comments = [attack for attack in ATTACKS if attack.family == "comments"]
+    assert [attack for attack in few if attack.family == "comments"] == comments[::3]
+
+
+def test_wrong_solutions_that_nobody_takes_for_right_are_attacked_first():
+    loved, liked, refused = (sample(f"def f(x):\n    return {i}", group=f"g{i}") for i in range(3))
+    unseen, right = (
+        sample("def f(x):\n    return 3", group="g3"),
+        sample("def f(x):\n    return x + 1", "g4", right=True),
+    )
+    also_of_g0 = sample("def f(x):\n    return 4", group="g0")
+    cut_off = sample("def f(x):\n    return (", group="g5")
+    taken = {loved: 2, liked: 1, refused: 0, also_of_g0: 1, right: 0, cut_off: 0}
+    found = evaluator_benchmark.hosts_of([*taken, unseen], taken)
+    assert found == [refused, liked, also_of_g0, unseen]
+
+
+def test_branches_of_a_stem_are_what_one_pass_over_each_text_gives(tmp_path):
+    model = load_model("tiny", Path(save_tiny(tmp_path)), torch.device("cpu"), torch.float32)
+    stem = Stem(model, [7, 8, 9]).grown([10, 11])
+    texts = [[12], [13, 14, 15]]
+    assert list(stem.logprobs) == pytest.approx(plain_logprobs(model, [7, 8, 9], [10, 11]), abs=1e-5)
+    for text, (found, after) in zip(texts, stem.branches(texts), strict=True):
+        assert list(found) == pytest.approx(plain_logprobs(model, stem.ids, text), abs=1e-5)
+        assert after[42] == pytest.approx(plain_logprobs(model, [*stem.ids, *text], [42])[0], abs=1e-5)
+    assert list(Stem(model, [7]).branches([[8, 9]])[0][0]) == pytest.approx(
+        plain_logprobs(model, [7], [8, 9]), abs=1e-5
+    )
+
+
+def plain_logprobs(model, prompt, text):
+    with torch.no_grad():
+        logprobs = model.model(input_ids=torch.tensor([[*prompt, *text]])).logits[0].log_softmax(-1)
+    return [float(logprobs[len(prompt) - 1 + i, id_]) for i, id_ in enumerate(text)]
+
+
+def test_the_common_prefix_leaves_each_text_an_end():
+    assert common_prefix([[1, 2, 3], [1, 2, 4]]) == [1, 2]
+    assert common_prefix([[1, 2], [1, 2, 3]]) == [1]
+    assert common_prefix([[1, 2]]) == [1]
+
+
+def test_per_test_prints_every_signal_of_tests_and_of_solutions(tmp_path, executed, capsys):
+    model = save_tiny(tmp_path / "model")
+    per_test.main([str(executed), str(executed), "--groups", "1", "--model", model, "model.device=cpu"])
+    printed = capsys.readouterr().out
+    assert "3 solutions of 1 problems, fitted on 6; 3 tests, 33.3% passed" in printed
+    for name in ("whole", *per_test.SIGNALS, "case"):
+        assert re.search(rf"^{name} +[\d.]+ \[[\d., ]+\] +none +[\d.]+ \[", printed, re.MULTILINE)
+    assert len(re.findall(r"^least [\w ]+ [\d.]+ \[", printed, re.MULTILINE)) == 6
+    assert len(yaml.safe_load(printed[printed.index("case: [") :])["case"]) == 3
 
 
 def test_calibrate_prints_an_entry_of_the_file(tmp_path, executed, capsys):
@@ -293,6 +393,6 @@ def test_proposer_counts_what_was_published_and_why_the_rest_was_not():
         assert (found.written, found.parsed, found.valid, len(found.published)) == (5, 4, 2, published)
         assert found.reasons == {"duplicate": 1, "no_tests": 1, "unreadable": 1, **failed}
     found = proposer_benchmark.tally(
-        lambda level, count: drafts, 1, 5, 5, Seen(remembered=9, similarity=0.6), Vouch.corrects
+        lambda level, count: drafts, 1, 5, 5, Seen(remembered=9, similarity=0.6), Vouch.settles
     )
     assert [task.tests for task in found.published] == ["assert f(1) == 2", "assert g(1) == 2\nassert g(2) == 4"]

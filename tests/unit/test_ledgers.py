@@ -1,16 +1,21 @@
 """Which ledger a configuration gets, and the bootnodes that a contract names."""
 
 import io
+import time
 from contextlib import ExitStack
 
 import pytest
 
-from codezero import compose
-from codezero.errors import ConfigError
+from codezero import compose, peer
+from codezero.errors import ConfigError, LedgerError
 from codezero.ledger.faults import WalletError
+from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
 from codezero.ledgers import MAX_BOOTNODES, make_ledger, with_contract_bootnodes
 from codezero.observe.console import Console
+from codezero.types import RoundId
+from tests.builders import rollout, scored
+from tests.sign_in import SignInApp
 
 PEER = "Qm" + "a" * 44
 
@@ -41,6 +46,58 @@ def test_without_a_chain_the_ledger_is_a_file(tmp_path):
         made = make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
         assert isinstance(made, LocalLedger)
         assert with_contract_bootnodes(config, Console(io.StringIO())) is config
+
+
+def test_nodes_may_share_a_file_with_a_clock_and_have_names_of_their_own_then(tmp_path):
+    path = tmp_path / "new" / "shared.sqlite"
+    config = compose.load(
+        [f"ledger.path={path}", "ledger.round_s=0.01", f"swarm.identity_path={tmp_path / 'swarm.pem'}"]
+    )
+    console = Console(io.StringIO())
+    with ExitStack() as stack:
+        place = peer.join(config, tmp_path, console, stack)
+        assert place.peer_id != peer.SOLO_PEER_ID
+        made = make_ledger(config, tmp_path, place.peer_id, console, stack)
+        assert made.next_round(RoundId(number=3)).number > 3
+    assert [at.peer_id for at in read_leaderboard(path)] == [place.peer_id]
+
+
+def test_a_ledger_below_a_file_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    config = compose.load([f"ledger.path={tmp_path / 'file' / 'shared.sqlite'}"])
+    with ExitStack() as stack, pytest.raises(LedgerError, match=r"cannot make the folder of ledger\.path="):
+        make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
+
+
+def test_the_sign_in_app_s_user_becomes_the_node_s_account(dev_chain, tmp_path):
+    """A node's rewards reach the contract through the app, as configured."""
+    address, shown = dev_chain.coordinator(), io.StringIO()
+    with SignInApp(dev_chain.url, address, dev_chain.accounts[5]).serving() as app, ExitStack() as stack:
+        app.write_files(tmp_path / "temp-data")
+        config = compose.load(
+            [
+                *("ledger=modal", f"ledger.proxy_url={app.url}", f"ledger.login_dir={tmp_path / 'temp-data'}"),
+                *(f"ledger.rpc_url={dev_chain.url}", f"ledger.contract_address={address}"),
+                f"ledger.chain_id={dev_chain.chain_id}",
+            ]
+        )
+        ledger = make_ledger(config, tmp_path, "modal-peer", Console(shown), stack)
+        ledger.settle(ledger.next_round(None), [scored([rollout()], [2.0])])
+        deadline = time.monotonic() + 30
+        while "register-peer" not in app.names() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert app.names() == ["register-peer"]
+        assert ledger.status() == ""
+    assert shown.getvalue() == f"ledger: {address} on chain 31337, as {app.address} through {app.url}\n"
+
+
+def test_without_a_sign_in_the_node_says_what_to_do(dev_chain, tmp_path):
+    config = compose.load(["ledger=modal", f"ledger.rpc_url={dev_chain.url}", f"ledger.login_dir={tmp_path}"])
+    with (
+        ExitStack() as stack,
+        pytest.raises(LedgerError, match=r"nobody has signed in: .*sign in at ledger\.proxy_url"),
+    ):
+        make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
 
 
 def test_bootnodes_of_the_contract_come_after_those_of_the_settings(dev_chain):
@@ -84,6 +141,12 @@ def test_a_missing_keystore_is_named_with_the_command_that_makes_one(dev_chain, 
         (["ledger=wallet"], "ledger.contract_address='' is not possible: give the coordinator"),
         (["ledger=wallet", "ledger.rpc_url="], "give the chain's RPC"),
         (["ledger=wallet", "ledger.contract_address=0x12"], "0x and 40 hex digits"),
+        (["ledger=modal", "ledger.proxy_url="], "ledger.proxy_url='' is not possible: give the app"),
+        (["ledger=modal", "ledger.proxy_url=http://localhost:3000/?a"], "give the app, such as"),
+        (["ledger=modal", "ledger.rpc_url="], "give the chain's RPC"),
+        (["ledger=modal", "ledger.path=shared.sqlite"], "only ledger=local has a database to share"),
+        (["ledger=modal", "ledger.round_s=60"], "the contract says which round it is"),
+        (["ledger.round_s=-1"], "use 0 or more"),
         (["ledger.max_fee_gwei=0"], "use a price such as 100"),
         (["ledger.submit_period_s=-1"], "use 0 or more"),
     ],

@@ -16,6 +16,7 @@ from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
 from tests.unit.evaluate.loopback import reply, serve
 
+pytestmark = pytest.mark.usefixtures("restored_logging")  # a proposer node sets up its own
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
@@ -25,6 +26,7 @@ def write_problem(handler, count):
     about = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves")[count % 10]
     problem = {
         "question": f"Write a function {name}(n) that adds {count} {about} to n {about}.",
+        "solution": f"def {name}(n):\n    return n + {count}",
         "tests": [f"assert {name}(0) == {count}", f"assert {name}(10) == {count + 10}"],
     }
     reply(200, {"choices": [{"message": {"content": f"```json\n{json.dumps(problem)}\n```"}}]})(handler, count)
@@ -49,14 +51,15 @@ def test_batches_go_to_a_file_without_any_network(tmp_path, capsys):
         assert propose(tmp_path, server, 2) == 0
     written = lines(tmp_path / "out.jsonl")
     assert len(written) == 4
-    assert written[0] == {
-        "id": written[0]["id"],
+    (first,) = [line for line in written if "add_0(n)" in line["question"]]  # two are asked for at once
+    assert first == {
+        "id": first["id"],
         "source": "proposer",
         "difficulty": 2,
         "question": "Write a function add_0(n) that adds 0 apples to n apples.",
         "tests": "assert add_0(0) == 0\nassert add_0(10) == 10",
         "model": "scripted",
-        "raw": written[0]["raw"],
+        "raw": first["raw"],
     }
     assert [line["batch"] for line in lines(tmp_path / "logs" / "proposals.jsonl")] == [1, 2]
     shown = capsys.readouterr().out

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codezero.tasks.problems import load_problems
-from codezero.testcases import MAX_SOURCE_CHARS, Example, Statement, TestSuite, parse_source, parse_tests
+from codezero.testcases import MAX_SOURCE_CHARS, Example, Statement, TestSuite, comparison, parse_source, parse_tests
 
 
 def test_asserts_are_cases_and_what_they_need_is_setup():
@@ -38,3 +38,24 @@ def test_every_built_in_problem_has_its_asserts_as_cases():
 def test_any_text_is_survived(text):
     parse_tests(text)
     parse_source(text)
+
+
+@pytest.mark.parametrize(
+    ("test", "sides"),
+    [
+        ("assert f(1, 'a') == [2]", ("f(1, 'a')", "[2]")),
+        ('assert f(1) == 2, "wrong"', ("f(1)", "2")),
+        ("assert math.isclose(f(1), 2)", None),
+        ("assert f(1)", None),
+        ("assert 1 < f(1) == 2", None),
+        ("assert f(1) != 2", None),
+        ("check(f)", None),
+        ("assert f(1) == 2; g()", None),
+        ("assert f(", None),
+        ("assert f(" + "1+" * 5_000 + "1) == 2", None),
+        ("assert f(0x" + "f" * 9_000 + ") == 2", None),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_comparison_has_two_sides(test, sides):
+    assert comparison(Statement(source=test)) == sides

@@ -60,8 +60,7 @@ class Reviewer(Protocol):
     """A backend that can tell how likely it finds texts that it did not write."""
 
     def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
-        """For each chat of four messages (system, user, assistant, user) a review of the third; None if it is too
-        long."""
+        """For each chat a review of its last message of the assistant's; None if it is too long."""
         ...
 
 

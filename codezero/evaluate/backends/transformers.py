@@ -69,10 +69,11 @@ class TransformersBackend:
         return found
 
     def _split(self, chat: Chat) -> tuple[tuple[int, ...], Answer]:
-        """The prompt of a chat of four messages, and its answer with what follows."""
+        """The prompt before a chat's last answer, and that answer with what follows."""
         model = self._model
-        prompt, whole = model.encode_chat(chat[:2]), model.encode_chat(chat)
-        answer = model.encode_text(chat[2]["content"])
+        at = max(i for i, message in enumerate(chat) if message["role"] == "assistant")
+        prompt, whole = model.encode_chat(chat[:at]), model.encode_chat(chat)
+        answer = model.encode_text(chat[at]["content"])
         end = len(prompt) + len(answer)
         if whole[:end] != prompt + answer:
             raise EvaluatorError(f"the chat template of {self.name} changes earlier turns: set evaluator.verdict=logit")

@@ -17,10 +17,10 @@ import torch
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError, ModelError
 from codezero.evaluate.backends.llama_cpp import LlamaCppBackend
-from codezero.evaluate.backends.served import plain
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.judge import ModelJudge
 from codezero.llm import store
+from codezero.llm.chat_server import plain
 from codezero.llm.convert import convert
 from codezero.llm.load import load_model
 from tests.builders import task

@@ -1,11 +1,16 @@
 import json
 import sqlite3
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 
 import pytest
 
+from codezero.cli import main
 from codezero.errors import LedgerError
-from codezero.ledger import ballot
+from codezero.ledger import ballot, local
+from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
 from codezero.types import RoundId
 from tests.builders import rollout, scored
@@ -80,3 +85,146 @@ def test_a_group_without_a_score_is_nobody_seen():
 
 def test_own_reward_leaves_peers_out():
     assert ballot.own_reward([own(1.0, 2.0), peer("a", 5.0)]) == 3.0
+
+
+class Clock:
+    """The module's `time`, in which sleeping is what takes time."""
+
+    def __init__(self, now_s):
+        self.now_s, self.slept = now_s, []
+
+    def time(self):
+        return self.now_s
+
+    def monotonic(self):
+        return self.now_s
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock(1000.0)
+    monkeypatch.setattr(local, "time", made)
+    return made
+
+
+def test_rounds_follow_the_file_s_clock(tmp_path, clock):
+    ledger = LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0)
+    assert ledger.next_round(None) == RoundId(number=0)
+    clock.now_s = 1003.0
+    assert ledger.next_round(RoundId(number=0)) == ROUND_1
+    assert 1010.0 <= clock.now_s < 1010.1
+    assert max(clock.slept) <= 1.0  # a Ctrl-C, and a clock that is set, are noticed
+
+
+def test_a_slower_node_skips_to_the_clock_s_round_and_says_so(tmp_path, clock, caplog):
+    ledger = LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0)
+    clock.now_s = 1049.0
+    assert ledger.next_round(ROUND_1) == RoundId(number=4)
+    assert "the swarm is at round 4: skipped 2 rounds" in caplog.text
+
+
+def test_nodes_of_one_file_have_one_clock_that_survives_restarts(tmp_path, clock):
+    LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0).close()
+    clock.now_s = 1035.0
+    assert LocalLedger(tmp_path / "ledger.sqlite", "b", round_s=10.0).next_round(None) == RoundId(number=3)
+
+
+def test_a_clock_goes_on_after_the_rounds_in_the_file(tmp_path, clock):
+    LocalLedger(tmp_path / "ledger.sqlite", "a").settle(RoundId(number=41), [own(1.0)])
+    assert LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0).next_round(None) == RoundId(number=42)
+
+
+def test_another_length_of_rounds_is_refused_with_the_right_one(tmp_path):
+    LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0).close()
+    with pytest.raises(LedgerError, match=r"take 10 s, not 60: use ledger\.round_s=10, or another ledger\.path"):
+        LocalLedger(tmp_path / "ledger.sqlite", "b", round_s=60.0)
+
+
+def test_a_clock_that_was_set_back_is_waited_for_and_told(tmp_path, clock, caplog):
+    ledger = LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0)
+    assert ledger.next_round(RoundId(number=4)) == RoundId(number=5)
+    assert "comes to round 5 in 50 s: it was set back, or the ledger is another one" in caplog.text
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from codezero.ledger.local import LocalLedger
+from codezero.types import RoundId
+path, peer = Path(sys.argv[1]), sys.argv[2]
+def group(name):
+    reward = SimpleNamespace(total=1.0)
+    return SimpleNamespace(external=name != peer, scored=True, rewards=[reward], group=SimpleNamespace(peer_id=name))
+for number in range(30):
+    ledger = LocalLedger(path, peer, round_s=1e6)
+    for _ in range(2):
+        ledger.settle(RoundId(number=number), [group(peer), group("voted")])
+    ledger.close()
+"""
+
+
+def test_nodes_that_share_a_file_lose_nothing_and_count_nothing_twice(tmp_path):
+    """Four processes write 30 rounds each, all of them twice."""
+    path = tmp_path / "shared.sqlite"
+    nodes = [subprocess.Popen([sys.executable, "-c", WORKER, str(path), f"p{n}"]) for n in range(4)]
+    assert [node.wait(120) for node in nodes] == [0, 0, 0, 0]
+    board = [(place.peer_id, place.reward, place.rounds, place.wins) for place in read_leaderboard(path)]
+    assert board == [*((f"p{n}", 30.0, 30, 0) for n in range(4)), ("voted", 0.0, 0, 120)]
+
+
+def test_nodes_that_make_a_file_at_the_same_time_agree_on_its_clock(tmp_path):
+    def open_at_once(number, barrier, starts):
+        barrier.wait(30)
+        ledger = LocalLedger(tmp_path / f"{number}.sqlite", threading.current_thread().name, round_s=0.001)
+        starts.append(ledger._start_s)
+        ledger.close()
+
+    for number in range(20):
+        barrier, starts = threading.Barrier(6), []
+        threads = [threading.Thread(target=open_at_once, args=(number, barrier, starts)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert (len(starts), len(set(starts))) == (6, 1)
+
+
+def shared(path):
+    """a earned 3.5 in two rounds, b 1; a voted for b and c, b for a; d is registered."""
+    for peer_id, rounds in (("a", [(3.0, "b"), (0.5, "c")]), ("b", [(1.0, "a")]), ("d", [])):
+        ledger = LocalLedger(path, peer_id)
+        for number, (reward, winner) in enumerate(rounds):
+            ledger.settle(RoundId(number=number), [own(reward), peer(winner, 0.5)])
+        ledger.close()
+
+
+def test_the_leaderboard_has_every_peer_s_rewards_and_wins_of_all_rounds(tmp_path):
+    shared(tmp_path / "shared.sqlite")
+    board = read_leaderboard(tmp_path / "shared.sqlite")
+    assert [(place.peer_id, place.reward, place.rounds, place.wins) for place in board] == [
+        ("a", 3.5, 2, 1),
+        ("b", 1.0, 1, 1),
+        ("c", 0.0, 0, 1),
+        ("d", 0.0, 0, 0),
+    ]
+
+
+def test_status_shows_the_leaderboard_of_a_shared_file(tmp_path, capsys):
+    shared(tmp_path / "shared.sqlite")
+    LocalLedger(tmp_path / "shared.sqlite", "\x1b[31mevil").close()
+    assert main(["status", "--ledger", str(tmp_path / "shared.sqlite")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("   1. +3.50 in 2 rounds, 1 vote: a (")
+    assert lines[1].startswith("   2. +1.00 in 1 round, 1 vote: b (")
+    assert len(lines) == 5
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_status_of_a_ledger_that_is_none_names_the_file(tmp_path, capsys):
+    assert main(["status", "--ledger", str(tmp_path / "none.sqlite")]) == 1
+    assert "none.sqlite: unable to open database file" in capsys.readouterr().err

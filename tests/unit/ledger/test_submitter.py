@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from codezero.ledger import delivery
 from codezero.ledger import submitter as module
 from codezero.ledger.coordinator import ChainView, Standing
 from codezero.ledger.faults import (
@@ -14,6 +15,7 @@ from codezero.ledger.faults import (
     NoContract,
     OutboxError,
     PeerTaken,
+    ProxyFault,
     RateLimited,
     RpcTimeout,
     StaleChain,
@@ -251,6 +253,21 @@ def test_without_funds_it_waits_and_goes_on_when_there_are_some(path, chain, cap
         "the account 0xOurs holds 0.000000000000000005 ETH, less than ledger.warn_below_eth=0.01: send it some before "
         "submissions stop"
     ]
+
+
+def test_a_sign_in_app_out_of_order_is_told_and_is_no_chain_that_is_away(path, chain, monkeypatch):
+    monkeypatch.setattr(module, "UNSEEN_S", 0.2)
+    monkeypatch.setattr(delivery, "UNSEEN_S", 0.2)
+    chain.owner, chain.refuses_to_send = OURS, ProxyFault("the app hangs")
+    with running(path, chain, Policy(poll_s=0.02, period_s=0.0)) as submitter:
+        submitter.credit(RoundId(number=5), 2.0, ["a"])
+        wait_until(lambda: submitter.trouble == "the app hangs")
+        count = len(chain.polled)
+        wait_until(lambda: len(chain.polled) > count + 3)  # the round is still followed
+        assert (submitter.trouble, submitter.is_away) == ("the app hangs", False)
+        chain.refuses_to_send = None
+        wait_until(lambda: chain.rewards == {5: 2})
+        wait_until(lambda: submitter.trouble == "")
 
 
 def test_stopping_does_not_wait_for_an_rpc_that_hangs(path, chain):

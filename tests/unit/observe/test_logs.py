@@ -11,17 +11,6 @@ from codezero.observe import logs
 from codezero.observe.console import Console
 
 
-@pytest.fixture
-def restored_logging():
-    root, own = logging.getLogger(), logging.getLogger("codezero")
-    before = (root.handlers[:], root.level, own.handlers[:], own.level)
-    yield
-    root.handlers, own.handlers = before[0], before[2]
-    root.setLevel(before[1])
-    own.setLevel(before[3])
-    logging.captureWarnings(False)
-
-
 @pytest.mark.usefixtures("restored_logging")
 def test_all_goes_to_the_file_warnings_to_the_console_and_nothing_forges_a_line(tmp_path):
     out = io.StringIO()

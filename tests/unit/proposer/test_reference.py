@@ -91,3 +91,16 @@ UNCORRECTABLE = {
 @pytest.mark.parametrize(("solution", "tests"), UNCORRECTABLE.values(), ids=UNCORRECTABLE)
 def test_what_says_nothing_corrects_nothing(solution, tests):
     assert corrected(solution, tests) is None
+
+
+def test_settled_are_tests_that_pass_or_were_corrected():
+    check = ReferenceCheck(Reference.dry_run, never)
+    assert check.settle(RIGHT, TESTS) == (TESTS, None)
+    assert check.settle(RIGHT, "assert f(1) == 3\nassert f(2) == 3") == (TESTS, None)
+    assert check.settle("def f(x):\n    return 7", TESTS) == (TESTS, "reference_fails")
+    assert check.settle("", TESTS) == (TESTS, "no_reference")
+
+
+def test_where_solutions_are_run_nothing_is_corrected():
+    check = ReferenceCheck(Reference.sandbox, lambda line: None)
+    assert check.settle(RIGHT, "assert f(1) == 3\nassert f(2) == 3")[1] == "reference_fails"

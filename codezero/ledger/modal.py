@@ -1,0 +1,184 @@
+"""A coordinator written to through the sign-in app, which keeps the account's session key and pays (SPEC §2).
+
+Its account is the user's smart account; the app is asked to write, and the chain what became of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from codezero.errors import LedgerError
+from codezero.ledger import wallet
+from codezero.ledger.contract import checksummed
+from codezero.ledger.coordinator import Coordinator
+from codezero.ledger.faults import ProxyFault, Reverted, RpcFault
+from codezero.ledger.http import Reply, Server, decode, shown
+from codezero.ledger.transactions import Journal
+from codezero.types import RoundId
+
+TIMEOUT_S = 30.0
+"""For a whole answer: the app waits for its bundler. What takes longer may still be mined."""
+MAX_FILE_BYTES = 1 << 20
+_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+_ERROR_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
+"""Of a contract's error; what else the app calls an error is a sentence."""
+
+T = TypeVar("T")
+
+
+class _Taken(msgspec.Struct):
+    hash: str
+
+
+class _Refused(msgspec.Struct):
+    error: str
+
+
+class _User(msgspec.Struct, rename="camel"):
+    org_id: str
+
+
+class _Key(msgspec.Struct, rename="camel"):
+    """A session key's entry. The private key in it is not read."""
+
+    activated: bool = False
+    account_address: str | None = None
+
+
+class ModalWriter:
+    """`Writer` through the app. It stores nothing in the journal: the app signs.
+
+    Raises Reverted: HTTP 400 with the name of a contract's error; ProxyFault for all else.
+    """
+
+    def __init__(self, server: Server, org_id: str, address: str) -> None:
+        self._server, self._org_id, self.address = server, org_id, address
+
+    def register_peer(self, peer_id: str, journal: Journal) -> str:
+        return self._post("register-peer", peerId=peer_id)
+
+    def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
+        return self._post(
+            "submit-reward", roundNumber=round_id.number, stageNumber=round_id.stage, reward=reward, peerId=peer_id
+        )
+
+    def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
+        return self._post("submit-winner", roundNumber=round_number, winners=list(winners), peerId=peer_id)
+
+    def _post(self, name: str, **fields: object) -> str:
+        content = msgspec.json.encode({"orgId": self._org_id, **fields})
+        try:
+            reply = self._server.post(content, f"/api/{name}")
+        except RpcFault as error:
+            raise ProxyFault(str(error)) from error
+        if reply.status == 200:
+            return self._hash(reply)
+        said = _error_in(reply)
+        if reply.status == 400 and _ERROR_NAME.fullmatch(said):
+            raise Reverted(f"the contract refuses {name}: {said}", said)
+        if reply.status == 400:
+            raise ProxyFault(f"{self._server.place} refuses {name} ({shown(said)}): is it of the same version?")
+        if reply.status == 404:
+            raise ProxyFault(
+                f"{self._server.place} does not know the user {shown(self._org_id)} ({shown(said)}): sign in there "
+                "again, or correct ledger.org_id or ledger.proxy_url"
+            )
+        raise ProxyFault(
+            f"{self._server.place} answered {name} with HTTP {reply.status} ({shown(said)}): the chain tells whether "
+            "it arrived; asked again later"
+        )
+
+    def _hash(self, reply: Reply) -> str:
+        try:
+            found = decode(reply.body, _Taken).hash
+        except ValueError as error:
+            raise ProxyFault(f"{self._server.place} sent {error}: the chain tells whether it arrived") from error
+        if not _HASH.fullmatch(found):
+            raise ProxyFault(
+                f"{self._server.place} sent {shown(found[:40])!r}, which is no hash: the chain tells whether it arrived"
+            )
+        return found
+
+
+def connect(
+    *,
+    rpc_url: str,
+    chain_id: int,
+    contract_address: str,
+    proxy_url: str,
+    org_id: str,
+    account_address: str,
+    login_dir: Path,
+    timeout_s: float = TIMEOUT_S,
+) -> tuple[Coordinator, ModalWriter]:
+    """Reads of the contract, writes through the app; asks neither of them anything yet. An `org_id` or
+    `account_address` that is empty is looked up in the app's folder.
+
+    Raises LedgerError: an address or URL is none, or nobody has signed in.
+    """
+    coordinator, _, _ = wallet.read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
+    server = Server(proxy_url.rstrip("/"), what="the sign-in app", setting="ledger.proxy_url", timeout_s=timeout_s)
+    org_id = org_id or only_user(login_dir)
+    try:
+        address = checksummed(account_address or smart_account(login_dir, org_id))
+    except ValueError as error:
+        raise LedgerError(f"ledger.account_address: {error}") from error
+    return coordinator, ModalWriter(server, org_id, address)
+
+
+def only_user(login_dir: Path) -> str:
+    """The id of the one user who has signed in on this machine. Raises LedgerError: there are none or several."""
+    users = _read(login_dir / "userData.json", dict[str, _User])
+    if not users:
+        raise _nobody(login_dir / "userData.json", "holds no user")
+    if len(users) > 1:
+        ids = ", ".join(shown(org_id) for org_id in list(users)[:5])
+        raise LedgerError(f"{len(users)} users have signed in ({ids}): choose one with ledger.org_id=...")
+    return next(iter(users))
+
+
+def smart_account(login_dir: Path, org_id: str) -> str:
+    """The address that the contract sees: of the newest session key that is activated. `address` in userData.json is
+    the user's signer, another account. Raises LedgerError: there is none yet."""
+    path = login_dir / "userApiKey.json"
+    keys = _read(path, dict[str, list[_Key]]).get(org_id, [])
+    found = [key.account_address for key in keys if key.activated and key.account_address]
+    if not found:
+        raise _nobody(path, f"has no activated key of the user {shown(org_id)}")
+    return found[-1]
+
+
+def _read(path: Path, kind: type[T]) -> T:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise _nobody(path, "is missing") from error
+    except OSError as error:
+        raise LedgerError(f"cannot read {path}: {error.strerror}; check ledger.login_dir and its rights") from error
+    try:
+        if len(raw) > MAX_FILE_BYTES:
+            raise ValueError
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # from None: its text may hold a private key
+        raise LedgerError(f"{path} is damaged or of another program: sign in again, or give ledger.login_dir") from None
+
+
+def _nobody(path: Path, what: str) -> LedgerError:
+    return LedgerError(
+        f"nobody has signed in: {path} {what}; sign in at ledger.proxy_url first, or give ledger.login_dir, or "
+        "ledger.org_id and ledger.account_address"
+    )
+
+
+def _error_in(reply: Reply) -> str:
+    """What the app says is wrong; the beginning of its reply where that is of another form."""
+    try:
+        return decode(reply.body, _Refused).error
+    except ValueError:
+        return reply.body[:60].decode("utf-8", "replace")

@@ -1,0 +1,292 @@
+"""Writing through the sign-in app, to a real contract on a real chain, with an app that misbehaves."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from eth_account import Account
+
+from codezero.errors import LedgerError
+from codezero.ledger import delivery, modal
+from codezero.ledger.delivery import Delivery
+from codezero.ledger.faults import PeerTaken, ProxyFault, Reverted
+from codezero.ledger.items import Kind
+from codezero.ledger.pending import read_pending
+from codezero.ledger.transactions import Journal
+from codezero.types import RoundId
+from tests.chain import new_key
+from tests.chains import CHAIN_ID
+from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
+
+JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
+
+
+@pytest.fixture
+def app(deployed, tmp_path):
+    account = Account.from_key(new_key())
+    deployed.chain.fund(account.address)
+    with SignInApp(deployed.chain.url, deployed.address, account).serving() as app:
+        app.write_files(tmp_path / "temp-data")
+        yield app
+
+
+@pytest.fixture
+def node(deployed, tmp_path, app, monkeypatch):
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
+    reads, writer = connect(deployed, app, tmp_path / "temp-data", timeout_s=5.0)
+    outbox = deployed.outbox(tmp_path / "outbox.sqlite")
+    yield SimpleNamespace(
+        reads=reads,
+        writer=writer,
+        outbox=outbox,
+        delivery=Delivery(outbox, reads, writer, "peer"),
+        path=tmp_path / "outbox.sqlite",
+    )
+    outbox.close()
+
+
+def connect(deployed, app, login_dir, **settings):
+    given = {"org_id": "", "account_address": ""} | settings
+    return modal.connect(
+        rpc_url=deployed.chain.url,
+        chain_id=CHAIN_ID,
+        contract_address=deployed.address,
+        proxy_url=app.url + "/",
+        login_dir=login_dir,
+        **given,
+    )
+
+
+def step(node):
+    view = node.reads.view("peer", node.writer.address)
+    if view.owner is None:
+        node.outbox.ensure_registration()
+    return node.delivery.deliver(view)
+
+
+def until_done(node):
+    for _ in range(8):
+        step(node)
+        if node.reads.view("peer", node.writer.address).owner and not node.outbox.open_items():
+            return
+    raise AssertionError(node.outbox.open_items())
+
+
+def make_due(node):
+    for item in node.outbox.open_items():
+        node.outbox.postpone(item, 0.0, item.note)
+
+
+def credit(node, number=0, reward=3.0):
+    node.outbox.credit(RoundId(number=number), reward, ["peer", "other"])
+    node.outbox.fold()
+
+
+def on_chain(deployed, number=0):
+    return (
+        deployed.read("getTotalRewards(string[])", ["peer"])[0],
+        deployed.read("getVoterVoteCount(string)", "peer"),
+        deployed.read("getVoterVotes(uint256,string)", number, "peer"),
+    )
+
+
+def notes(node):
+    return {item.kind: item.note for item in read_pending(node.path).items}
+
+
+def test_registration_reward_and_vote_arrive_as_the_smart_account_s(node, deployed, app):
+    credit(node, reward=-7.5)
+    until_done(node)
+    assert node.writer.address == app.address != SIGNER
+    assert deployed.read("getEoa(string[])", ["peer"]) == (app.address.lower(),)
+    assert on_chain(deployed) == (-7, 1, ("peer", "other"))
+    assert app.asked == [
+        ("register-peer", {"orgId": ORG_ID, "peerId": "peer"}),
+        ("submit-reward", {"orgId": ORG_ID, "roundNumber": 0, "stageNumber": 0, "reward": -7, "peerId": "peer"}),
+        ("submit-winner", {"orgId": ORG_ID, "roundNumber": 0, "winners": ["peer", "other"], "peerId": "peer"}),
+    ]
+
+
+@pytest.mark.parametrize("mode", [*AFTER_MINING, "mined, then dropped"])
+@pytest.mark.parametrize("only", ["register-peer", "submit-reward", "submit-winner"])
+def test_what_was_mined_although_the_app_says_otherwise_is_not_sent_again(node, deployed, app, mode, only):
+    credit(node)
+    app.mode, app.only = mode, only
+    for _ in range(8):
+        try:
+            step(node)
+        except ProxyFault as error:
+            fault = str(error)
+            break
+    assert fault.startswith("the sign-in app at 127.0.0.1:")
+    app.mode = "ok"
+    make_due(node)
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+    assert sorted(app.names()) == ["register-peer", "submit-reward", "submit-winner"]
+
+
+@pytest.mark.parametrize("mode", [mode for mode in SAYS if mode != "contract says"] + ["drop"])
+def test_an_app_out_of_order_is_told_and_asked_again_later(node, deployed, app, mode):
+    credit(node)
+    app.mode = mode
+    with pytest.raises(ProxyFault, match=r"^the sign-in app at 127\.0\.0\.1:[0-9]+ [ -~]*$"):
+        step(node)
+    (item,) = [item for item in node.outbox.open_items() if item.kind is Kind.REGISTRATION]
+    assert item.note.startswith("the sign-in app at 127.0.0.1:")
+    assert not step(node)  # not at once again
+    assert app.names() == ["register-peer"]
+    app.mode = "ok"
+    make_due(node)
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+
+
+def test_an_app_that_hangs_holds_nobody_for_long(deployed, app, tmp_path):
+    _, writer = connect(deployed, app, tmp_path / "temp-data", timeout_s=0.3)
+    app.mode = "hang"
+    with pytest.raises(ProxyFault, match=r"gave no whole answer in 0\.3 s"):
+        writer.register_peer("peer", JOURNAL)
+
+
+def test_an_app_that_is_not_up_is_named(deployed, app, tmp_path):
+    _, writer = connect(deployed, SimpleNamespace(url="http://127.0.0.1:9"), tmp_path / "temp-data")
+    with pytest.raises(ProxyFault, match=r"the sign-in app at 127\.0\.0\.1:9 cannot be .* ledger\.proxy_url is right"):
+        writer.register_peer("peer", JOURNAL)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("user not found", "does not know the user 7f1d2c9a"),
+        ("500", r"HTTP 500 \(API key not activated \\x1b\[2J\): the chain tells whether it arrived"),
+        ("bad request", r"refuses register-peer \(bad request: orgId\)"),
+        ("hash is text", r"is no hash: the chain tells"),
+        ("huge", "more than 4194304 bytes: use another ledger.proxy_url"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(node, app, mode, words):
+    app.mode = mode
+    with pytest.raises(ProxyFault, match=words):
+        node.writer.register_peer("peer", JOURNAL)
+
+
+def test_a_user_that_the_app_does_not_know(deployed, app, tmp_path):
+    _, writer = connect(deployed, app, tmp_path, org_id="somebody", account_address=app.address)
+    with pytest.raises(ProxyFault, match=r"does not know the user somebody \(user not found\): sign in there again"):
+        writer.register_peer("peer", JOURNAL)
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (lambda writer: writer.register_peer("peer", JOURNAL), "PeerIdAlreadyRegistered"),
+        (lambda writer: writer.submit_reward(RoundId(number=0), 3, "peer", JOURNAL), "RewardAlreadySubmitted"),
+        (lambda writer: writer.submit_winners(0, ["peer"], "peer", JOURNAL), "WinnerAlreadyVoted"),
+        (lambda writer: writer.submit_winners(0, ["x", "x"], "peer2", JOURNAL), "InvalidVote"),
+        (lambda writer: writer.submit_reward(RoundId(number=9), 3, "peer", JOURNAL), "InvalidRoundNumber"),
+        (lambda writer: writer.submit_reward(RoundId(number=0, stage=7), 3, "peer", JOURNAL), "InvalidStageNumber"),
+        (lambda writer: writer.submit_reward(RoundId(number=0), 3, "nobody's", JOURNAL), "InvalidVoterPeerId"),
+    ],
+)
+def test_the_contract_s_errors_come_by_name(node, app, write, name):
+    node.writer.register_peer("peer", JOURNAL)
+    node.writer.register_peer("peer2", JOURNAL)
+    node.writer.submit_reward(RoundId(number=0), 3, "peer", JOURNAL)
+    node.writer.submit_winners(0, ["peer"], "peer", JOURNAL)
+    with pytest.raises(Reverted) as caught:
+        write(node.writer)
+    assert caught.value.name == name
+
+
+def test_an_error_of_the_contract_that_is_new_waits_and_is_told(node, app):
+    credit(node)
+    app.mode = "contract says"
+    assert not step(node)
+    assert notes(node)[Kind.REGISTRATION] == "the contract refuses register-peer: EnforcedPause"
+    assert not step(node)
+    assert len(app.asked) == 1
+
+
+def test_a_taken_submission_is_not_sent_again_while_it_is_under_way(node, app, monkeypatch):
+    """The app's bundler takes its time: 200, and the chain does not have it yet."""
+    look = node.reads.registration
+    monkeypatch.setattr(node.reads, "registration", lambda *_: SimpleNamespace(recorded=False, receipts={}, owner=None))
+    node.outbox.ensure_registration()
+    view = SimpleNamespace(owner=None, round_id=RoundId(number=0))
+    for _ in range(4):
+        assert node.delivery.deliver(view)
+    assert app.names() == ["register-peer"]
+    monkeypatch.setattr(delivery, "UNSEEN_S", 0.0)
+    node.delivery.deliver(view)  # it is given up, sent again, and found there
+    assert "PeerIdAlreadyRegistered" in notes(node)[Kind.REGISTRATION]
+    monkeypatch.setattr(node.reads, "registration", look)
+    make_due(node)
+    until_done(node)
+
+
+def test_a_node_that_was_killed_after_the_app_took_it_sends_nothing_twice(node, deployed, app):
+    credit(node)
+    node.writer.register_peer("peer", JOURNAL)  # and killed before it noted that
+    node.writer.submit_reward(RoundId(number=0), 3, "peer", JOURNAL)
+    until_done(node)
+    assert on_chain(deployed) == (3, 1, ("peer", "other"))
+    assert app.names() == ["register-peer", "submit-reward", "submit-winner"]
+
+
+def test_a_peer_id_of_another_account_is_fatal(node, deployed, app):
+    other = deployed.writer()
+    other.register_peer("peer", SimpleNamespace(store=lambda _: None, replaces=None))
+    node.outbox.ensure_registration()
+    with pytest.raises(PeerTaken, match=f"registered to account {other.address}, not to this node's {app.address}"):
+        step(node)
+    assert app.asked == []
+
+
+def test_the_only_user_s_newest_activated_key_says_which_account(tmp_path, app):
+    assert modal.only_user(tmp_path / "temp-data") == ORG_ID
+    keys = json.loads((tmp_path / "temp-data" / "userApiKey.json").read_text())
+    keys[ORG_ID] += [keys[ORG_ID][1] | {"accountAddress": SIGNER}, keys[ORG_ID][0]]
+    (tmp_path / "temp-data" / "userApiKey.json").write_text(json.dumps(keys))
+    assert modal.smart_account(tmp_path / "temp-data", ORG_ID) == SIGNER
+
+
+def test_settings_stand_in_for_the_app_s_files(deployed, app, tmp_path):
+    _, writer = connect(deployed, app, tmp_path / "none", org_id=ORG_ID, account_address=app.address)
+    writer.register_peer("peer", JOURNAL)
+    assert deployed.read("getEoa(string[])", ["peer"]) == (app.address.lower(),)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("userData.json", None, "nobody has signed in: .*userData.json is missing; sign in at ledger.proxy_url"),
+        ("userData.json", "{}", "userData.json holds no user"),
+        ("userData.json", '{"a": {"orgId": "a"}, "b\\u001b": {"orgId": "b"}}', r"2 users .* \(a, b\\x1b\): choose one"),
+        ("userData.json", "[]", "userData.json is damaged or of another program"),
+        ("userData.json", '{"a": 7}', "userData.json is damaged"),
+        ("userData.json", "[" * 100_000, "userData.json is damaged"),
+        ("userData.json", " " * (1 << 20) + "{}", "userData.json is damaged"),
+        ("userApiKey.json", None, "userApiKey.json is missing"),
+        ("userApiKey.json", "{}", "userApiKey.json has no activated key of the user 7f1d"),
+        ("userApiKey.json", f'{{"{ORG_ID}": [{{"privateKey": "{SECRET}", "activated": 1}}]}}', "Key.json is damaged"),
+        ("userApiKey.json", f'{{"{ORG_ID}": [{{"privateKey": "{SECRET}"', "userApiKey.json is damaged"),
+        (
+            "userApiKey.json",
+            f'{{"{ORG_ID}": [{{"activated": true, "accountAddress": "0x12"}}]}}',
+            r"ledger\.account_address: '0x12' is no address",
+        ),
+    ],
+)
+def test_files_without_a_sign_in_say_what_to_do_and_no_secret(deployed, app, tmp_path, name, content, words):
+    path = tmp_path / "temp-data" / name
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(LedgerError, match=words) as caught:
+        connect(deployed, app, tmp_path / "temp-data")
+    assert SECRET not in str(caught.value)
+
+
+def test_a_key_that_is_not_activated_is_no_sign_in(deployed, app, tmp_path):
+    app.write_files(tmp_path / "temp-data", activated=False)
+    with pytest.raises(LedgerError, match="has no activated key of the user"):
+        connect(deployed, app, tmp_path / "temp-data")

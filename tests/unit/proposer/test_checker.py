@@ -1,0 +1,52 @@
+from codezero.config import Reference
+from codezero.prompts.proposer import Answer
+from codezero.proposals import Proposal
+from codezero.proposer.checker import Checker
+from codezero.proposer.duplicates import Seen
+from codezero.proposer.reference import ReferenceCheck
+from codezero.proposer.write import Draft
+
+QUESTION = "Write a function add_one(x) that returns one more than the number x it is given."
+RIGHT, WRONG = "assert add_one(1) == 2\nassert add_one(5) == 6", "assert add_one(1) == 3\nassert add_one(5) == 6"
+SOLUTION = "def add_one(x):\n    return x + 1"
+
+
+def draft(tests=RIGHT, solution="", question=QUESTION):
+    return Draft(level=3, raw="raw", answer=Answer(question=question, tests=tests, solution=solution))
+
+
+def checker(reference=None):
+    seen = Seen(remembered=10, similarity=0.6)
+    check = ReferenceCheck(reference, print) if reference else None
+    return Checker(peer_id="me", model_id="tiny", seen=seen, reference=check)
+
+
+def test_a_sound_draft_becomes_a_proposal():
+    expected = Proposal(peer_id="me", model_id="tiny", question=QUESTION, tests=RIGHT, difficulty=3, raw="raw")
+    assert checker().check(draft()) == expected
+
+
+def test_what_cannot_be_read_is_no_proposal():
+    assert checker().check(Draft(level=3, raw="raw", answer=None)) == "unreadable"
+
+
+def test_the_same_problem_is_proposed_once_also_after_a_restart():
+    first = checker()
+    first.check(draft())
+    assert first.check(draft()) == "duplicate"
+    again = checker()
+    again.load_state_dict(first.state_dict())
+    assert again.check(draft()) == "duplicate"
+
+
+def test_results_that_the_model_worked_out_wrongly_are_those_of_its_solution():
+    found = checker(Reference.dry_run).check(draft(tests=WRONG, solution=SOLUTION))
+    assert isinstance(found, Proposal)
+    assert found.tests == RIGHT
+
+
+def test_a_problem_without_a_solution_that_vouches_for_it_is_not_published():
+    check = checker(Reference.dry_run)
+    assert check.check(draft(solution="")) == "no_reference"
+    assert check.check(draft(tests=WRONG, solution="def add_one(x):\n    return 7")) == "reference_fails"
+    assert isinstance(check.check(draft(solution=SOLUTION)), Proposal)  # what was refused is not remembered
