@@ -46,6 +46,7 @@ LEVELS = {
     "propose": 5,
     "models": 5,
     "scoring": 5,
+    "services": 5,
     "node": 5,
     "peer": 5,
     "launch": 6,
@@ -64,6 +65,8 @@ SAME_LEVEL = {
     ("node", "ledgers"),
     ("node", "stop"),
     ("node", "models"),
+    ("node", "services"),
+    ("services", "models"),
     ("models", "state"),
     ("models", "judging"),
     ("models", "proposing"),
@@ -148,7 +151,8 @@ def test_who_a_node_is_and_what_peers_send_need_no_model_and_no_network(module):
 
 
 @pytest.mark.parametrize(
-    "module", ["codezero.node", "codezero.cli", "codezero.ledger.submitter", "codezero.market.player"]
+    "module",
+    ["codezero.node", "codezero.cli", "codezero.services", "codezero.ledger.submitter", "codezero.market.player"],
 )
 def test_a_node_with_a_ledger_of_its_own_imports_nothing_of_a_chain(module):
     chain = ("web3", "eth_account", "eth_abi", "eth_utils", "eth_keyfile")

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from codezero.errors import CodezeroError
+from codezero.errors import CodezeroError, Stopping
 from codezero.judge.client import Question
 
 REMIND_S = 3600.0
@@ -54,6 +54,8 @@ class Examination:
         self._round: int | None = None
         self._score: Score | None = None
         self._warned_at_s = -REMIND_S
+        self.trouble = ""
+        """Why the last examination gave no score, in words; empty where it gave one. Untrusted text in part."""
 
     def start(self) -> None:
         self._thread.start()
@@ -70,7 +72,7 @@ class Examination:
             score, self._score = self._score, None
         return score
 
-    def stop(self, timeout_s: float = 1.0) -> None:
+    def stop(self, timeout_s: float = 3.0) -> None:
         """What is under way is left behind."""
         with self._asked:
             self._stopping = True
@@ -87,12 +89,15 @@ class Examination:
                     return
             try:
                 score = self._examine(number)
+            except Stopping:
+                return
             except CodezeroError as error:  # the service is away, or its question does not fit the model
                 self._warn(str(error))
             except Exception:  # the thread's boundary: whatever breaks in here must not end the node's training
                 logger.exception("the examination of round %d failed", number)
                 self._warn("internal error in the examination, see the log: please report it")
             else:
+                self.trouble = ""
                 with self._asked:
                     self._score = score
 
@@ -104,6 +109,7 @@ class Examination:
         return Score(round=number, score=score)
 
     def _warn(self, text: str) -> None:
+        self.trouble = text
         now_s = time.monotonic()
         if now_s - self._warned_at_s >= REMIND_S:
             self._warned_at_s = now_s

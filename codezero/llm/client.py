@@ -189,10 +189,11 @@ def _host(url: str, purpose: Purpose) -> str:
     except ValueError:
         usable = None
     if not usable or parts.username or parts.password or parts.query or parts.fragment:
+        key = f" (a key comes from the environment, see {purpose.section}.api_key_env)" if purpose.serves_model else ""
         # The URL itself is not shown: it may hold a password.
         raise purpose.error(
             f"{purpose.section}.url is no plain server address: write it as http://HOST:PORT/v1, without user, "
-            f"password or query (a key comes from the environment, see {purpose.section}.api_key_env)"
+            f"password or query{key}"
         )
     return str(parts.hostname)
 

@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +31,7 @@ _Amount = Annotated[str, Meta(pattern="^[0-9]{1,78}$")]
 
 
 class BookError(LedgerError):
-    """The book cannot be written; it holds what it held before."""
+    """The book cannot be read or written; it holds what it held before."""
 
 
 class BetState(str, Enum):
@@ -125,6 +126,20 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer_id: str
     bets: tuple[Bet, ...] = ()
     claims: tuple[Claim, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A book in numbers."""
+
+    scope: Scope
+    num_bets: int
+    """That the contract has, as far as is known."""
+    num_open: int
+    num_unclaimed: int
+    trouble: str
+    """What keeps the node from playing, in words; empty while nothing does. Untrusted text in part."""
 
 
 class Book:
@@ -171,6 +186,11 @@ class Book:
         self._write(self.bets, [claim if claim.game == old.game else old for old in self._content.claims])
         return claim
 
+    def note_trouble(self, trouble: str) -> None:
+        """For those who read the book while the node plays. Raises BookError."""
+        if trouble != self._content.trouble:
+            self._keep(msgspec.structs.replace(self._content, trouble=trouble))
+
     def _write(self, bets: Sequence[Bet], claims: Sequence[Claim]) -> None:
         old_bets, old_claims = bets[:-KEPT_BETS], claims[:-KEPT_BETS]
         content = msgspec.structs.replace(
@@ -178,6 +198,9 @@ class Book:
             bets=(*(bet for bet in old_bets if bet.state is BetState.OPEN), *bets[-KEPT_BETS:]),
             claims=(*(claim for claim in old_claims if claim.state is ClaimState.WAITING), *claims[-KEPT_BETS:]),
         )
+        self._keep(content)
+
+    def _keep(self, content: _Content) -> None:
         data = msgspec.json.format(msgspec.json.encode(content), indent=1)
         try:
             _replace(self.path, data)
@@ -210,6 +233,29 @@ class Book:
             except OSError as error:
                 logger.warning("and could not be: %s", error.strerror)
         return self._empty
+
+
+def read_summaries(folder: Path) -> list[Summary]:
+    """Of all books in a node's state folder, also while it plays. Raises BookError: one cannot be read."""
+    found = []
+    for path in sorted(folder.glob("market-*.json")):
+        try:
+            content = msgspec.json.decode(path.read_bytes(), type=_Content)
+        except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise BookError(
+                f"cannot read the market's book {path}: {error}; the node mends it from its copy when it starts"
+            ) from error
+        states = [bet.state for bet in content.bets]
+        found.append(
+            Summary(
+                scope=Scope(chain_id=content.chain_id, contract=content.contract, peer_id=content.peer_id),
+                num_bets=states.count(BetState.PLACED),
+                num_open=states.count(BetState.OPEN),
+                num_unclaimed=sum(claim.state is ClaimState.WAITING for claim in content.claims),
+                trouble=content.trouble,
+            )
+        )
+    return found
 
 
 def _scope(content: _Content) -> tuple[int, str, str]:

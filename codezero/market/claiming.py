@@ -17,7 +17,7 @@ from msgspec.structs import replace as changed
 from codezero.errors import LedgerError
 from codezero.ledger.coordinator import Standing
 from codezero.ledger.delivery import Step, next_step
-from codezero.ledger.faults import AlreadyKnown, NonceRace, Reverted
+from codezero.ledger.faults import AlreadyKnown, NonceRace, ProxyFault, Reverted
 from codezero.ledger.transactions import Journal, Transaction
 from codezero.market.backend import Backend, GameStatus
 from codezero.market.betting import LOOKED_FOR, MAX_FAILED
@@ -56,6 +56,9 @@ class Claiming:
             try:
                 busy |= self._step(claim)
             except BookError:
+                raise
+            except ProxyFault as error:  # an app that refuses this claim alone must not keep bets from being made
+                self._refused(self._current(claim), error)
                 raise
             except LedgerError as error:
                 self._postpone(self._current(claim), str(error), wait_s=LOOK_S)
@@ -100,14 +103,14 @@ class Claiming:
             logger.info("claim for game %d: %s", claim.game, error)
             return True
         claim = self._current(claim)
-        if not claim.sent:  # others signed, and say that it was mined
+        if not claim.sent:  # others signed, and the contract has it
             self._finish(claim, ClaimState.CLAIMED, f"sent as {reference}")
             return False
         self._taken(claim)
         return True
 
-    def _refused(self, claim: Claim, error: Reverted) -> None:
-        if error.name in _ENDS:
+    def _refused(self, claim: Claim, error: Reverted | ProxyFault) -> None:
+        if isinstance(error, Reverted) and error.name in _ENDS:
             self._finish(claim, _ENDS[error.name], str(error))
         elif claim.tries + 1 >= MAX_TRIES:
             self._finish(claim, ClaimState.GIVEN_UP, str(error))

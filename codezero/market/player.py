@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import random
@@ -11,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from codezero.errors import CodezeroError
+from codezero.errors import CodezeroError, Stopping
 from codezero.judge.client import Clue
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, RpcFault
 from codezero.market.backend import Backend
 from codezero.market.betting import Betting
-from codezero.market.book import Book
+from codezero.market.book import Book, BookError
 from codezero.market.claiming import Claiming
 from codezero.market.record import Record
 from codezero.market.stakes import Stakes, most_likely
@@ -70,7 +71,7 @@ class Player:
         poll_s: float = POLL_S,
     ) -> None:
         record = Record(log_dir / RECORD, peer_id)
-        self._judge, self._policy, self._poll_s = judge, policy, poll_s
+        self._judge, self._policy, self._poll_s, self._book = judge, policy, poll_s, book
         self._betting = Betting(book, backend, stakes, record.placed)
         self._claiming = Claiming(book, backend, record.claimed)
         self._thread = threading.Thread(target=self._run, name="market", daemon=True)
@@ -84,7 +85,7 @@ class Player:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, timeout_s: float = 5.0) -> None:
+    def stop(self, timeout_s: float = 3.0) -> None:
         """What is under way is found out about at the next start."""
         self._stopping.set()
         if self._thread.is_alive():
@@ -98,6 +99,8 @@ class Player:
         """One look at judge and contract and what follows from it; returns the seconds until the next."""
         try:
             busy = self._play()
+        except Stopping:
+            return MAX_POLL_S
         except (InsufficientFunds, FeesTooHigh) as error:
             self._troubled(str(error), type(error).__name__)
             return MAX_POLL_S
@@ -111,7 +114,8 @@ class Player:
             logger.exception("the market's player failed")
             self._troubled(f"internal error in the market's player ({type(error).__name__}): please report it", "bug")
             return MAX_POLL_S
-        self._failures, self.trouble = 0, ""
+        self._failures = 0
+        self._note("")
         return BUSY_POLL_S if busy else self._poll_s * random.uniform(0.7, 1.0)
 
     def _play(self) -> bool:
@@ -134,9 +138,14 @@ class Player:
                 raise NoChoice(f"no bet: of the choices the policy says what is no likelihood ({error})") from error
         return self._chosen[1]
 
+    def _note(self, trouble: str) -> None:
+        self.trouble = trouble
+        with contextlib.suppress(BookError):  # which is a trouble of its own where anything is to be written
+            self._book.note_trouble(trouble)
+
     def _troubled(self, text: str, kind: str) -> None:
         """Warns, but of the same kind of trouble only from time to time."""
-        self.trouble = text
+        self._note(text)
         now_s = time.monotonic()
         if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
             self._reminded[kind] = now_s

@@ -10,10 +10,15 @@ from collections.abc import Sequence
 
 import torch
 
-from codezero.errors import PromptTooLong
+from codezero.errors import PromptTooLong, Stopping
 from codezero.llm.load import LoadedModel
 from codezero.llm.logprobs import CompletionScorer
 from codezero.llm.sample import SamplingParams, sample_groups
+
+MAX_PROMPT_TOKENS = 4096
+"""Of a question: who asks may be hostile, and learning, which memory is planned for, takes shorter ones."""
+MAX_BATCH_TOKENS = 16_384
+"""Most tokens in a forward pass of several texts, the prompt counted for each."""
 
 
 class AskedPolicy:
@@ -21,11 +26,18 @@ class AskedPolicy:
 
     def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int = 256) -> None:
         self._policy, self._turn, self._max_new_tokens = policy, turn, max_new_tokens
+        self._closed = False
+
+    def close(self) -> None:
+        """Whoever asks gets Stopping from now on, in the middle of an answer too: an interpreter that ends while a
+        thread is in torch's code may abort."""
+        self._closed = True
 
     def answer(self, question: str) -> str:
-        """The greedy reply to a chat that asks `question`. Raises PromptTooLong."""
+        """The greedy reply to a chat that asks `question`. Raises PromptTooLong, Stopping."""
         ids = self._fitting(self._policy.encode_chat([{"role": "user", "content": question}]), self._max_new_tokens)
         with self._turn:
+            self._require_open()
             ((sampled,),) = sample_groups(
                 self._policy.model,
                 [ids],
@@ -33,6 +45,7 @@ class AskedPolicy:
                 SamplingParams(max_new_tokens=self._max_new_tokens, temperature=0.0),
                 end_ids=self._policy.end_ids,
                 pad_id=self._policy.pad_id,
+                on_step=lambda done, total: self._require_open(),
             )
         shown = [id_ for id_ in sampled.completion_ids if id_ not in self._policy.end_ids]
         text: str = self._policy.tokenizer.decode(shown, skip_special_tokens=True)
@@ -43,7 +56,7 @@ class AskedPolicy:
     ) -> list[list[float]]:
         """For each completion, log p of each of its tokens, when the reply to the chat begins with `opening`.
 
-        Raises PromptTooLong."""
+        Raises PromptTooLong, Stopping."""
         rows = [self._policy.encode_text(completion) for completion in completions]
         width = max(map(len, rows))
         prompt = self._policy.encode_chat(messages) + self._policy.encode_text(opening)
@@ -53,14 +66,23 @@ class AskedPolicy:
         for row, tokens in enumerate(rows):
             ids[row, : len(tokens)] = torch.tensor(tokens, device=device)
             mask[row, : len(tokens)] = True
+        found: list[list[float]] = []
+        size = max(1, MAX_BATCH_TOKENS // (len(self._fitting(prompt, width)) + width))
         with self._turn, torch.no_grad():
-            prompt_ids = torch.tensor(self._fitting(prompt, width), device=device)
-            found = CompletionScorer(self._policy.model, prompt_ids).logprobs(ids, mask).tolist()
+            self._require_open()
+            scorer = CompletionScorer(self._policy.model, torch.tensor(prompt, device=device))
+            for start in range(0, len(rows), size):
+                self._require_open()
+                found += scorer.logprobs(ids[start : start + size], mask[start : start + size]).tolist()
         return [line[: len(tokens)] for line, tokens in zip(found, rows, strict=True)]
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Stopping("the node ends: its policy is not asked any more")
+
     def _fitting(self, ids: list[int], room: int) -> list[int]:
-        if len(ids) + room > self._policy.context_length:
+        if len(ids) > MAX_PROMPT_TOKENS or len(ids) + room > self._policy.context_length:
             raise PromptTooLong(
-                f"a question of {len(ids)} tokens leaves {self._policy.name} no room for {room} more: left alone"
+                f"a question of {len(ids)} tokens is too long for {self._policy.name} with {room} to follow: left alone"
             )
         return ids

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from codezero.errors import Stopping
 from codezero.judge.client import JudgeService
 from codezero.judge.examination import Examination, Score
 from tests.unit.evaluate.loopback import in_turn, never, reply, serve
@@ -87,9 +88,10 @@ def test_a_round_without_a_score_is_followed_by_one_with_it(first, caplog):
     with serve(in_turn(first, QUESTION, SCORED)) as server, caplog.at_level(logging.WARNING):
         made = examination(server, Policy())
         made.begin(1)
-        wait_for(lambda: caplog.records)
+        assert wait_for(lambda: made.trouble).startswith("the judge service at http://127.0.0.1:")
         made.begin(2)
         assert wait_for(made.take_score) == Score(round=2, score=0.75)
+        assert made.trouble == ""
         made.stop()
 
 
@@ -112,3 +114,13 @@ def test_a_service_that_stays_away_is_warned_of_once(caplog):
             wait_for(lambda number=number: len(server.bodies) == number)
         made.stop()
     assert sum(record.levelno == logging.WARNING for record in caplog.records) == 1
+
+
+def test_a_node_that_ends_is_no_trouble(caplog):
+    with serve(QUESTION) as server, caplog.at_level(logging.WARNING):
+        made = examination(server, Policy(Stopping("the node ends")))
+        made.begin(1)
+        wait_for(lambda: not made._thread.is_alive())
+        made.stop()
+    assert made.trouble == ""
+    assert caplog.records == []

@@ -4,23 +4,28 @@ import contextlib
 import itertools
 import json
 
+import pytest
 from eth_abi.abi import encode
+from eth_account import Account as EthAccount
 from eth_utils.crypto import keccak
 
 from codezero.judge.client import JudgeService
 from codezero.ledger.account import ETHER
 from codezero.ledger.items import Scope
 from codezero.ledger.transactions import Journal
-from codezero.market import wallet
+from codezero.market import modal, wallet
 from codezero.market.book import Book
 from codezero.market.player import RECORD, Player
 from codezero.market.stakes import Stakes
 from tests.chain import LiveChain, new_key
 from tests.chains import CHAIN_ID
+from tests.sign_in import ORG_ID, SignInApp
 from tests.unit.evaluate.loopback import reply, serve
 
 SALT = b"s" * 32
 COIN = 10**18
+BOTH = pytest.mark.parametrize("market", ["wallet", "modal"], indirect=True)
+"""For a test that every backend has to pass."""
 _PEERS = itertools.count(1)
 
 
@@ -29,13 +34,15 @@ class Arena:
         self.chain = LiveChain(dev_chain)
         self.swarm = self.chain.deploy()
 
-    def market(self, stake=100 * COIN):
-        return Market(self, self.chain.client.deploy("PredictionMarket", self.swarm.address, self.chain.owner, stake))
+    def market(self, stake=100 * COIN, apps=None):
+        """`apps`: an ExitStack, for peers that play through a sign-in app of their own."""
+        address = self.chain.client.deploy("PredictionMarket", self.swarm.address, self.chain.owner, stake)
+        return Market(self, address, apps)
 
 
 class Market:
-    def __init__(self, arena, address):
-        self.arena, self.address = arena, address
+    def __init__(self, arena, address, apps=None):
+        self.arena, self.address, self.apps = arena, address, apps
         self._client = arena.chain.client
         self._contract = self._client.contract("PredictionMarket", address)
 
@@ -67,11 +74,14 @@ class Peer:
     def __init__(self, market, folder, registered, wei):
         self.market, self.folder, self.peer_id = market, folder, f"Qm-player-{next(_PEERS)}"
         self.key = new_key()
+        signer = EthAccount.from_key(self.key)
+        self.address, self.app = signer.address, None
+        if market.apps is not None:
+            app = SignInApp(market.arena.chain.url, market.arena.swarm.address, signer, market.address)
+            self.app = market.apps.enter_context(app.serving())
         self.backend = self.connect()
-        account = self.backend._account
-        self.address = account.address
         if wei:
-            market.arena.chain.fund(account.address, wei)
+            market.arena.chain.fund(self.address, wei)
         if registered:
             self.register()
 
@@ -85,14 +95,22 @@ class Peer:
         """What the account holds."""
         return self.market._client.web3.eth.get_balance(self.address)
 
-    def connect(self, url=None, max_fee_gwei=100.0):
-        return wallet.connect(
-            rpc_url=url or self.market.arena.chain.url,
-            chain_id=CHAIN_ID,
-            contract_address=self.market.address,
-            key=self.key,
-            max_fee_gwei=max_fee_gwei,
-            peer_id=self.peer_id,
+    def connect(self, url=None, max_fee_gwei=100.0, timeout_s=5.0):
+        where = {
+            "rpc_url": url or self.market.arena.chain.url,
+            "chain_id": CHAIN_ID,
+            "contract_address": self.market.address,
+            "peer_id": self.peer_id,
+        }
+        if self.app is None:
+            return wallet.connect(key=self.key, max_fee_gwei=max_fee_gwei, **where)
+        return modal.connect(
+            proxy_url=self.app.url,
+            org_id=ORG_ID,
+            account_address=self.address,
+            login_dir=self.folder,
+            timeout_s=timeout_s,
+            **where,
         )
 
     def book(self):
@@ -158,6 +176,22 @@ def judging():
         judge = Judge(server)
         judge.close_game()
         yield judge
+
+
+def tick(player, times=3):
+    """Looks of the player, one after the other; the wait after the last."""
+    return [player.tick() for _ in range(times)][-1]
+
+
+def claim_now(peer):
+    """Has every claim that is waiting be due."""
+    book = peer.book()
+    for claim in book.unclaimed:
+        book.put_claim(type(claim)(game=claim.game, tries=claim.tries, sent=claim.sent))
+
+
+def states(peer):
+    return [bet.state for bet in peer.book().bets]
 
 
 class Policy:

@@ -2,13 +2,16 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import pytest
 
+from codezero.cli import main
 from codezero.ledger.items import Scope
+from codezero.ledger.local import LocalLedger
 from codezero.ledger.transactions import Transaction
 from codezero.market import book as module
-from codezero.market.book import Bet, BetState, Book, BookError, Claim, ClaimState, Sent
+from codezero.market.book import Bet, BetState, Book, BookError, Claim, ClaimState, Sent, read_summaries
 
 SCOPE = Scope(chain_id=1, contract="0x" + "11" * 20, peer_id="QmPeer")
 
@@ -132,3 +135,31 @@ def test_a_bet_that_may_have_been_placed_is_one_claim_a_game(tmp_path, state):
     made.put_claim(Claim(game=0, state=ClaimState.CLAIMED))
     made.put_bet(bet(clue=2, state=state))
     assert made.unclaimed == []
+
+
+def test_others_may_read_what_is_in_the_books_of_a_folder(tmp_path):
+    made = Book(tmp_path, SCOPE)
+    for clue, state in enumerate((BetState.PLACED, BetState.PLACED, BetState.OPEN, BetState.REFUSED)):
+        made.put_bet(bet(clue=clue, state=state))
+    made.note_trouble("the judge is away")
+    Book(tmp_path, replace(SCOPE, peer_id="another")).note_trouble("")
+    (found,) = read_summaries(tmp_path)
+    assert (found.scope, found.num_bets, found.num_open, found.num_unclaimed) == (SCOPE, 2, 1, 1)
+    assert found.trouble == "the judge is away"
+    Book(tmp_path, SCOPE).note_trouble("")
+    assert read_summaries(tmp_path)[0].trouble == ""
+    made.path.write_bytes(b"{")
+    with pytest.raises(BookError, match=f"cannot read the market's book {made.path}"):
+        read_summaries(tmp_path)
+
+
+def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters(tmp_path, capsys):
+    LocalLedger(tmp_path / "ledger.sqlite", "peer", []).close()
+    made = Book(tmp_path, SCOPE)
+    made.put_bet(bet())
+    made.note_trouble("the judge said \x1b[2J")
+    assert main(["status", "--state-dir", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1].startswith("market   1 bet of peer QmPeer at 0x1111")
+    assert shown[1].endswith(" on chain 1; 0 not confirmed, 1 game to be claimed")
+    assert shown[2] == "trouble  the judge said \\x1b[2J"

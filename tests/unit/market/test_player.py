@@ -1,58 +1,33 @@
-"""The player against faults of the chain, the account, the policy and the judge."""
+"""The player with judge, policy and contract: what it bets on, and what it tells."""
 
 import logging
 import time
 
 import pytest
-from msgspec.structs import replace
 
-from codezero.chain.client import ChainClient
-from codezero.errors import LedgerError
-from codezero.ledger.faults import NoContract, NonceRace
+from codezero.errors import LedgerError, Stopping
+from codezero.judge.client import JudgeService
+from codezero.ledger.faults import NoContract
 from codezero.ledger.jsonrpc import JsonRpc
-from codezero.market import betting, book, wallet
-from codezero.market.backend import GameView, Mined
-from codezero.market.book import Bet, BetState, Claim, ClaimState, Sent
+from codezero.market import book, wallet
+from codezero.market.book import Bet, BetState, ClaimState, read_summaries
 from codezero.market.player import MAX_POLL_S
 from codezero.prompts.market import OPENING
 from tests.chains import CHAIN_ID
 from tests.unit.evaluate.loopback import drip, reply
-from tests.unit.ledger.hostile_rpc import HostileRpc
-from tests.unit.market.arena import COIN, Judge, Policy, judging
+from tests.unit.market.arena import BOTH, COIN, Judge, Policy, claim_now, states, tick
 
 BET = 100 * COIN // 12
 
 
-class Killed(BaseException):
-    """No handler of errors catches it, as none catches kill -9."""
+def _raises(error):
+    def raises(*_):
+        raise error
+
+    return raises
 
 
-@pytest.fixture
-def judge():
-    with judging() as judge:
-        yield judge
-
-
-@pytest.fixture
-def rpc(arena):
-    with HostileRpc(behind=arena.chain.url).serving() as rpc:
-        yield rpc
-
-
-def tick(player, times=3):
-    return [player.tick() for _ in range(times)][-1]
-
-
-def claim_now(peer):
-    book = peer.book()
-    for claim in book.unclaimed:
-        book.put_claim(type(claim)(game=claim.game, tries=claim.tries, sent=claim.sent))
-
-
-def states(peer):
-    return [bet.state for bet in peer.book().bets]
-
-
+@BOTH
 def test_a_game_is_played_from_its_first_clue_to_the_reward(market, tmp_path, judge):
     peer, policy = market.peer(tmp_path), Policy()
     game = market.new_game()
@@ -165,98 +140,7 @@ def test_a_hostile_judge_moves_no_token(market, tmp_path, judge, monkeypatch, sh
 
 
 def _quick(judge):
-    from codezero.judge.client import JudgeService
-
     return JudgeService(judge.server.url, timeout_s=1.0)
-
-
-@pytest.mark.parametrize("method", ["guess", "claim"])
-@pytest.mark.parametrize("when", ["before it is stored", "before it is sent", "after it was sent"])
-def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, tmp_path, judge, monkeypatch, method, when):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    if method == "claim":
-        tick(peer.player(judge))
-        market.reveal(0)
-        judge.close_game()
-        claim_now(peer)
-
-    def broadcast(self, raw, real=wallet.Rpc.broadcast):
-        if when == "after it was sent":
-            real(self, raw)
-        raise Killed
-
-    def store(*_):
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        if when == "before it is stored":
-            patch.setattr(book.Sent, "of", store)
-        else:
-            patch.setattr(wallet.Rpc, "broadcast", broadcast)
-        with pytest.raises(Killed):
-            peer.player(judge).tick()
-    tick(peer.player(judge), 4)
-    assert states(peer) == [BetState.PLACED]
-    assert market.read("totalBets", 0) == BET
-    assert peer.nonce == (2 if method == "guess" else 3)
-    if method == "claim":
-        assert peer.balance == 100 * COIN
-        assert peer.book().unclaimed == []
-
-
-def test_a_bet_that_was_not_sent_in_its_round_is_missed_and_the_next_clue_is_played(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    rpc.mode, rpc.for_methods = "answers", ["eth_estimateGas"]
-    rpc.answers = {"eth_estimateGas": {"error": {"code": -32000, "message": "busy"}}}
-    player = peer.player(judge, backend=peer.connect(rpc.url))
-    tick(player)
-    assert states(peer) == [BetState.OPEN]
-    market.next_round(0)
-    judge.show(0, clue=1, rounds_remaining=2)
-    rpc.mode = "ok"
-    tick(player)
-    assert states(peer) == [BetState.MISSED, BetState.PLACED]
-    assert peer.lines[0].startswith("Game 0 Round 1: ")
-
-
-def test_a_bet_that_was_signed_but_not_sent_in_its_round_is_not_sent_later(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
-    player = peer.player(judge, backend=peer.connect(rpc.url))
-    tick(player, 1)
-    market.next_round(0)
-    rpc.mode = "ok"
-    tick(player)
-    assert states(peer) == [BetState.OPEN]  # it could still be mined
-    peer.backend._account.send(  # until its nonce is another's
-        peer.backend._contract.call("guessAnswer(uint256,string,uint256,uint256,uint256)", 0, peer.peer_id, 1, 0, 1),
-        wallet.Journal(store=lambda _: None),
-    )
-    tick(player)
-    assert states(peer) == [BetState.MISSED]
-    assert market.read("totalBets", 0) == 1
-
-
-def test_a_bet_that_nobody_mines_keeps_the_next_clue_waiting_for_a_while_only(
-    market, tmp_path, judge, rpc, monkeypatch
-):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
-    player = peer.player(judge, backend=peer.connect(rpc.url))
-    tick(player, 1)
-    market.next_round(0)
-    judge.show(0, clue=1, rounds_remaining=2)
-    rpc.mode = "ok"
-    tick(player)
-    assert states(peer) == [BetState.OPEN]
-    monkeypatch.setattr(betting, "LATE_S", 0.0)
-    tick(player, 4)
-    assert states(peer) == [BetState.UNKNOWN, BetState.PLACED]
-    assert market.read("totalBets", 0) == int(peer.book().bets[1].amount)
 
 
 def test_hundreds_of_games_that_nobody_ends_cost_a_few_looks_at_a_time(market, tmp_path, judge, monkeypatch):
@@ -279,128 +163,7 @@ def test_hundreds_of_games_that_nobody_ends_cost_a_few_looks_at_a_time(market, t
     assert looked == list(range(9))
 
 
-def test_a_bet_that_can_never_be_learnt_of_stands_in_the_way_for_a_day_only(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    monkeypatch.setattr(wallet.WalletMarket, "guess", _raises(NonceRace("taken")))
-    tick(peer.player(judge), 2)
-    assert states(peer) == [BetState.OPEN]
-    now_s = time.time
-    monkeypatch.setattr(betting.time, "time", lambda: now_s() + betting.ABANDON_S + 1)
-    tick(peer.player(judge), 1)
-    assert states(peer) == [BetState.UNKNOWN]
-    assert [claim.game for claim in peer.book().unclaimed] == [0]
-
-
-def _raises(error):
-    def raises(*_):
-        raise error
-
-    return raises
-
-
-def test_fees_that_are_too_high_are_told_and_the_clue_played_once_they_are_not(market, tmp_path, judge, caplog):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    with caplog.at_level(logging.WARNING):
-        player = peer.player(judge, backend=peer.connect(max_fee_gwei=1e-9))
-        assert tick(player) == MAX_POLL_S
-    assert len([record for record in caplog.records if "max_fee_gwei" in record.message]) == 1
-    assert states(peer) == [BetState.OPEN]
-    tick(peer.player(judge))
-    assert states(peer) == [BetState.PLACED]
-
-
-def test_an_account_that_cannot_pay_is_told_and_its_clue_played_once_it_can(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    chain = market.arena.chain
-    ChainClient(chain.url, CHAIN_ID, peer.backend._account._signer).transfer(chain.owner, peer.wei - 6 * 10**13)
-    judge.show(market.new_game())
-    player = peer.player(judge)
-    assert tick(player) == MAX_POLL_S
-    assert "send it some ETH" in player.trouble
-    assert states(peer) == [BetState.OPEN]
-    chain.fund(peer.address)
-    tick(player)
-    assert player.trouble == ""
-    assert states(peer) == [BetState.PLACED]
-
-
-def test_a_bet_that_is_mined_after_its_round_fails_and_is_not_claimed(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-
-    def late(self, raw, real=wallet.Rpc.broadcast):
-        market.next_round(0)
-        real(self, raw)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(wallet.Rpc, "broadcast", late)
-        tick(peer.player(judge), 1)
-    tick(peer.player(judge))
-    assert states(peer) == [BetState.FAILED]
-    assert market.read("totalBets", 0) == 0
-    assert peer.nonce == 2
-    assert peer.lines == []
-    assert peer.book().unclaimed == []
-
-
-def test_a_bet_that_nobody_mines_is_replaced_under_the_same_nonce(market, tmp_path, judge, rpc):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
-    tick(peer.player(judge, backend=peer.connect(rpc.url)), 1)
-    kept = peer.book()
-    (bet,) = kept.bets
-    old = replace(bet.sent[0], signed_at_s=bet.sent[0].signed_at_s - 1000)
-    kept.put_bet(replace(bet, sent=(old,)))
-    tick(peer.player(judge))
-    (bet,) = peer.book().bets
-    assert bet.state is BetState.PLACED
-    assert [sent.nonce for sent in bet.sent] == [1, 1]
-    assert bet.sent[1].max_fee_wei > bet.sent[0].max_fee_wei * 1.1
-    assert market.read("totalBets", 0) == BET
-
-
-@pytest.mark.parametrize("failed", [2, 3])
-def test_a_bet_and_a_claim_whose_transactions_fail_are_given_up_before_they_cost_more(market, tmp_path, judge, failed):
-    class Failing:
-        signs = True
-
-        def game(self, game):
-            return GameView(status=1, round=0, num_choices=2, balance=100)
-
-        def tokens(self, game, num_choices):
-            return (0,) * num_choices
-
-        def mined(self, hashes):
-            return Mined(receipts=dict.fromkeys(hashes, False), nonce=9)
-
-    peer = market.peer(tmp_path, registered=False, wei=0)
-    now_s = time.time()
-    sent = tuple(Sent(f"0x{nonce}", "00", nonce, 1, 1, now_s, now_s) for nonce in range(failed))
-    kept = peer.book()
-    kept.put_bet(Bet(game=0, clue=0, choice=0, text="a", amount="1", tokens_before="0", made_at_s=now_s, sent=sent))
-    kept.put_bet(
-        Bet(
-            game=1,
-            clue=0,
-            choice=0,
-            text="a",
-            amount="1",
-            tokens_before="0",
-            made_at_s=now_s,
-            state=BetState.PLACED,
-        )
-    )
-    kept.put_claim(Claim(game=1, sent=sent))
-    player = peer.player(judge, backend=Failing())
-    player.tick()
-    assert states(peer)[0] is (BetState.FAILED if failed == 3 else BetState.OPEN)
-    if failed == 3:
-        assert peer.book().unclaimed == []
-
-
+@BOTH
 def test_a_disk_that_takes_nothing_sends_nothing(market, tmp_path, judge, monkeypatch):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
@@ -436,6 +199,7 @@ def test_two_markets_are_two_books(arena, market, tmp_path, judge):
     assert other.read("totalBets", 0) == BET
 
 
+@BOTH
 def test_a_bet_and_a_claim_of_another_account_s_peer_are_refused(market, tmp_path, judge):
     (tmp_path / "thief").mkdir()
     owner, thief = market.peer(tmp_path), market.peer(tmp_path / "thief")
@@ -453,7 +217,7 @@ def test_no_contract_or_another_chain_is_told(arena, market, tmp_path):
     settings = {"chain_id": CHAIN_ID, "key": peer.key, "max_fee_gwei": 1.0, "peer_id": "p", "rpc_url": arena.chain.url}
     with pytest.raises(LedgerError, match=r"market\.contract_address"):
         wallet.connect(contract_address="0x12", **settings)
-    with pytest.raises(NoContract, match="no contract at"):
+    with pytest.raises(NoContract, match=r"no contract at 0x(12)+ on chain 31337: check market\.contract_address"):
         wallet.connect(contract_address="0x" + "12" * 20, **settings).game(0)
     with pytest.raises(LedgerError, match="serves chain"):
         wallet.connect(contract_address=market.address, **(settings | {"chain_id": 5})).game(0)
@@ -471,3 +235,29 @@ def test_what_was_claimed_is_in_the_book_with_its_state(market, tmp_path, judge)
     assert len(claim.sent) == 1
     receipt = JsonRpc(market.arena.chain.url).ask([("eth_getTransactionReceipt", [claim.sent[0].hash])])
     assert receipt[0]["status"] == "0x1"
+
+
+def test_what_keeps_the_node_from_playing_is_noted_until_it_does_not(market, tmp_path, judge):
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    judge.clue, shown = reply(503, b""), judge.clue
+    player = peer.player(judge)
+    tick(player, 1)
+    assert "HTTP 503" in player.trouble
+    assert [book.trouble for book in read_summaries(tmp_path)] == [player.trouble]
+    judge.clue = shown
+    tick(player)
+    assert [book.trouble for book in read_summaries(tmp_path)] == [player.trouble] == [""]
+
+
+def test_a_node_that_ends_is_no_trouble_and_bets_nothing(market, tmp_path, judge, caplog):
+    class Ended(Policy):
+        def token_logprobs(self, *asked):
+            raise Stopping("the node ends")
+
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    player = peer.player(judge, Ended())
+    with caplog.at_level(logging.WARNING):
+        tick(player, 1)
+    assert (player.trouble, caplog.records, peer.book().bets) == ("", [], ())

@@ -1,86 +1,36 @@
-"""Every known weakness of today's player, by name, against the real contract and a real judge on loopback."""
+"""Every known weakness of today's player, by name, against the real contract and a real judge on loopback: how it bets
+and what it believes. The rest is in test_weaknesses_claims.py."""
 
 import json
 import threading
 import time
+from contextlib import ExitStack
 from fractions import Fraction
 
 import pytest
 
-from codezero.ledger.faults import Reverted, RpcServerError
-from codezero.market import claiming
-from codezero.market.backend import Mined
+from codezero.ledger.faults import Reverted
+from codezero.market import player as module
 from codezero.market.book import BetState
 from codezero.market.player import POLL_S
 from codezero.market.stakes import Stakes
 from tests.unit.evaluate.loopback import never
-from tests.unit.ledger.hostile_rpc import HostileRpc
-from tests.unit.market.arena import COIN, Policy, judging
+from tests.unit.market.arena import BOTH, COIN, Policy, claim_now, tick
 
 ALL = Stakes(fraction=Fraction(1))
-
-
-@pytest.fixture
-def judge():
-    with judging() as judge:
-        yield judge
-
-
-@pytest.fixture
-def rpc(arena):
-    with HostileRpc(behind=arena.chain.url).serving() as rpc:
-        yield rpc
-
-
-def tick(player, times=3):
-    for _ in range(times):
-        player.tick()
-
-
-def claim_now(peer):
-    """Has every claim that is waiting be due."""
-    book = peer.book()
-    for claim in book.unclaimed:
-        book.put_claim(type(claim)(game=claim.game, tries=claim.tries, sent=claim.sent))
-
-
-class Proxy:
-    """A backend that has others send and tells nothing but a reference: the shape of the sign-in app's."""
-
-    signs = False
-
-    def __init__(self, wallet):
-        self._wallet, self.fault, self.lost, self.guesses = wallet, None, False, 0
-        self.game, self.tokens = wallet.game, wallet.tokens
-
-    def mined(self, hashes):
-        return Mined(receipts={}, nonce=0)
-
-    def guess(self, game, clue, choice, amount, journal):
-        self.guesses += 1
-        return self._answer(lambda kept: self._wallet.guess(game, clue, choice, amount, kept))
-
-    def claim(self, game, journal):
-        return self._answer(lambda kept: self._wallet.claim(game, kept))
-
-    def _answer(self, write):
-        from codezero.ledger.transactions import Journal
-
-        reference = None if self.lost else write(Journal(store=lambda _: None))
-        if self.fault:
-            raise self.fault
-        return reference
 
 
 # 1. amounts
 
 
 @pytest.mark.parametrize("balance", [14285714285714285714, 57142857142857142858, 99999999999999999999])
-def test_1_a_bet_that_no_double_holds_arrives_to_the_last_unit(arena, tmp_path, judge, balance):
-    market = arena.market(stake=balance)
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game(), rounds_remaining=1)
-    tick(peer.player(judge, stakes=ALL))
+@pytest.mark.parametrize("through_app", [False, True], ids=["wallet", "modal"])
+def test_1_a_bet_that_no_double_holds_arrives_to_the_last_unit(arena, tmp_path, judge, balance, through_app):
+    with ExitStack() as apps:
+        market = arena.market(stake=balance, apps=apps if through_app else None)
+        peer = market.peer(tmp_path)
+        judge.show(market.new_game(), rounds_remaining=1)
+        tick(peer.player(judge, stakes=ALL))
     assert market.read("totalBets", 0) == balance
     assert peer.balance == 0
     (raw,) = json.loads(peer.book().path.read_text())["bets"]
@@ -90,6 +40,7 @@ def test_1_a_bet_that_no_double_holds_arrives_to_the_last_unit(arena, tmp_path, 
 # 2. an unknown balance
 
 
+@BOTH
 def test_2_a_balance_that_cannot_be_read_is_no_bet_of_0_and_the_clue_is_played_later(market, tmp_path, judge, rpc):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
@@ -105,6 +56,7 @@ def test_2_a_balance_that_cannot_be_read_is_no_bet_of_0_and_the_clue_is_played_l
     assert [bet.state for bet in peer.book().bets] == [BetState.PLACED]
 
 
+@BOTH
 def test_2_a_peer_without_tokens_bets_nothing_notes_nothing_and_bets_when_it_has_some(market, tmp_path, judge):
     peer = market.peer(tmp_path, registered=False)
     judge.show(market.new_game())
@@ -150,30 +102,10 @@ def test_3_a_bet_that_did_not_arrive_is_sent_again_in_the_same_bytes(market, tmp
     assert [sent.hash for sent in after.sent] == [sent.hash for sent in before.sent]
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["it was placed", "it was not"])
-def test_3_what_a_proxy_may_have_placed_is_never_placed_again(market, tmp_path, judge, lost):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    proxy = Proxy(peer.backend)
-    proxy.fault, proxy.lost = RpcServerError("the proxy answered HTTP 500"), lost
-    tick(peer.player(judge, backend=proxy))
-    tick(peer.player(judge, backend=proxy))  # a restart in between
-    assert proxy.guesses == 1
-    (bet,) = peer.book().bets
-    assert bet.state is (BetState.OPEN if lost else BetState.PLACED)
-    market.next_round(0)
-    proxy.fault = None
-    proxy.lost = False
-    judge.show(0, clue=1, rounds_remaining=2)
-    tick(peer.player(judge, backend=proxy))
-    states = [bet.state for bet in peer.book().bets]
-    assert states == [BetState.UNKNOWN if lost else BetState.PLACED, BetState.PLACED]
-    assert proxy.guesses == 2
-
-
 # 4. games never bet on
 
 
+@BOTH
 def test_4_a_game_that_took_no_bet_is_never_claimed(market, tmp_path, judge, monkeypatch):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
@@ -192,136 +124,6 @@ def test_4_a_game_that_took_no_bet_is_never_claimed(market, tmp_path, judge, mon
     assert peer.lines == []
 
 
-# 5. a reward whose answer comes late
-
-
-def test_5_a_reward_is_claimed_though_other_games_were_played_before_its_answer_was_known(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    player = peer.player(judge)
-    for game in (market.new_game(), market.new_game(), market.new_game()):
-        judge.show(game)
-        tick(player)
-    assert [claim.game for claim in peer.book().unclaimed] == [0, 1, 2]
-    market.reveal(1)
-    market.reveal(0)
-    claim_now(peer)
-    player = peer.player(judge)
-    tick(player)
-    assert [claim.game for claim in peer.book().unclaimed] == [2]
-    assert sorted(peer.lines[3:]) == [f"successfully claimed reward for previous game {game}" for game in (0, 1)]
-
-
-# 6. claims that fail
-
-
-def test_6_a_claim_that_is_refused_is_tried_ever_more_rarely_and_sends_nothing(market, tmp_path, judge, monkeypatch):
-    monkeypatch.setattr(claiming, "_ENDS", {})  # the public contract gives no reasons
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge, Policy("a cat")))
-    market.reveal(0)
-    judge.close_game()
-    waits = []
-    for _ in range(4):
-        claim_now(peer)
-        tick(peer.player(judge), 2)  # the second finds nothing due
-        waits.append(peer.book().unclaimed[0].due_at_s - time.time())
-    assert peer.book().unclaimed[0].tries == 4
-    assert [round(wait_s / 60 / 2**index) for index, wait_s in enumerate(waits)] == [1] * 4
-    assert peer.nonce == 2
-    monkeypatch.setattr(claiming, "MAX_TRIES", 5)
-    claim_now(peer)
-    tick(peer.player(judge), 2)
-    assert peer.book().unclaimed == []
-    assert peer.nonce == 2
-
-
-def test_6_a_lost_bet_is_asked_for_once(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge, Policy("a cat")))
-    market.reveal(0)
-    judge.close_game()
-    claim_now(peer)
-    tick(peer.player(judge))
-    assert peer.book().unclaimed == []
-    assert len(peer.lines) == 1
-
-
-def test_6_a_reward_that_was_claimed_elsewhere_is_done(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge))
-    market.reveal(0)
-    judge.close_game()
-    claim_now(peer)
-    proxy = Proxy(peer.backend)
-    proxy.fault = RpcServerError("the proxy answered HTTP 500")
-    player = peer.player(judge, backend=proxy)
-    tick(player, 1)
-    assert [claim.note for claim in peer.book().unclaimed] == ["the proxy answered HTTP 500"]
-    assert peer.balance == 100 * COIN
-    proxy.fault = None
-    claim_now(peer)
-    tick(peer.player(judge, backend=proxy))
-    assert peer.book().unclaimed == []
-    assert peer.balance == 100 * COIN
-
-
-# 7. game 0
-
-
-def test_7_game_0_is_bet_on_and_claimed(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    game = market.new_game()
-    assert game == 0
-    judge.show(game)
-    tick(peer.player(judge))
-    market.reveal(game)
-    judge.close_game()
-    claim_now(peer)
-    tick(peer.player(judge))
-    assert peer.balance == 100 * COIN
-    assert peer.book().unclaimed == []
-    assert peer.lines[1:] == ["successfully claimed reward for previous game 0"]
-
-
-# 8. the state file
-
-
-def test_8_a_truncated_state_file_neither_stops_the_node_nor_makes_it_bet_twice(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge))
-    path = peer.book().path
-    path.write_bytes(path.read_bytes()[:50])
-    tick(peer.player(judge))
-    assert [bet.state for bet in peer.book().bets] == [BetState.PLACED]
-    assert peer.nonce == 2
-
-
-def test_8_a_state_that_is_lost_altogether_passes_over_the_clue_and_still_claims(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge))
-    peer.book().path.unlink()
-    peer.book().copy_path.unlink()
-    player = peer.player(judge)
-    tick(player)
-    assert peer.nonce == 2
-    assert [(bet.clue, bet.choice, bet.state) for bet in peer.book().bets] == [(0, 1, BetState.UNKNOWN)]
-    market.next_round(0)
-    judge.show(0, clue=1, rounds_remaining=2)
-    claim_now(peer)
-    tick(player)
-    assert [bet.state for bet in peer.book().bets] == [BetState.UNKNOWN, BetState.PLACED]
-    market.reveal(0)
-    judge.close_game()
-    claim_now(peer)
-    tick(peer.player(judge))
-    assert peer.balance == 100 * COIN
-
-
 # 9. a judge that is slow
 
 
@@ -336,8 +138,6 @@ def test_9_a_judge_that_never_answers_holds_up_nobody(market, tmp_path, judge):
 
 
 def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market, tmp_path, judge, monkeypatch):
-    from codezero.market import player as module
-
     monkeypatch.setattr(module, "BUSY_POLL_S", 0.05)
     peer = market.peer(tmp_path)
     game = market.new_game()
@@ -363,6 +163,7 @@ def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market
     assert POLL_S <= 30
 
 
+@BOTH
 def test_9_a_judge_that_is_away_keeps_no_reward_from_being_claimed(market, tmp_path, judge):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())

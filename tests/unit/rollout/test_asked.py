@@ -5,8 +5,9 @@ import threading
 import pytest
 import torch
 
-from codezero.errors import PromptTooLong
+from codezero.errors import PromptTooLong, Stopping
 from codezero.llm.load import LoadedModel
+from codezero.rollout import asked
 from codezero.rollout.asked import AskedPolicy
 from tests.builders import tiny_model, tiny_tokenizer
 
@@ -69,4 +70,53 @@ def test_what_does_not_fit_the_model_is_told_and_leaves_the_turn_free():
         policy.answer("x" * 100)
     with pytest.raises(PromptTooLong):
         policy.token_logprobs(CHAT, "<answer>", ["a", "x" * 100])
+    assert not turn.locked()
+
+
+def test_a_question_is_not_read_at_any_length(monkeypatch):
+    monkeypatch.setattr(asked, "MAX_PROMPT_TOKENS", 100)
+    policy = AskedPolicy(loaded(), threading.Lock(), max_new_tokens=8)
+    assert policy.answer("x" * 20)
+    for ask in (policy.answer, lambda text: policy.token_logprobs(CHAT, text, ["a"])):
+        with pytest.raises(PromptTooLong):
+            ask("x" * 100)
+
+
+def test_many_choices_are_scored_a_few_at_a_time_with_the_same_numbers(monkeypatch):
+    choices = [f"choice {number}" for number in range(7)]
+    policy = AskedPolicy(loaded(), threading.Lock())
+    at_once = policy.token_logprobs(CHAT, "<answer>", choices)
+    sizes, scored = [], asked.CompletionScorer.logprobs
+
+    def remember(self, ids, mask):
+        sizes.append(len(ids))
+        return scored(self, ids, mask)
+
+    monkeypatch.setattr(asked.CompletionScorer, "logprobs", remember)
+    monkeypatch.setattr(asked, "MAX_BATCH_TOKENS", 200)
+    few_at_a_time = policy.token_logprobs(CHAT, "<answer>", choices)
+    assert len(sizes) > 1
+    assert sum(sizes) == 7
+    for one, other in zip(at_once, few_at_a_time, strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
+
+
+def test_a_node_that_ends_breaks_off_its_answer(monkeypatch):
+    policy, steps = AskedPolicy(loaded(), turn := threading.Lock(), max_new_tokens=50), []
+
+    def sample(*arguments, on_step, sample=asked.sample_groups, **settings):
+        def step(done, total):
+            steps.append(done)
+            if done == 2:
+                policy.close()
+            on_step(done, total)
+
+        return sample(*arguments, on_step=step, **settings)
+
+    monkeypatch.setattr(asked, "sample_groups", sample)
+    with pytest.raises(Stopping):
+        policy.answer("?")
+    assert steps == [1, 2]
+    with pytest.raises(Stopping):
+        policy.token_logprobs(CHAT, "", ["a"])
     assert not turn.locked()
