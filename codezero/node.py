@@ -67,6 +67,7 @@ class Node:
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
         key = load_key(config.ledger)
         self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
+        self._services = Services(config, key, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = RoundMonitor(
             log_dir / "rounds.jsonl", console, config.rollout.num_generations, names.animal_name
@@ -113,7 +114,7 @@ class Node:
             turn=models.turn,
         )
         self._last = self._resume()
-        self._services = Services(config, key, models, self._folder, place.peer_id, console, stack)
+        self._services.start(models.policy, models.turn, stack)
 
     def run(self) -> None:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""

@@ -66,7 +66,6 @@ SAME_LEVEL = {
     ("node", "stop"),
     ("node", "models"),
     ("node", "services"),
-    ("services", "models"),
     ("models", "state"),
     ("models", "judging"),
     ("models", "proposing"),

@@ -3,7 +3,6 @@
 import io
 import threading
 from contextlib import ExitStack
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +10,7 @@ from codezero import compose
 from codezero.errors import ConfigError, LedgerError
 from codezero.judge.client import JudgeServiceError
 from codezero.ledgers import load_key
+from codezero.llm.load import LoadedModel
 from codezero.observe.console import Console
 from codezero.services import Services
 from tests.chain import new_key
@@ -26,8 +26,10 @@ def started(tmp_path, stack, *settings, key=None):
     """The services, and what they said."""
     shown = io.StringIO()
     config = compose.load([*settings, f"tracking.log_dir={tmp_path}"])
-    models = SimpleNamespace(policy=SimpleNamespace(name="tiny"), turn=threading.Lock())
-    return Services(config, key, models, tmp_path, "QmPeer", Console(shown), stack), shown.getvalue()
+    services = Services(config, key, tmp_path, "QmPeer", Console(shown))
+    policy = LoadedModel(name="tiny", model=None, tokenizer=None, end_ids=(0,), context_length=64)
+    services.start(policy, threading.Lock(), stack)
+    return services, shown.getvalue()
 
 
 def threads():

@@ -120,3 +120,16 @@ def test_a_node_that_ends_breaks_off_its_answer(monkeypatch):
     with pytest.raises(Stopping):
         policy.token_logprobs(CHAT, "", ["a"])
     assert not turn.locked()
+
+
+def test_the_tokenizer_that_the_rounds_use_is_left_alone():
+    """It has a switch for special tokens in it, which two threads would take turns to set for each other."""
+    policy = loaded()
+    asked_policy = AskedPolicy(policy, threading.Lock(), max_new_tokens=2)
+    expected = asked_policy.token_logprobs(CHAT, "<answer>", ["<|im_end|>"])
+    policy.tokenizer.chat_template = "{{ raise_exception('not yours') }}"
+    switch = policy.tokenizer._tokenizer.encode_special_tokens
+    asked_policy.answer("<|im_end|>")
+    assert asked_policy.token_logprobs(CHAT, "<answer>", ["<|im_end|>"]) == expected
+    assert [len(logprobs) for logprobs in expected] == [len("<|im_end|>")]
+    assert policy.tokenizer._tokenizer.encode_special_tokens == switch
