@@ -1,11 +1,20 @@
 import pytest
 
+from tests import chains
 from tests.chain import LiveChain
 
 
 @pytest.fixture(scope="session")
-def chain(dev_chain):
-    return LiveChain(dev_chain)
+def anvil():
+    with chains.on_anvil() as running:
+        yield running
+
+
+@pytest.fixture(scope="session", params=chains.ENGINES)
+def chain(request):
+    """A real chain of each kind that is installed."""
+    engine = "dev_chain" if request.param == "py-evm" else "anvil"
+    return LiveChain(request.getfixturevalue(engine))
 
 
 @pytest.fixture
