@@ -1,3 +1,6 @@
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from tests import chains
@@ -21,3 +24,17 @@ def chain(request):
 def deployed(chain):
     """A coordinator of the test's own."""
     return chain.deploy()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that goes on as ever, and can be put forward by `skip`."""
+    skipped_s, wall, monotonic = 0.0, time.time, time.monotonic
+
+    def skip(seconds):
+        nonlocal skipped_s
+        skipped_s += seconds
+
+    monkeypatch.setattr(time, "time", lambda: wall() + skipped_s)
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + skipped_s)
+    return SimpleNamespace(skip=skip, now_s=time.time)

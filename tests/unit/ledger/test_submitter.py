@@ -216,6 +216,14 @@ def test_an_rpc_that_is_away_is_asked_less_and_less(path, chain, monkeypatch):
         assert gaps[-1] > 0.2
 
 
+def test_polls_are_15_s_apart_at_most_and_not_in_step_with_those_of_others(path, chain):
+    chain.owner = OURS
+    with running(path, chain, Policy(), start=False) as submitter:
+        waits = [submitter._tick() for _ in range(50)]
+    assert all(10.0 < wait_s <= 15.0 for wait_s in waits)
+    assert max(waits) - min(waits) > 1.0
+
+
 def test_retry_after_is_respected(path, chain):
     with running(path, chain):
         chain.fault = RateLimited("slow down", 1.0)
