@@ -51,7 +51,7 @@ class _Key(msgspec.Struct, rename="camel"):
 
 
 class ModalWriter:
-    """`Writer` through the app. It stores nothing in the journal: the app signs.
+    """`Writer` through the app, which signs: the journal holds that it was asked, and no transaction.
 
     Raises Reverted: HTTP 400 with the name of a contract's error; ProxyFault for all else.
     """
@@ -60,18 +60,19 @@ class ModalWriter:
         self._server, self._org_id, self.address = server, org_id, address
 
     def register_peer(self, peer_id: str, journal: Journal) -> str:
-        return self._post("register-peer", peerId=peer_id)
+        return self._post(journal, "register-peer", peerId=peer_id)
 
     def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
-        return self._post(
-            "submit-reward", roundNumber=round_id.number, stageNumber=round_id.stage, reward=reward, peerId=peer_id
-        )
+        fields = {"roundNumber": round_id.number, "stageNumber": round_id.stage, "reward": reward, "peerId": peer_id}
+        return self._post(journal, "submit-reward", **fields)
 
     def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
-        return self._post("submit-winner", roundNumber=round_number, winners=list(winners), peerId=peer_id)
+        fields = {"roundNumber": round_number, "winners": list(winners), "peerId": peer_id}
+        return self._post(journal, "submit-winner", **fields)
 
-    def _post(self, name: str, **fields: object) -> str:
+    def _post(self, journal: Journal, name: str, **fields: object) -> str:
         content = msgspec.json.encode({"orgId": self._org_id, **fields})
+        journal.hand_over()
         try:
             reply = self._server.post(content, f"/api/{name}")
         except RpcFault as error:
