@@ -41,7 +41,7 @@ class Call:
         except (DecodingError, ValueError, OverflowError) as error:  # ValueError: not hex, not UTF-8
             raise RpcBadReply(
                 f"the RPC's answer to {self.name}() does not decode ({shown(answer[:40])}): something between may "
-                "answer for it, or the contract is of another kind; asked again later"
+                "answer for it, or the contract is of another kind"
             ) from error
 
 

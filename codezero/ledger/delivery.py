@@ -200,7 +200,7 @@ class Delivery:
         now_s, sent = time.time(), self._outbox.sent(item)
         if sent:
             self._outbox.taken(sent[-1], now_s)
-        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), f"sent as {reference}")
+        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), f"transaction {reference}")
         return True
 
     def _write(self, item: Item, journal: Journal) -> str:

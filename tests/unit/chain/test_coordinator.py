@@ -81,7 +81,7 @@ def test_money_is_sent(home, dev_chain, capsys):
     before = eth.get_balance(SOMEBODY)
     code, output, _ = run(home, capsys, "fund", SOMEBODY, SOMEBODY.lower(), "--amount", "0.5")
     assert code == 0
-    assert output == f"{SOMEBODY} has got 0.5\n{SOMEBODY.lower()} has got 0.5\n"
+    assert output == f"{SOMEBODY} has got 0.5 ETH\n{SOMEBODY.lower()} has got 0.5 ETH\n"
     assert eth.get_balance(SOMEBODY) == before + 10**18
 
 
