@@ -94,21 +94,27 @@ class AppAccount:
 
 
 class ModalWriter:
-    """`Writer` through the app. It stores nothing in the journal: the app signs. Raises as `AppAccount.write` does."""
+    """`Writer` through the app, which signs: the journal holds that it was asked, and no transaction.
+
+    Raises as `AppAccount.write` does.
+    """
 
     def __init__(self, app: AppAccount) -> None:
         self._app, self.address = app, app.address
 
     def register_peer(self, peer_id: str, journal: Journal) -> str:
-        return self._app.write("register-peer", peerId=peer_id)
+        return self._write(journal, "register-peer", peerId=peer_id)
 
     def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
-        return self._app.write(
-            "submit-reward", roundNumber=round_id.number, stageNumber=round_id.stage, reward=reward, peerId=peer_id
-        )
+        fields = {"roundNumber": round_id.number, "stageNumber": round_id.stage, "reward": reward, "peerId": peer_id}
+        return self._write(journal, "submit-reward", **fields)
 
     def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
-        return self._app.write("submit-winner", roundNumber=round_number, winners=list(winners), peerId=peer_id)
+        return self._write(journal, "submit-winner", roundNumber=round_number, winners=list(winners), peerId=peer_id)
+
+    def _write(self, journal: Journal, name: str, **fields: object) -> str:
+        journal.hand_over()
+        return self._app.write(name, **fields)
 
 
 def connect(

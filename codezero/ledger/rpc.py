@@ -149,7 +149,7 @@ class Rpc:
     def _not_hex(self, answer: object, what: str) -> RpcFault:
         return RpcBadReply(
             f"{self._transport.place} answered {what} with {shown(str(answer)[:40])!r}, which is none: something "
-            "between may answer for it; asked again later"
+            "between may answer for it"
         )
 
 

@@ -106,7 +106,12 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
     shown = status(tmp_path)
     assert f"earned   {earned:+.2f} in 3 rounds" in shown
-    assert "waiting" not in shown  # all was sent; what was sent last may not have been looked at again
+    assert "pending  nothing" in shown  # what was sent last was looked at again
+    secrets = (b"a long one", keystore.load(tmp_path / "wallet.json", "a long one").hex().encode())
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name for path in written} >= {"swarm.log", "rounds.jsonl", "outbox.sqlite", "wallet.json"}
+    assert not [path for path in written if any(secret in path.read_bytes() for secret in secrets)]
+    assert not [secret for secret in secrets if secret.decode() in output + shown]
 
 
 def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, contract, tmp_path):
