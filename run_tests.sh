@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/setup.sh
 
 set_up_venv test
+set_up_anvil
 export OMP_WAIT_POLICY=passive HF_HUB_DISABLE_TELEMETRY=1 TOKENIZERS_PARALLELISM=false
 if [ $# -gt 0 ]; then
   exec .venv/bin/python -m pytest "$@"

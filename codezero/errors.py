@@ -62,5 +62,9 @@ class ChainError(CodezeroError):
     """A chain of one's own cannot be run, reached, or used as asked."""
 
 
+class Stopping(CodezeroError):
+    """The node ends; nothing is wrong."""
+
+
 class LedgerError(CodezeroError):
     """The ledger could not be read or written."""

@@ -26,19 +26,29 @@ MAX_BOOTNODES = 16
 OUTBOX = "outbox.sqlite"
 
 
-def make_ledger(
-    config: NodeConfig, folder: Path, peer_id: str, console: Console, stack: ExitStack
-) -> LocalLedger | ChainLedger:
-    """The node's ledger in its state folder; `stack` closes it.
+def load_key(config: LedgerConfig) -> bytes | None:
+    """The account's key, for which the passphrase is asked where it must be; None for a ledger without one. Raises
+    LedgerError: the keystore does not open."""
+    if config.kind is not LedgerKind.wallet:
+        return None
+    from codezero.ledger import keystore
 
-    Raises LedgerError: a file, the keystore, the chain or the contract cannot be used. IdentityError: the peer id is
-    registered to another account.
+    return keystore.load(Path(config.keystore).expanduser(), keystore.passphrase(config.passphrase_file))
+
+
+def make_ledger(
+    config: NodeConfig, key: bytes | None, folder: Path, peer_id: str, console: Console, stack: ExitStack
+) -> LocalLedger | ChainLedger:
+    """The node's ledger in its state folder; `stack` closes it. `key` is that of `load_key`.
+
+    Raises LedgerError: a file, the chain or the contract cannot be used. IdentityError: the peer id is registered to
+    another account.
     """
     local = LocalLedger(_local_path(config.ledger, folder), peer_id, config.swarm.banned_peers, config.ledger.round_s)
     if config.ledger.kind is LedgerKind.local:
         stack.callback(local.close)
         return local
-    ledger = _on_chain(config.ledger, local, folder / OUTBOX, peer_id, console)
+    ledger = _on_chain(config.ledger, key, local, folder / OUTBOX, peer_id, console)
     stack.callback(ledger.close)
     return ledger
 
@@ -97,7 +107,7 @@ def _usable(addresses: Sequence[str]) -> list[str]:
 
 
 def _on_chain(
-    config: LedgerConfig, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
+    config: LedgerConfig, key: bytes | None, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
 ) -> ChainLedger:
     from codezero.ledger.account import ether
     from codezero.ledger.chain import ChainLedger
@@ -105,7 +115,7 @@ def _on_chain(
     from codezero.ledger.outbox import Outbox
     from codezero.ledger.submitter import Policy, Submitter
 
-    coordinator, writer = _connected(config)
+    coordinator, writer = _connected(config, key)
     scope = Scope(chain_id=config.chain_id, contract=coordinator.address, peer_id=peer_id)
     policy = Policy(
         period_s=config.submit_period_s, threshold=config.submit_threshold, warn_below_eth=config.warn_below_eth
@@ -121,7 +131,7 @@ def _on_chain(
     return ChainLedger(local, submitter, config.patience_s)
 
 
-def _connected(config: LedgerConfig) -> tuple[Coordinator, Writer]:
+def _connected(config: LedgerConfig, key: bytes | None) -> tuple[Coordinator, Writer]:
     from codezero.ledger import modal, wallet
 
     if config.kind is LedgerKind.modal:
@@ -134,11 +144,11 @@ def _connected(config: LedgerConfig) -> tuple[Coordinator, Writer]:
             account_address=config.account_address,
             login_dir=Path(config.login_dir).expanduser(),
         )
+    assert key is not None
     return wallet.connect(
         rpc_url=config.rpc_url,
         chain_id=config.chain_id,
         contract_address=config.contract_address,
-        keystore_path=Path(config.keystore).expanduser(),
-        passphrase_file=config.passphrase_file,
+        key=key,
         max_fee_gwei=config.max_fee_gwei,
     )

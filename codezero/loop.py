@@ -16,8 +16,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 
 from codezero.evaluate.metrics import averages
 from codezero.network.selection import has_advantage
@@ -38,6 +38,8 @@ class Stages:
     selection: Selection
     learner: Learner
     ledger: Ledger
+    turn: AbstractContextManager[object] = field(default_factory=nullcontext)
+    """Held while the policy samples and learns; in between, others of the node may ask it."""
 
 
 def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
@@ -45,7 +47,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
     clock = StageClock()
     with clock.stage("draw"):
         tasks = stages.tasks.draw(num_tasks)
-    with clock.stage("solve"):
+    with clock.stage("solve"), stages.turn:
         local = stages.solver.solve(tasks, stages.learner.policy_version)
     with clock.stage("exchange"):
         swarm = stages.gossip.exchange(round_id, local, clock.elapsed_s)
@@ -53,7 +55,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         scored = stages.evaluator.score(swarm)
         stages.feedback.give(scored)
         chosen = stages.selection.choose(round_id, scored)
-    with clock.stage("learn"):
+    with clock.stage("learn"), stages.turn:
         update = stages.learner.step(chosen)
     with clock.stage("settle"):
         stages.ledger.settle(round_id, scored)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -66,19 +69,21 @@ class Models:
         self.policy = load_model(config.model.name, policy_folder, self._device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = load_model(config.model.name, policy_folder, self._device, dtype).model if needs_copy else None
+        self.turn = threading.Lock()
+        """Held by whoever computes with weights of this process: other threads of the node ask the policy too."""
         self.judge: LoadedModel | None = self.policy
-        self.frozen: Frozen = contextlib.nullcontext
-        """The judge of this process, if it is here, and the context in which its weights are the frozen ones."""
+        frozen: Frozen = contextlib.nullcontext
         if method is TrainMethod.lora:
             adapted = apply_lora(self.policy.model, config.train, config.seed)
             self.policy = replace(self.policy, model=adapted)
-            self.frozen = adapted.disable_adapter
+            frozen = adapted.disable_adapter
         if backend is not Backend.transformers:
-            self.judge, self.frozen = None, contextlib.nullcontext
+            self.judge, frozen = None, contextlib.nullcontext
         elif method is TrainMethod.full or not _is_base(weights, policy_folder, dtype):
-            self.judge, self.frozen = weights.load(), contextlib.nullcontext
+            self.judge, frozen = weights.load(), contextlib.nullcontext
         if self.judge is not None:
-            self.judge_backend = TransformersBackend(self.judge, config.evaluator, self.frozen)
+            frozen_in_turn = partial(_in_turn, self.turn, frozen)
+            self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
             self.judge_backend.check()
         console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
         console.line(describe(config, weights.name, backend, why))
@@ -161,6 +166,12 @@ def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple
     for name in names:
         store.prepare(name, config.model.cache_dir)
     return share, equal
+
+
+@contextlib.contextmanager
+def _in_turn(turn: threading.Lock, frozen: Frozen) -> Iterator[None]:
+    with turn, frozen():
+        yield
 
 
 def _is_base(weights: JudgeWeights, policy_folder: Path, dtype: torch.dtype) -> bool:

@@ -15,7 +15,7 @@ from codezero import peer, state
 from codezero.config import NodeConfig
 from codezero.identity import names
 from codezero.judging import make_evaluator
-from codezero.ledgers import make_ledger, with_contract_bootnodes
+from codezero.ledgers import load_key, make_ledger, with_contract_bootnodes
 from codezero.loop import Stages, run_round
 from codezero.models import Models
 from codezero.network.selection import SapoSelection
@@ -25,6 +25,7 @@ from codezero.observe.monitor import RoundMonitor, report_from_dict
 from codezero.proposals import Proposal
 from codezero.proposer import checks
 from codezero.rollout.solver import PolicySolver
+from codezero.services import Services
 from codezero.stop import stop_on_signals
 from codezero.tasks.build import make_task_source
 from codezero.tasks.proposed import WithProposals, to_task
@@ -63,7 +64,9 @@ class Node:
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
-        self._ledger = make_ledger(config, self._folder, place.peer_id, console, stack)
+        key = load_key(config.ledger)
+        self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
+        self._services = Services(config, key, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = RoundMonitor(
             log_dir / "rounds.jsonl", console, config.rollout.num_generations, names.animal_name
@@ -107,15 +110,18 @@ class Node:
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
             ledger=self._ledger,
+            turn=models.turn,
         )
         self._last = self._resume()
+        self._services.start(models.policy, models.turn, stack)
 
     def run(self) -> None:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
         played = 0
         while self._config.rounds == 0 or played < self._config.rounds:
             round_id = self._ledger.next_round(self._last)
-            report = run_round(round_id, self._stages, self._config.swarm.num_local)
+            self._services.begin(round_id.number)
+            report = self._services.report(run_round(round_id, self._stages, self._config.swarm.num_local))
             self._save(report)
             self._monitor.report(report)
             self._last = round_id

@@ -271,3 +271,9 @@ class RoundReport:
     """The state of the network in a few words; empty for a node that trains alone by choice."""
     ledger: str = ""
     """What keeps rewards from the ledger, in words; empty while nothing does."""
+    judge_score: float | None = None
+    """The judge service's latest score that no report had yet, perhaps for an earlier round; None for none."""
+    judge: str = ""
+    """Why the judge service gave no score, in words; empty while it does."""
+    market: str = ""
+    """What keeps the node from playing the prediction market, in words; empty while nothing does."""

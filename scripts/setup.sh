@@ -64,3 +64,26 @@ set_up_venv() {
   printf '%s' "$stamp" >.venv/installed
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"
 }
+
+# set_up_anvil: puts anvil on PATH for the tests, from npm where that works; without it those that need it are skipped.
+set_up_anvil() {
+  local folder=tests/anvil without="tests on anvil are skipped, those on py-evm run" stamp said
+  if command -v anvil >/dev/null; then
+    return
+  fi
+  stamp="$(cksum <"$folder/package-lock.json")"
+  if [ "$(cat "$folder/node_modules/installed" 2>/dev/null)" != "$stamp" ]; then
+    if ! command -v npm >/dev/null; then
+      echo "npm is not installed, so there is no anvil: $without" >&2
+      return
+    fi
+    echo "installing anvil into $folder" >&2
+    if ! said=$(npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error \
+      --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-timeout=30000 2>&1); then
+      printf '%s\n' "${said:0:500}" "npm cannot install anvil: $without" >&2
+      return
+    fi
+    printf '%s' "$stamp" >"$folder/node_modules/installed"
+  fi
+  PATH="$PWD/$folder/node_modules/.bin:$PATH"
+}

@@ -1,16 +1,25 @@
-"""A real chain for tests: py-evm behind its HTTP server, in this process, with funded accounts."""
+"""Real chains for tests, with funded accounts: py-evm behind its HTTP server in this process, and anvil as a child."""
 
 import contextlib
+import subprocess
+import threading
 from pathlib import Path
 
+import pytest
 from eth_account import Account
 
+from codezero.chain.anvil import find_anvil
 from codezero.chain.client import ChainClient
 from codezero.chain.evm import EvmChain
 from codezero.chain.methods import Methods
 from codezero.chain.server import RpcServer
 
 CHAIN_ID = 31337
+NEEDS_ANVIL = pytest.mark.skipif(
+    find_anvil() is None, reason="anvil is not installed (npm install @foundry-rs/anvil, or on PATH)"
+)
+ENGINES = ["py-evm", pytest.param("anvil", marks=NEEDS_ANVIL)]
+FUNDS_WEI = 1000 * 10**18
 ACCOUNTS = [Account.from_key(bytes([number]) * 32) for number in range(1, 9)]
 """With 1000 coins each. Use different ones in tests that count nonces."""
 
@@ -30,7 +39,7 @@ class DevChain:
 @contextlib.contextmanager
 def running(folder: Path, port=0):
     """The chain of a folder, a new one the first time."""
-    funded = {bytes.fromhex(account.address[2:]): 1000 * 10**18 for account in ACCOUNTS}
+    funded = {bytes.fromhex(account.address[2:]): FUNDS_WEI for account in ACCOUNTS}
     evm = EvmChain(folder / "chain.db", CHAIN_ID, funded)
     server = RpcServer("127.0.0.1", port, Methods(evm).call)
     server.start()
@@ -39,3 +48,19 @@ def running(folder: Path, port=0):
     finally:
         server.close()
         evm.close()
+
+
+@contextlib.contextmanager
+def on_anvil(*options):
+    """A new chain, gone afterwards. It mines a block a transaction unless the options say otherwise."""
+    command = [find_anvil(), "--port", "0", "--chain-id", str(CHAIN_ID), "--accounts", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = next(line for line in process.stdout if line.startswith("Listening on ")).split()[-1]
+            threading.Thread(target=process.stdout.read, daemon=True).start()  # a full pipe would stop it
+            chain = DevChain(f"http://{address}")
+            for account in ACCOUNTS:
+                chain.client().web3.provider.make_request("anvil_setBalance", [account.address, hex(FUNDS_WEI)])
+            yield chain
+        finally:
+            process.kill()

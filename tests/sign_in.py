@@ -51,10 +51,11 @@ AFTER_MINING = {"mined although 500": (500, b'{"error": "timed out"}'), "mined, 
 
 
 class SignInApp:
-    def __init__(self, rpc_url, contract, account):
+    def __init__(self, rpc_url, contract, account, market=None):
         """`account`: an eth-account that holds some ETH; stands for the smart account."""
         self._client = ChainClient(rpc_url, CHAIN_ID, account)
         self._contract = self._client.contract("SwarmCoordinator", contract)
+        self._market = market and self._client.contract("PredictionMarket", market)
         self.address = account.address
         self.mode = "ok"
         self.only = None
@@ -129,25 +130,39 @@ class SignInApp:
         """Status and content, after the transaction was mined."""
         if body["orgId"] != ORG_ID:
             return 404, {"error": "user not found"}
+        if name == "bet-token-balance":
+            return 200, {"result": str(self._market.functions.betTokenBalance(body["peerId"]).call())}
         calls = {
-            "register-peer": lambda: ("registerPeer(string)", body["peerId"]),
+            "register-peer": lambda: (self._contract, "registerPeer(string)", body["peerId"]),
             "submit-reward": lambda: (
-                "submitReward(uint256,uint256,int256,string)",
+                *(self._contract, "submitReward(uint256,uint256,int256,string)"),
                 *(body["roundNumber"], body["stageNumber"], body["reward"], body["peerId"]),
             ),
             "submit-winner": lambda: (
-                "submitWinners(uint256,string[],string)",
+                *(self._contract, "submitWinners(uint256,string[],string)"),
                 *(body["roundNumber"], body["winners"], body["peerId"]),
             ),
+            "guess-answer": lambda: (
+                *(self._market, "guessAnswer(uint256,string,uint256,uint256,uint256)"),
+                *(body["gameId"], body["peerId"], body["clueId"], body["choiceIdx"], _amount(body["bet"])),
+            ),
+            "claim-reward": lambda: (self._market, "claimReward(uint256,string)", body["gameId"], body["peerId"]),
         }
         if name not in calls:
             return 404, {"error": "no such page"}
         try:
-            receipt = self._client.transact(self._contract, *calls[name]())
+            receipt = self._client.transact(*calls[name]())
         except ChainError as error:
             found = max((known for known in ERRORS if known in str(error)), key=len, default=None)  # one begins another
             return (400, {"error": found, "metaMessages": [found]}) if found else (500, {"error": str(error)})
         return 200, {"hash": receipt["transactionHash"].to_0x_hex()}
+
+
+def _amount(text):
+    """As BigInt() reads it in the app; a number would have been rounded before."""
+    assert isinstance(text, str)
+    assert text.isdigit()
+    return int(text)
 
 
 def _reply(handler, status, body):

@@ -33,6 +33,8 @@ LEVELS = {
     "ledger": 3,
     "proposer": 3,
     "observe": 3,
+    "judge": 3,
+    "market": 4,
     "loop": 4,
     "batch": 4,
     "harness": 4,
@@ -45,6 +47,7 @@ LEVELS = {
     "propose": 5,
     "models": 5,
     "scoring": 5,
+    "services": 5,
     "node": 5,
     "peer": 5,
     "launch": 6,
@@ -63,6 +66,7 @@ SAME_LEVEL = {
     ("node", "ledgers"),
     ("node", "stop"),
     ("node", "models"),
+    ("node", "services"),
     ("models", "state"),
     ("health", "state"),
     ("models", "judging"),
@@ -151,7 +155,10 @@ def test_who_a_node_is_and_what_peers_send_need_no_model_and_no_network(module):
     assert heavy_modules_after(f"import codezero.{module}", "torch", "hivemind", "omegaconf", "numpy") == ""
 
 
-@pytest.mark.parametrize("module", ["codezero.node", "codezero.cli", "codezero.ledger.submitter"])
+@pytest.mark.parametrize(
+    "module",
+    ["codezero.node", "codezero.cli", "codezero.services", "codezero.ledger.submitter", "codezero.market.player"],
+)
 def test_a_node_with_a_ledger_of_its_own_imports_nothing_of_a_chain(module):
     chain = ("web3", "eth_account", "eth_abi", "eth_utils", "eth_keyfile")
     assert heavy_modules_after(f"import {module}", *chain) == ""

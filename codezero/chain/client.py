@@ -25,6 +25,8 @@ from web3.types import TxParams, TxReceipt
 
 from codezero.errors import ChainError
 from codezero.ledger import abi
+from codezero.ledger.contract import error_name
+from codezero.ledger.http import shown
 
 TIMEOUT_S = 10.0
 RECEIPT_S = 60.0
@@ -139,10 +141,10 @@ class ChainClient:
         try:
             yield
         except ContractCustomError as error:
-            name = abi.error_name(error.data)
-            raise ChainError(f"the contract refuses: {name or error.data}") from error
+            name = error_name(str(error.data), abi.error_names())
+            raise ChainError(f"the contract refuses: {name}") from error
         except ContractLogicError as error:
-            raise ChainError(f"the contract refuses: {error.message}") from error
+            raise ChainError(f"the contract refuses: {shown(str(error.message))}") from error
         except TimeExhausted as error:
             raise ChainError(f"{self.rpc_url} did not mine a transaction within {RECEIPT_S:.0f} s") from error
         except requests.Timeout as error:
@@ -151,7 +153,7 @@ class ChainClient:
             raise ChainError(f"{self.rpc_url} cannot be reached: start the chain, or give its --rpc-url") from error
         # The last three: of answers that are not JSON, or hold null where there should be something.
         except (Web3Exception, requests.RequestException, ValueError, TypeError, KeyError) as error:
-            reason = str(error) or type(error).__name__
+            reason = shown(str(error)) or type(error).__name__
             raise ChainError(f"{self.rpc_url} does not answer as a chain does: {reason}") from error
 
 

@@ -68,7 +68,7 @@ def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str,
     _, client = connect(path, rpc_url)
     for address in addresses:
         client.transfer(address, int(wei))
-        console.line(f"{address} has got {amount}")
+        console.line(f"{address} has got {amount} ETH")
 
 
 def bootnodes(path: Path, rpc_url: str | None) -> list[str]:

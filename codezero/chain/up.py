@@ -98,7 +98,7 @@ def _check_installed(engine: Engine) -> None:
 def introduction(chain: ChainFolder, host: str) -> list[str]:
     lines = [
         f"chain {chain.chain_id} ready at {chain.rpc_url} ({chain.engine.value}, kept in {chain.path})",
-        f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // 10**18} each: their keys are in {chain.path}/accounts.json",
+        f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // 10**18} ETH each: keys in {chain.path}/accounts.json",
         f"deploy the coordinator: codezero chain deploy --folder {chain.path}",
         "stop: Ctrl-C; the same command goes on where it was",
     ]

@@ -1,4 +1,4 @@
-"""`codezero status`: what a node has earned, and what of it waits for the chain."""
+"""`codezero status`: what a node has earned, what of it waits for the chain, and how it fares in the market."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _status(options: argparse.Namespace) -> None:
     from codezero.errors import StateError
-    from codezero.ledger.items import describe
     from codezero.ledger.leaderboard import read_totals
-    from codezero.ledger.pending import read_pending
     from codezero.observe.console import Console
 
     folder, console = Path(options.state_dir).expanduser(), Console()
@@ -41,9 +39,16 @@ def _status(options: argparse.Namespace) -> None:
         )
     rounds, reward = read_totals(folder / "ledger.sqlite")
     console.line(f"earned   {reward:+.2f} in {rounds} round{'s' * (rounds != 1)}")
-    if not (folder / "outbox.sqlite").exists():
-        return
-    pending = read_pending(folder / "outbox.sqlite")
+    if (folder / "outbox.sqlite").exists():
+        _chain(folder / "outbox.sqlite", console)
+    _markets(folder, console)
+
+
+def _chain(path: Path, console: Console) -> None:
+    from codezero.ledger.items import describe
+    from codezero.ledger.pending import read_pending
+
+    pending = read_pending(path)
     for scope, points in pending.owed:
         console.line(f"unsent   {points:+.2f} of peer {scope.peer_id} for {scope.contract} on chain {scope.chain_id}")
     if pending.trouble:
@@ -55,6 +60,19 @@ def _status(options: argparse.Namespace) -> None:
         console.line(f"pending  {row.what}, since {row.since}, {row.state}{tries}{note}")
     if not rows:
         console.line("pending  nothing")
+
+
+def _markets(folder: Path, console: Console) -> None:
+    from codezero.market.book import read_summaries
+
+    for book in read_summaries(folder):
+        console.line(
+            f"market   {book.num_bets} bet{'s' * (book.num_bets != 1)} of peer {book.scope.peer_id} at "
+            f"{book.scope.contract} on chain {book.scope.chain_id}; {book.num_open} not confirmed, "
+            f"{book.num_unclaimed} game{'s' * (book.num_unclaimed != 1)} to be claimed"
+        )
+        if book.trouble:
+            console.line(f"trouble  {book.trouble}")
 
 
 def _leaderboard(path: Path, console: Console) -> None:

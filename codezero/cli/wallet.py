@@ -104,7 +104,7 @@ def _show_balance(options: argparse.Namespace) -> None:
     from codezero.ledger.rpc import balance
 
     address = keystore.address(Path(options.keystore))
-    chain_id, wei = balance(JsonRpc(options.rpc_url), address)
+    chain_id, wei = balance(JsonRpc(options.rpc_url, setting="--rpc-url"), address)
     print(f"address  {address}\nbalance  {ether(wei)} ETH on chain {chain_id}")
     if wei < _LOW_WEI:
         print(f"warning: this pays for few submissions: send some ETH to {address}", file=sys.stderr)

@@ -28,6 +28,7 @@ from codezero.config.learning import (
     VerdictMode,
 )
 from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
+from codezero.config.services import JudgeConfig, MarketConfig
 from codezero.config.swarm import (
     LedgerConfig,
     LedgerKind,
@@ -46,9 +47,11 @@ __all__ = [
     "DifficultyPolicy",
     "Dtype",
     "EvaluatorConfig",
+    "JudgeConfig",
     "LedgerConfig",
     "LedgerKind",
     "LossType",
+    "MarketConfig",
     "ModelConfig",
     "Moments",
     "Network",
@@ -88,8 +91,14 @@ class NodeConfig:
     proposer: ProposerConfig = field(default_factory=ProposerConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
     ledger: LedgerConfig = field(default_factory=LedgerConfig)
+    judge: JudgeConfig = field(default_factory=JudgeConfig)
+    market: MarketConfig = field(default_factory=MarketConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, "seed", self.seed, "use 0 or more")
         require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")
+        on_chain = not self.market.enabled or self.ledger.kind is not LedgerKind.local
+        require(
+            on_chain, "market.enabled", "true", "bets are made on a chain, so use ledger=wallet or ledger=modal too"
+        )

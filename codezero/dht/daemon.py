@@ -43,10 +43,23 @@ async def start(config: SwarmConfig, reach: Reach, listen: Sequence[str], key_fi
         # hivemind's own timeout ends with the daemon's first words, and the talk that follows has none
         return await asyncio.wait_for(starting, config.startup_timeout_s + DAEMON_TIMEOUT_S)
     except (*DAEMON_ERRORS, ValueError) as error:
+        end_strays(key_file)
         raise NetworkError(
             f"the p2p daemon does not start on {', '.join(listen)}: {error or 'no answer'}; is the port taken? give "
             "another one with swarm.listen=[/ip4/0.0.0.0/tcp/0], or more time with swarm.startup_timeout_s"
         ) from error
+
+
+def end_strays(key_file: Path) -> None:
+    """Kills this process's daemons of an identity.
+
+    Where a start or a stop is cancelled, or a start takes too long, hivemind leaves its daemon to the garbage
+    collector: it would live on, on the port that the next one needs.
+    """
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            if child.name() == "p2pd" and any(str(key_file) in argument for argument in child.cmdline()):
+                child.kill()
 
 
 async def stop(p2p: P2P) -> None:

@@ -82,6 +82,7 @@ class SwarmLink:
         """Ends daemon and thread; the peers met are remembered."""
         if self._thread.is_alive():
             self._end_thread()
+        daemon.end_strays(self._key_file)
         if not self._thread.is_alive():
             self._loop.close()
 

@@ -17,10 +17,6 @@ from eth_utils.abi import abi_to_signature, function_signature_to_4byte_selector
 from codezero.errors import LedgerError
 
 ARTIFACTS = ("SwarmCoordinator", "PredictionMarket")
-PANIC = "Panic"
-"""The name given to what Solidity reverts with on overflow, a bad index and the like."""
-_STANDARD_ERRORS = {"0x08c379a0": "Error", "0x4e487b71": PANIC}
-"""Error(string) and Panic(uint256), which no ABI lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +58,6 @@ def selector(signature: str) -> str:
 
 @cache
 def error_names() -> Mapping[str, str]:
-    """Selector to name of every error of our contracts, and of the two that every contract can revert with."""
+    """Selector to name of every error of our contracts, for `contract.error_name`."""
     entries = [entry for contract in ARTIFACTS for entry in load(contract).abi if entry["type"] == "error"]
-    return _STANDARD_ERRORS | {selector(abi_to_signature(entry)): entry["name"] for entry in entries}  # type: ignore[arg-type]
-
-
-def error_name(data: object) -> str | None:
-    """The name of the error that a call reverted with, from its revert data as hex; None where it carries no name we
-    know: `0x` is what calling a function gives that the contract does not have."""
-    return error_names().get(data[:10].lower()) if isinstance(data, str) else None
+    return {selector(abi_to_signature(entry)): entry["name"] for entry in entries}  # type: ignore[arg-type]

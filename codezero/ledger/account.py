@@ -114,8 +114,8 @@ class Account:
         balance_wei = self._rpc.quantity(answers[5], "eth_getBalance")
         if balance_wei < gas * max_fee_wei:
             raise InsufficientFunds(
-                f"the account holds {ether(balance_wei)} ETH and {call.name} may take {ether(gas * max_fee_wei)}: send "
-                "it some ETH"
+                f"the account holds {ether(balance_wei)} ETH and {call.name} may take {ether(gas * max_fee_wei)} ETH: "
+                "send it some ETH"
             )
         signed = self._signer.sign_transaction(
             {

@@ -41,7 +41,7 @@ class Call:
         except (DecodingError, ValueError, OverflowError) as error:  # ValueError: not hex, not UTF-8
             raise RpcBadReply(
                 f"the RPC's answer to {self.name}() does not decode ({shown(answer[:40])}): something between may "
-                "answer for it, or the contract is of another kind; asked again later"
+                "answer for it, or the contract is of another kind"
             ) from error
 
 
@@ -75,7 +75,8 @@ class Contract:
 
 
 def error_name(data: str, names: Mapping[str, str]) -> str:
-    """What the data of a revert says: the name of a contract's error, Solidity's own text, or the selector."""
+    """What the data of a revert says: the name of a contract's error, Solidity's own text, or the selector. `names` are
+    by selector. Without a reason is what calling a function gives that the contract does not have."""
     selector = data[:10].lower()
     if selector in names:
         return names[selector]
@@ -90,7 +91,7 @@ def error_name(data: str, names: Mapping[str, str]) -> str:
         return shown(text) or "Error"
     if selector == _PANIC:
         return "Panic"
-    return f"unknown error {selector}" if len(selector) == 10 else "no reason given"
+    return f"unknown error {shown(selector)}" if len(selector) == 10 else "no reason given"
 
 
 def checksummed(address: str) -> str:

@@ -61,7 +61,8 @@ class Writer(Protocol):
     """Has the contract record something, as one account. Each call returns a reference to what was sent, a
     transaction's hash, and raises Reverted with the contract's name for what is wrong, or a LedgerError of `faults`.
 
-    A writer that signs for itself stores the transaction in the journal before sending it.
+    A writer that signs for itself stores the transaction in the journal before sending it; one that has another sign
+    calls the journal's `hand_over` before asking.
     """
 
     address: str
@@ -184,7 +185,7 @@ def check_round(seen: RoundId | None, found: RoundId, elapsed_s: float) -> None:
     if found.number - seen.number > MAX_LEAP + elapsed_s * MAX_ROUNDS_PER_S:
         raise StaleChain(
             f"the chain is at round {found.number} and was at {seen.number} {elapsed_s:.0f} s ago, which no clock "
-            "does: the RPC mixes up answers; asked again later"
+            "does: the RPC mixes up answers"
         )
 
 

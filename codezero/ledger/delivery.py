@@ -122,7 +122,6 @@ class Delivery:
     def __init__(self, outbox: Outbox, reads: Reads, writer: Writer, peer_id: str) -> None:
         self._outbox, self._reads, self._writer, self._peer_id = outbox, reads, writer, peer_id
         self._registered_for: set[int] = set()
-        self._handed_over: dict[int, float] = {}  # item to when it was taken by a writer that notes nothing; monotonic
         self.halted = ""
         """Why nothing is submitted until the node is started again; empty while all is well."""
 
@@ -136,8 +135,7 @@ class Delivery:
         if self.halted:
             return False
         for item in self._outbox.open_items():
-            now_s = time.time()
-            if now_s < item.due_at_s < now_s + 2 * MAX_BACKOFF_S:  # further off, the clock was set back
+            if item.state is not State.HANDED_OVER and not _is_due(item):
                 continue
             if item.kind is not Kind.REGISTRATION and view.owner != self._writer.address:
                 continue
@@ -153,7 +151,7 @@ class Delivery:
         except SubmissionsHalted as error:
             self.halted = str(error)
             logger.error("%s", error)
-            self._outbox.postpone(item, time.time() + MAX_BACKOFF_S, self.halted)
+            self._outbox.postpone(item, time.time() + MAX_BACKOFF_S, self.halted, unsent=True)
             return False
         except OutboxError:
             raise
@@ -173,7 +171,7 @@ class Delivery:
             return item.kind is Kind.REGISTRATION
         if step is Step.RESEND:
             self._resend(sent[-1])
-        elif step is not Step.WAIT and not self._is_under_way(item):
+        elif step is not Step.WAIT and _is_due(item):
             return self._send(item, standing, sent[-1] if step is Step.REPLACE else None)
         return True
 
@@ -185,12 +183,12 @@ class Delivery:
             return self._reads.reward(item.round_id, self._peer_id, account, hashes)
         return self._reads.vote(item.round_id.number, self._peer_id, account, hashes)
 
-    def _is_under_way(self, item: Item) -> bool:
-        taken_s = self._handed_over.get(item.id)
-        return taken_s is not None and time.monotonic() - taken_s < UNSEEN_S
-
     def _send(self, item: Item, standing: Standing, replaces: Transaction | None) -> bool:
-        journal = Journal(store=partial(self._outbox.store, item), replaces=replaces)
+        journal = Journal(
+            store=partial(self._outbox.store, item),
+            hand_over=lambda: self._outbox.hand_over(item, time.time() + UNSEEN_S),
+            replaces=replaces,
+        )
         try:
             reference = self._write(item, journal)
         except Reverted as error:
@@ -202,9 +200,7 @@ class Delivery:
         now_s, sent = time.time(), self._outbox.sent(item)
         if sent:
             self._outbox.taken(sent[-1], now_s)
-        else:
-            self._handed_over[item.id] = time.monotonic()
-        self._outbox.postpone(item, now_s + LOOK_AGAIN_S, f"sent as {reference}")
+        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), f"transaction {reference}")
         return True
 
     def _write(self, item: Item, journal: Journal) -> str:
@@ -256,6 +252,11 @@ class Delivery:
     def _postpone(self, item: Item, note: str, *, unsent: bool) -> None:
         wait_s = backoff_s(item.tries) * random.uniform(0.75, 1.25)
         self._outbox.postpone(item, time.time() + wait_s, note, unsent=unsent)
+
+
+def _is_due(item: Item) -> bool:
+    now_s = time.time()
+    return not now_s < item.due_at_s < now_s + 2 * MAX_BACKOFF_S  # further off, the clock was set back
 
 
 def require_owner(peer_id: str, owner: str | None, account: str) -> None:

@@ -62,13 +62,12 @@ class Server:
             return await asyncio.wait_for(self._post(content, path), self._timeout_s)
         except asyncio.TimeoutError as error:
             raise RpcTimeout(
-                f"{self.place} gave no whole answer in {self._timeout_s:g} s: it is busy or hangs; asked again later"
+                f"{self.place} gave no whole answer in {self._timeout_s:g} s: it is busy or hangs"
             ) from error
         except (httpx2.HTTPError, OSError) as error:
             reason = shown(str(error)).rstrip(".") or type(error).__name__
             raise RpcUnreachable(
-                f"{self.place} cannot be reached ({reason}): see that it runs and {self._setting} is right; asked "
-                "again later"
+                f"{self.place} cannot be reached ({reason}): see that it runs and {self._setting} is right"
             ) from error
 
     async def _post(self, content: bytes, path: str) -> Reply:

@@ -75,13 +75,15 @@ class State(str, Enum):
     """To be sent when due."""
     SENT = "sent"
     """Signed and stored, so perhaps sent, perhaps mined."""
+    HANDED_OVER = "handed over"
+    """For another to sign and send, so perhaps mined. Not handed over again before it is due."""
     DONE = "done"
     """The chain has it."""
     DROPPED = "dropped"
     """The chain will never take it."""
 
 
-OPEN = (State.WAITING, State.SENT)
+OPEN = (State.WAITING, State.SENT, State.HANDED_OVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,7 @@ def _what(item: Item) -> str:
 
 
 def _state(item: Item, now_s: float) -> str:
-    if item.state is State.SENT:
-        return "sent, not confirmed"
+    if item.state is not State.WAITING:
+        return f"{item.state.value}, not confirmed"
     wait_s = item.due_at_s - now_s
     return f"waiting, tried again in {wait_s:.0f} s" if wait_s >= 1 else "waiting"

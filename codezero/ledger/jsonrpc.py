@@ -48,9 +48,10 @@ Answer = object
 class JsonRpc:
     """One server. Redirects are not followed."""
 
-    def __init__(self, url: str, *, timeout_s: float = 10.0, retries: int = 2) -> None:
-        """Raises LedgerError: no usable URL."""
-        self._server = Server(url, what="the RPC", setting="ledger.rpc_url", timeout_s=timeout_s)
+    def __init__(self, url: str, *, setting: str = "ledger.rpc_url", timeout_s: float = 10.0, retries: int = 2) -> None:
+        """`setting` is where the URL comes from, for messages. Raises LedgerError: no usable URL."""
+        self._server = Server(url, what="the RPC", setting=setting, timeout_s=timeout_s)
+        self._setting = setting
         self._retries = retries
         self._ids = itertools.count(1)
 
@@ -81,11 +82,11 @@ class JsonRpc:
         if reply.status == 429:
             raise self._rate_limited(reply.retry_after_s)
         if reply.status >= 500:
-            raise RpcServerError(f"{self.place} answered HTTP {reply.status}: it is out of order; asked again later")
+            raise RpcServerError(f"{self.place} answered HTTP {reply.status}: it is out of order")
         if reply.status != 200:
             raise RpcRefused(
                 f"{self.place} answered HTTP {reply.status} {shown(reply.body.decode('utf-8', 'replace'))}: check "
-                "ledger.rpc_url and its key"
+                f"{self._setting} and its key"
             )
         return reply.body
 
@@ -127,7 +128,7 @@ class JsonRpc:
         return refusal
 
     def _bad(self, what: str) -> RpcFault:
-        return RpcBadReply(f"{self.place} sent {what}: something between may answer for it; asked again later")
+        return RpcBadReply(f"{self.place} sent {what}: something between may answer for it")
 
     def _rate_limited(self, retry_after_s: float | None) -> RateLimited:
         wait = "later" if retry_after_s is None else f"in {retry_after_s:.0f} s"

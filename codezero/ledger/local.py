@@ -138,7 +138,8 @@ class LocalLedger:
 def warn_skipped(after: RoundId, now: int) -> None:
     """Tells when a node that has finished `after` goes on with a round that is not the next one."""
     if now > after.number + 1:
-        logger.warning("the swarm is at round %d: skipped %d rounds", now, now - after.number - 1)
+        skipped = now - after.number - 1
+        logger.warning("the swarm is at round %d: skipped %d round%s", now, skipped, "s" * (skipped > 1))
 
 
 def _open(path: Path) -> sqlite3.Connection:

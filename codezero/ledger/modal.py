@@ -50,27 +50,15 @@ class _Key(msgspec.Struct, rename="camel"):
     account_address: str | None = None
 
 
-class ModalWriter:
-    """`Writer` through the app. It stores nothing in the journal: the app signs.
-
-    Raises Reverted: HTTP 400 with the name of a contract's error; ProxyFault for all else.
-    """
+class AppAccount:
+    """One user's smart account, written with through the app."""
 
     def __init__(self, server: Server, org_id: str, address: str) -> None:
         self._server, self._org_id, self.address = server, org_id, address
 
-    def register_peer(self, peer_id: str, journal: Journal) -> str:
-        return self._post("register-peer", peerId=peer_id)
-
-    def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
-        return self._post(
-            "submit-reward", roundNumber=round_id.number, stageNumber=round_id.stage, reward=reward, peerId=peer_id
-        )
-
-    def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
-        return self._post("submit-winner", roundNumber=round_number, winners=list(winners), peerId=peer_id)
-
-    def _post(self, name: str, **fields: object) -> str:
+    def write(self, name: str, **fields: object) -> str:
+        """The hash that the app gives for what it sent. Raises Reverted: HTTP 400 with the name of a contract's error;
+        ProxyFault for all else."""
         content = msgspec.json.encode({"orgId": self._org_id, **fields})
         try:
             reply = self._server.post(content, f"/api/{name}")
@@ -105,6 +93,30 @@ class ModalWriter:
         return found
 
 
+class ModalWriter:
+    """`Writer` through the app, which signs: the journal holds that it was asked, and no transaction.
+
+    Raises as `AppAccount.write` does.
+    """
+
+    def __init__(self, app: AppAccount) -> None:
+        self._app, self.address = app, app.address
+
+    def register_peer(self, peer_id: str, journal: Journal) -> str:
+        return self._write(journal, "register-peer", peerId=peer_id)
+
+    def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
+        fields = {"roundNumber": round_id.number, "stageNumber": round_id.stage, "reward": reward, "peerId": peer_id}
+        return self._write(journal, "submit-reward", **fields)
+
+    def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
+        return self._write(journal, "submit-winner", roundNumber=round_number, winners=list(winners), peerId=peer_id)
+
+    def _write(self, journal: Journal, name: str, **fields: object) -> str:
+        journal.hand_over()
+        return self._app.write(name, **fields)
+
+
 def connect(
     *,
     rpc_url: str,
@@ -116,19 +128,27 @@ def connect(
     login_dir: Path,
     timeout_s: float = TIMEOUT_S,
 ) -> tuple[Coordinator, ModalWriter]:
-    """Reads of the contract, writes through the app; asks neither of them anything yet. An `org_id` or
-    `account_address` that is empty is looked up in the app's folder.
-
-    Raises LedgerError: an address or URL is none, or nobody has signed in.
-    """
+    """Reads of the contract, writes through the app; asks neither of them anything yet. Raises LedgerError: an address
+    or URL is none, or nobody has signed in."""
     coordinator, _, _ = wallet.read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
+    app = app_account(
+        proxy_url=proxy_url, org_id=org_id, account_address=account_address, login_dir=login_dir, timeout_s=timeout_s
+    )
+    return coordinator, ModalWriter(app)
+
+
+def app_account(
+    *, proxy_url: str, org_id: str, account_address: str, login_dir: Path, timeout_s: float = TIMEOUT_S
+) -> AppAccount:
+    """Asks nothing yet. An `org_id` or `account_address` that is empty is looked up in the app's folder. Raises
+    LedgerError: an address or URL is none, or nobody has signed in."""
     server = Server(proxy_url.rstrip("/"), what="the sign-in app", setting="ledger.proxy_url", timeout_s=timeout_s)
     org_id = org_id or only_user(login_dir)
     try:
         address = checksummed(account_address or smart_account(login_dir, org_id))
     except ValueError as error:
         raise LedgerError(f"ledger.account_address: {error}") from error
-    return coordinator, ModalWriter(server, org_id, address)
+    return AppAccount(server, org_id, address)
 
 
 def only_user(login_dir: Path) -> str:

@@ -25,6 +25,7 @@ MILLIONTHS = 1_000_000
 """Of a point of reward, the unit of the sum: whole numbers add up exactly. The chain takes whole points."""
 KEPT_ROUNDS = 1000
 """Rounds for which it is remembered that they were credited."""
+_OPEN = ", ".join("?" * len(OPEN))
 _MAX_PEER_ID = 128
 """Characters; a peer id has 46 or 52. Winners are peers' own words."""
 
@@ -107,8 +108,8 @@ class Outbox:
         with self._change():
             if not self._add(Kind.REGISTRATION, now_s, RoundId(number=0)):
                 self._run(
-                    "UPDATE item SET state = ?, due_at_s = ?, tries = 0 WHERE kind = ? AND state NOT IN (?, ?) AND "
-                    "(chain_id, contract, peer_id) = (?, ?, ?)",
+                    "UPDATE item SET state = ?, due_at_s = ?, tries = 0 WHERE kind = ? AND "
+                    f"state NOT IN ({_OPEN}) AND (chain_id, contract, peer_id) = (?, ?, ?)",
                     State.WAITING,
                     now_s,
                     Kind.REGISTRATION,
@@ -120,7 +121,7 @@ class Outbox:
         """What is still to be done for this scope, registration first, then in the order of making."""
         with self._reading():
             rows = self._run(
-                "SELECT * FROM item WHERE state IN (?, ?) AND (chain_id, contract, peer_id) = (?, ?, ?) "
+                f"SELECT * FROM item WHERE state IN ({_OPEN}) AND (chain_id, contract, peer_id) = (?, ?, ?) "
                 "ORDER BY kind != ?, id",
                 *OPEN,
                 *self._key,
@@ -154,6 +155,11 @@ class Outbox:
                 transaction.sent_at_s,
             )
             self._set(item, state=State.SENT)
+
+    def hand_over(self, item: Item, due_at_s: float) -> None:
+        """Notes that another is about to be asked to sign and send, which is not done again before `due_at_s`."""
+        with self._change():
+            self._set(item, state=State.HANDED_OVER, due_at_s=due_at_s)
 
     def taken(self, transaction: Transaction, now_s: float) -> None:
         """Notes that the RPC took it."""

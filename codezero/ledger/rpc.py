@@ -50,11 +50,13 @@ class Rpc:
         chain_id: int,
         contracts: Sequence[str] = (),
         error_names: Mapping[str, str] | None = None,
+        contract_setting: str = "ledger.contract_address",
     ) -> None:
-        """`contracts` are addresses at which there must be code; `error_names` are those of their reverts, by
-        selector."""
+        """`contracts` are addresses at which there must be code, as `contract_setting` says; `error_names` are those
+        of their reverts, by selector."""
         self._transport, self.chain_id = transport, chain_id
         self._contracts, self._error_names = tuple(contracts), error_names or {}
+        self._contract_setting = contract_setting
         self._verified = False
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
@@ -141,13 +143,13 @@ class Rpc:
         for address, answer in zip(self._contracts, answers[1:], strict=True):
             if self.text(answer, "eth_getCode") == "0x":
                 raise NoContract(
-                    f"there is no contract at {address} on chain {self.chain_id}: check ledger.contract_address"
+                    f"there is no contract at {address} on chain {self.chain_id}: check {self._contract_setting}"
                 )
 
     def _not_hex(self, answer: object, what: str) -> RpcFault:
         return RpcBadReply(
             f"{self._transport.place} answered {what} with {shown(str(answer)[:40])!r}, which is none: something "
-            "between may answer for it; asked again later"
+            "between may answer for it"
         )
 
 

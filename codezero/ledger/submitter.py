@@ -66,7 +66,8 @@ class Submitter:
         self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
         self._delivery = Delivery(outbox, chain, writer, peer_id)
         self._thread = threading.Thread(target=self._run, name="submitter", daemon=True)
-        self._changed, self._wake, self._stopping = threading.Condition(), threading.Event(), False
+        self._changed, self._wake = threading.Condition(), threading.Event()
+        self._stopping, self._stop_by_s = False, 0.0  # monotonic
         self._round, self._bootnodes = self._recalled()
         self._kept = ""
         """What the outbox was asked to remember of them in this run."""
@@ -75,6 +76,8 @@ class Submitter:
         self._fatal: PeerTaken | None = None
         self._trouble = ""
         self._failures = 0  # polls in a row
+        self._busy = False
+        """Whether something that was sent is not confirmed, as far as the last poll saw."""
         self._paused_until_s = 0.0  # monotonic
         self._reminded: dict[str, float] = {}
 
@@ -134,11 +137,13 @@ class Submitter:
         self._outbox.credit(round_id, reward, winners)
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Makes items of what is left, has the thread try them once more and ends it. What cannot be sent in time
-        stays in the outbox. Raises OutboxError: the rest could not be made an item; it stays in the sum."""
+        """Makes items of what is left, has the thread take them to the chain as long as there is time, and ends it.
+        What cannot be sent in time stays in the outbox. Raises OutboxError: the rest could not be made an item; it
+        stays in the sum."""
         try:
             self._outbox.fold()
         finally:
+            self._stop_by_s = time.monotonic() + timeout_s
             self._stopping = True
             self._wake.set()
             if self._thread.is_alive():
@@ -153,10 +158,14 @@ class Submitter:
             last = self._stopping  # seen before the tick, which then has all that was made an item before stopping
             wait_s = self._tick()
             if last:
-                return
+                break
+        while self._busy and time.monotonic() + 2 * BUSY_POLL_S < self._stop_by_s:  # a look takes a while too
+            time.sleep(BUSY_POLL_S)
+            self._tick()
 
     def _tick(self) -> float:
         """One poll and one step for every item; returns the seconds until the next."""
+        self._busy = False
         try:
             view = self._poll()
             self._fold_if_due()
@@ -183,6 +192,7 @@ class Submitter:
         self._failures = 0
         if time.monotonic() >= self._paused_until_s:
             self._troubled(None)
+        self._busy = busy
         return BUSY_POLL_S if busy else self._policy.poll_s * random.uniform(0.7, 1.0)
 
     def _poll(self) -> ChainView:

@@ -29,5 +29,7 @@ class Journal:
 
     store: Callable[[Transaction], None]
     """Called after signing and before sending; what it raises keeps the transaction from being sent."""
+    hand_over: Callable[[], None] = lambda: None
+    """Called before another is asked to sign and send; what it raises keeps it from being asked."""
     replaces: Transaction | None = None
     """A transaction of the same call that the chain does not take up: the new one must exclude it."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from codezero.errors import LedgerError
-from codezero.ledger import keystore
 from codezero.ledger.account import Account
 from codezero.ledger.contract import Contract, checksummed
 from codezero.ledger.coordinator import Coordinator, WalletWriter, coordinator_abi
@@ -14,19 +11,11 @@ from codezero.ledger.rpc import Rpc
 
 
 def connect(
-    *,
-    rpc_url: str,
-    chain_id: int,
-    contract_address: str,
-    keystore_path: Path,
-    passphrase_file: str | None,
-    max_fee_gwei: float,
+    *, rpc_url: str, chain_id: int, contract_address: str, key: bytes, max_fee_gwei: float
 ) -> tuple[Coordinator, WalletWriter]:
-    """Reads and writes of the contract; asks for the passphrase if it must, and nothing of the chain yet.
-
-    Raises LedgerError: an address or URL is none, or the keystore does not open."""
+    """Reads and writes of the contract; asks nothing of the chain yet. Raises LedgerError: an address or URL is
+    none."""
     coordinator, contract, rpc = read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
-    key = keystore.load(keystore_path, keystore.passphrase(passphrase_file))
     return coordinator, WalletWriter(contract, Account(key, rpc, max_fee_gwei=max_fee_gwei))
 
 

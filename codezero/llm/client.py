@@ -42,6 +42,8 @@ class Purpose:
     section: str
     """Which settings are about it: those that begin with this and a dot."""
     error: type[CodezeroError]
+    serves_model: bool = True
+    """Whether there are settings of a model and a backend that may be at fault."""
 
 
 class _Unavailable(Exception):
@@ -49,7 +51,7 @@ class _Unavailable(Exception):
 
 
 class JsonClient:
-    """Posts JSON to one server. Redirects are not followed, so neither prompts nor key go anywhere else."""
+    """Asks one server in JSON. Redirects are not followed, so neither prompts nor key go anywhere else."""
 
     def __init__(
         self,
@@ -69,6 +71,8 @@ class JsonClient:
             raise purpose.error(f"{key_env} holds characters that no key has: set it to the server's key alone")
         self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
+        self._trust_env = not _is_loopback(self._host)
+        self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # once: it reads all the certificates
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -86,33 +90,42 @@ class JsonClient:
 
         Raises the purpose's error: no whole, sensible reply in time, after as many repeats as allowed.
         """
-        return asyncio.run(self._ask_all(path, bodies, reply))
+        return asyncio.run(self._ask_all(path, [msgspec.json.encode(body) for body in bodies], reply))
 
-    async def _ask_all(self, path: str, bodies: Sequence[object], reply: type[Reply]) -> list[Reply | None]:
+    def get(self, path: str, reply: type[Reply]) -> Reply | None:
+        """What the server has at a path, None where it refuses. Raises as `ask` does."""
+        (found,) = asyncio.run(self._ask_all(path, [None], reply))
+        return found
+
+    async def _ask_all(self, path: str, bodies: Sequence[bytes | None], reply: type[Reply]) -> list[Reply | None]:
         turn = asyncio.Semaphore(self._at_once)
         # Timeouts are ours: the client's own start again with every byte.
         async with httpx2.AsyncClient(
-            headers=self._headers, timeout=None, follow_redirects=False, trust_env=not _is_loopback(self._host)
+            headers=self._headers,
+            timeout=None,
+            follow_redirects=False,
+            trust_env=self._trust_env,
+            verify=self._tls,
         ) as client:
 
-            async def one(body: object) -> Reply | None:
+            async def one(body: bytes | None) -> Reply | None:
                 async with turn:
-                    raw = await self._repeat(client, path, msgspec.json.encode(body))
+                    raw = await self._repeat(client, path, body)
                 return None if raw is None else self._decode(raw, reply)
 
             return await asyncio.gather(*map(one, bodies))
 
-    async def _repeat(self, client: httpx2.AsyncClient, path: str, body: bytes) -> bytes | None:
+    async def _repeat(self, client: httpx2.AsyncClient, path: str, body: bytes | None) -> bytes | None:
         for attempt in range(self._retries + 1):
             if attempt:
                 await asyncio.sleep(WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
             try:
-                return await asyncio.wait_for(self._post(client, path, body), self._timeout_s)
+                return await asyncio.wait_for(self._send(client, path, body), self._timeout_s)
             except asyncio.TimeoutError as error:
                 # Not repeated: a server that is this busy would only get more to do.
+                also = ", or use a smaller model" if self._purpose.serves_model else ""
                 raise self._purpose.error(
-                    f"{self._who} gave no whole reply in {self._timeout_s:g} s: raise "
-                    f"{self._section}.timeout_s, or use a smaller model"
+                    f"{self._who} gave no whole reply in {self._timeout_s:g} s: raise {self._section}.timeout_s{also}"
                 ) from error
             except (httpx2.HTTPError, _Unavailable) as error:
                 failure = error
@@ -122,8 +135,9 @@ class JsonClient:
             f"server runs, and {self._section}.url"
         ) from failure
 
-    async def _post(self, client: httpx2.AsyncClient, path: str, body: bytes) -> bytes | None:
-        async with client.stream("POST", self._url + path, content=body) as response:
+    async def _send(self, client: httpx2.AsyncClient, path: str, body: bytes | None) -> bytes | None:
+        """Posts the body, or gets without one."""
+        async with client.stream("GET" if body is None else "POST", self._url + path, content=body) as response:
             raw = bytearray()
             async for chunk in response.aiter_raw():  # as sent: nothing here is unpacked
                 raw += chunk
@@ -150,7 +164,8 @@ class JsonClient:
         if status in (401, 403):
             return f"{where} refused the key (HTTP {status}): check {self._key_env}"
         if status == 404:
-            return f"{where} knows no such path or model (HTTP 404 {text}): check {section}.url and {section}.model"
+            what, also = (" or model", f" and {section}.model") if self._purpose.serves_model else ("", "")
+            return f"{where} knows no such path{what} (HTTP 404 {text}): check {section}.url{also}"
         if 300 <= status < 400:
             return f"{where} redirects (HTTP {status}), which is not followed: set {section}.url to the final address"
         return f"{where} answered HTTP {status} {text}: check {section}.url"
@@ -159,9 +174,10 @@ class JsonClient:
         try:
             return msgspec.json.decode(raw, type=reply)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            backend = f"{self._section}.backend and " if self._purpose.serves_model else ""
             raise self._purpose.error(
                 f"{self._who} sent what is no reply of its protocol ({ascii(str(error))[1:-1]}): check "
-                f"{self._section}.backend and {self._section}.url"
+                f"{backend}{self._section}.url"
             ) from error
 
 
@@ -173,10 +189,11 @@ def _host(url: str, purpose: Purpose) -> str:
     except ValueError:
         usable = None
     if not usable or parts.username or parts.password or parts.query or parts.fragment:
+        key = f" (a key comes from the environment, see {purpose.section}.api_key_env)" if purpose.serves_model else ""
         # The URL itself is not shown: it may hold a password.
         raise purpose.error(
             f"{purpose.section}.url is no plain server address: write it as http://HOST:PORT/v1, without user, "
-            f"password or query (a key comes from the environment, see {purpose.section}.api_key_env)"
+            f"password or query{key}"
         )
     return str(parts.hostname)
 

@@ -70,6 +70,12 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
         parts.append(report.network)
     if report.ledger:
         parts.append(f"ledger: {report.ledger}")
+    if report.judge_score is not None:
+        parts.append(f"judge service {report.judge_score:g}")
+    if report.judge:
+        parts.append(f"judge service: {report.judge}")
+    if report.market and report.market != report.judge:
+        parts.append(f"market: {report.market}")
     if report.dropped:
         parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
     parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @contextmanager
-def ticking(contract, every_s):
-    """Rounds of so many seconds."""
+def ticking(advance, every_s):
+    """Rounds of so many seconds, at the end of which `advance` is called."""
     stopped = threading.Event()
 
     def tick():
         while not stopped.wait(every_s):
-            contract.send("updateStageAndRound()")
+            advance()
 
     thread = threading.Thread(target=tick)
     thread.start()
@@ -87,7 +88,7 @@ def contract(chain, tmp_path):
 
 
 def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_stops(chain, contract, tmp_path):
-    with ticking(contract, every_s=1.0):
+    with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         output = play(command(tmp_path, chain.url, contract, "--rounds", "3"))
     assert f"ledger: {contract.address} on chain 31337, as 0x" in output
     reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
@@ -105,7 +106,12 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
     shown = status(tmp_path)
     assert f"earned   {earned:+.2f} in 3 rounds" in shown
-    assert "waiting" not in shown  # all was sent; what was sent last may not have been looked at again
+    assert "pending  nothing" in shown  # what was sent last was looked at again
+    secrets = (b"a long one", keystore.load(tmp_path / "wallet.json", "a long one").hex().encode())
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name for path in written} >= {"swarm.log", "rounds.jsonl", "outbox.sqlite", "wallet.json"}
+    assert not [path for path in written if any(secret in path.read_bytes() for secret in secrets)]
+    assert not [secret for secret in secrets if secret.decode() in output + shown]
 
 
 def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, contract, tmp_path):
@@ -115,7 +121,7 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     assert "going on without the chain: the RPC at 127.0.0.1" in output
     assert "| ledger: the RPC at 127.0.0.1" in output
     assert "trouble  the RPC at 127.0.0.1" in status(tmp_path)
-    with ticking(contract, every_s=1.0):
+    with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         play(command(tmp_path, chain.url, contract, "--rounds", "1"))
     shown = status(tmp_path)
     assert "in 3 rounds" in shown

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import threading
 import time
 
 import pytest
+from hivemind.p2p import P2P
 
+from codezero.dht import daemon
+from codezero.dht.dht import Dht
 from tests.network.nodes import Node, eventually, sources
 
 
@@ -105,8 +109,23 @@ def test_a_daemon_that_hangs_is_killed_and_replaced(swarm):
     assert sources(bob.exchange(1, elapsed_s=10.0)) == {alice.peer_id}
 
 
-def test_a_node_is_closed_while_its_daemon_is_started_again(swarm):
-    alice, _ = pair(swarm)
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [(P2P, "_read_outputs"), (daemon, "addresses"), (Dht, "create")],
+    ids=["not ready", "no addresses", "no dht"],
+)
+def test_a_node_closed_while_its_daemon_is_started_again_leaves_none(swarm, monkeypatch, owner, step):
+    """At each step at which a daemon runs and belongs to nobody yet; the fixture looks for daemons that are left."""
+    alice = swarm.node("alice")
+    reached = threading.Event()
+    held = []
+
+    async def hang(*handles, **__):
+        held.append(handles)  # hivemind ends a daemon when its handle is collected, at the latest
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(owner, step, hang)
     alice.daemon.kill()
-    time.sleep(1.0)
-    alice.link.close()  # the fixture looks for daemons that are left
+    assert reached.wait(30)
+    alice.link.close()

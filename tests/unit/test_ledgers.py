@@ -11,13 +11,14 @@ from codezero.errors import ConfigError, LedgerError
 from codezero.ledger.faults import WalletError
 from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
-from codezero.ledgers import MAX_BOOTNODES, make_ledger, with_contract_bootnodes
+from codezero.ledgers import MAX_BOOTNODES, load_key, make_ledger, with_contract_bootnodes
 from codezero.observe.console import Console
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.sign_in import SignInApp
 
 PEER = "Qm" + "a" * 44
+ADDRESS = "0x" + "1" * 40
 
 
 def on(dev_chain, address, *settings):
@@ -43,7 +44,7 @@ def named(dev_chain, *addresses):
 def test_without_a_chain_the_ledger_is_a_file(tmp_path):
     config = compose.load([])
     with ExitStack() as stack:
-        made = make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
+        made = make_ledger(config, None, tmp_path, "me", Console(io.StringIO()), stack)
         assert isinstance(made, LocalLedger)
         assert with_contract_bootnodes(config, Console(io.StringIO())) is config
 
@@ -57,7 +58,7 @@ def test_nodes_may_share_a_file_with_a_clock_and_have_names_of_their_own_then(tm
     with ExitStack() as stack:
         place = peer.join(config, tmp_path, console, stack)
         assert place.peer_id != peer.SOLO_PEER_ID
-        made = make_ledger(config, tmp_path, place.peer_id, console, stack)
+        made = make_ledger(config, None, tmp_path, place.peer_id, console, stack)
         assert made.next_round(RoundId(number=3)).number > 3
     assert [at.peer_id for at in read_leaderboard(path)] == [place.peer_id]
 
@@ -66,7 +67,7 @@ def test_a_ledger_below_a_file_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     config = compose.load([f"ledger.path={tmp_path / 'file' / 'shared.sqlite'}"])
     with ExitStack() as stack, pytest.raises(LedgerError, match=r"cannot make the folder of ledger\.path="):
-        make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
+        make_ledger(config, None, tmp_path, "me", Console(io.StringIO()), stack)
 
 
 def test_the_sign_in_app_s_user_becomes_the_node_s_account(dev_chain, tmp_path):
@@ -81,7 +82,7 @@ def test_the_sign_in_app_s_user_becomes_the_node_s_account(dev_chain, tmp_path):
                 f"ledger.chain_id={dev_chain.chain_id}",
             ]
         )
-        ledger = make_ledger(config, tmp_path, "modal-peer", Console(shown), stack)
+        ledger = make_ledger(config, None, tmp_path, "modal-peer", Console(shown), stack)
         ledger.settle(ledger.next_round(None), [scored([rollout()], [2.0])])
         deadline = time.monotonic() + 30
         while "register-peer" not in app.names() and time.monotonic() < deadline:
@@ -97,7 +98,7 @@ def test_without_a_sign_in_the_node_says_what_to_do(dev_chain, tmp_path):
         ExitStack() as stack,
         pytest.raises(LedgerError, match=r"nobody has signed in: .*sign in at ledger\.proxy_url"),
     ):
-        make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
+        make_ledger(config, None, tmp_path, "me", Console(io.StringIO()), stack)
 
 
 def test_bootnodes_of_the_contract_come_after_those_of_the_settings(dev_chain):
@@ -131,8 +132,8 @@ def test_the_contract_s_bootnodes_can_be_left_alone(dev_chain):
 def test_a_missing_keystore_is_named_with_the_command_that_makes_one(dev_chain, tmp_path, monkeypatch):
     monkeypatch.setenv("CODEZERO_WALLET_PASSPHRASE", "a long one")
     config = on(dev_chain, dev_chain.coordinator(), f"ledger.keystore={tmp_path / 'none.json'}")
-    with ExitStack() as stack, pytest.raises(WalletError, match="`codezero wallet create` makes one"):
-        make_ledger(config, tmp_path, "me", Console(io.StringIO()), stack)
+    with pytest.raises(WalletError, match="`codezero wallet create` makes one"):
+        load_key(config.ledger)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,15 @@ def test_a_missing_keystore_is_named_with_the_command_that_makes_one(dev_chain, 
         (["ledger=modal", "ledger.path=shared.sqlite"], "only ledger=local has a database to share"),
         (["ledger=modal", "ledger.round_s=60"], "the contract says which round it is"),
         (["ledger.round_s=-1"], "use 0 or more"),
+        (
+            ["market.enabled=true", f"market.contract_address={ADDRESS}"],
+            "market.enabled=true is not possible: bets are",
+        ),
+        (["market.enabled=true"], "market.contract_address='' is not possible: give the market's contract"),
+        (["market.contract_address=0x12"], "0x and 40 hex digits"),
+        (["market.fraction=1.5"], "use a share from 0 to 1"),
+        (["judge.timeout_s=0"], "use 10"),
+        (["judge.url="], "judge.url='' is not possible"),
         (["ledger.max_fee_gwei=0"], "use a price such as 100"),
         (["ledger.submit_period_s=-1"], "use 0 or more"),
     ],

@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 
 from codezero.config import SwarmConfig
@@ -8,7 +10,7 @@ from codezero.types import RoundId
 from tests.fakes import Calls
 
 
-def play(calls, num_tasks=1, selection=None):
+def play(calls, num_tasks=1, selection=None, **more):
     stages = Stages(
         tasks=calls,
         solver=calls,
@@ -18,6 +20,7 @@ def play(calls, num_tasks=1, selection=None):
         selection=selection or calls,
         learner=calls,
         ledger=calls,
+        **more,
     )
     return run_round(RoundId(number=5), stages, num_tasks)
 
@@ -98,3 +101,19 @@ def test_nothing_scored_is_a_normal_round_without_a_reward():
 def test_a_stage_that_fails_ends_the_round():
     with pytest.raises(EvaluatorError, match="broken"):
         play(Calls(score_error=EvaluatorError("broken")))
+
+
+def test_others_may_ask_the_policy_between_the_stages_that_use_it():
+    held, turn = {}, threading.Lock()
+
+    class Watched(Calls):
+        def __getattribute__(self, name):
+            if name in ("draw", "solve", "exchange", "score", "choose", "step", "settle"):
+                held[name] = turn.locked()
+            return super().__getattribute__(name)
+
+    play(Watched(), turn=turn)
+    # the judge takes the turn by itself where it computes in this process
+    assert [name for name, was in held.items() if was] == ["solve", "step"]
+    assert len(held) == 7
+    assert not turn.locked()

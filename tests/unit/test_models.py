@@ -1,3 +1,4 @@
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -160,3 +161,18 @@ def test_running_the_tests_instead_loads_no_judge(tmp_path, capsys):
     _, made = made_from(tmp_path / "a", model, model, "evaluator.backend=execution")
     assert (made.judge, made.judge_backend) == (None, None)
     assert "RUN" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["lora", "full"])
+def test_a_judge_of_this_process_waits_for_its_turn(tmp_path, method):
+    model = save_tiny(tmp_path / "model")
+    config, made = made_from(tmp_path / "a", model, model, f"train.method={method}", "evaluator.dtype=float32")
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(opinions(config, made)), daemon=True)
+    with made.turn:
+        thread.start()
+        thread.join(0.3)
+        assert found == []
+    thread.join(60)
+    assert len(found) == 2
+    assert not made.turn.locked()

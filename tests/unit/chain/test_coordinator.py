@@ -1,6 +1,7 @@
 """What the owner does: deploy, hand out money, name bootnodes; and what can be wrong with a folder or a server."""
 
 import json
+import re
 import stat
 
 import pytest
@@ -10,6 +11,7 @@ from codezero.chain.folder import ChainFolder, Engine
 from codezero.cli import main
 from codezero.errors import ChainError
 from tests.chains import ACCOUNTS, CHAIN_ID
+from tests.unit.ledger.hostile_rpc import HostileRpc
 
 BOOTNODE = "/ip4/203.0.113.7/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
 OTHER = "/ip4/203.0.113.8/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
@@ -79,7 +81,7 @@ def test_money_is_sent(home, dev_chain, capsys):
     before = eth.get_balance(SOMEBODY)
     code, output, _ = run(home, capsys, "fund", SOMEBODY, SOMEBODY.lower(), "--amount", "0.5")
     assert code == 0
-    assert output == f"{SOMEBODY} has got 0.5\n{SOMEBODY.lower()} has got 0.5\n"
+    assert output == f"{SOMEBODY} has got 0.5 ETH\n{SOMEBODY.lower()} has got 0.5 ETH\n"
     assert eth.get_balance(SOMEBODY) == before + 10**18
 
 
@@ -112,6 +114,25 @@ def test_a_server_that_is_away_or_another_chain_is_told(home, dev_chain, capsys)
     folder.save(ChainFolder(path=home, chain_id=5, engine=Engine.py_evm, rpc_url=dev_chain.url))
     code, _, error = run(home, capsys, "deploy")
     assert (code, f"{dev_chain.url} is chain {CHAIN_ID}, not 5" in error) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"error": {"code": -32000, "message": "\x1b[2J\x07 and\nmore"}}, r"as a chain does: .*\\x1b"),
+        ({"error": {"code": 3, "message": "execution reverted: \x1b[2J", "data": "0x"}}, "the contract refuses: "),
+        ({"error": {"code": 3, "message": "execution reverted", "data": "0xdeadbeef"}}, "unknown error 0xdeadbeef"),
+        ("\x1b[2J", "does not answer as a chain does"),
+        (None, "does not answer as a chain does"),
+    ],
+)
+def test_what_a_server_says_cannot_reach_the_terminal(home, dev_chain, capsys, answer, words):
+    run(home, capsys, "deploy")
+    with HostileRpc(behind=dev_chain.url).serving() as hostile:
+        hostile.mode, hostile.answers = "answers", {"eth_call": answer}
+        code, _, error = run(home, capsys, "bootnodes", "list", "--rpc-url", hostile.url)
+    assert (code, error.count("\n"), "\x1b" in error) == (1, 1, False)
+    assert re.search(words, error)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_transaction_that_reverts_is_mined_and_its_reason_can_be_asked_for(web
     assert (receipt["status"], receipt["logs"]) == (0, [])
     with pytest.raises(ContractCustomError) as raised:
         call.call({"from": ACCOUNT.address}, block_identifier=receipt["blockNumber"] - 1)
-    assert abi.error_name(raised.value.data) == "OnlyStageManager"
+    assert abi.error_names()[raised.value.data] == "OnlyStageManager"
     with pytest.raises(ContractCustomError):
         call.estimate_gas({"from": ACCOUNT.address})
 

@@ -19,12 +19,8 @@ from codezero.chain.client import read
 from codezero.chain.folder import ChainFolder, Engine
 from codezero.chain.up import UpOptions, choose, introduction
 from codezero.errors import ChainError
+from tests.chains import ENGINES, NEEDS_ANVIL
 from tests.processes import is_alive, wait_until_gone
-
-needs_anvil = pytest.mark.skipif(
-    anvil.find_anvil() is None, reason="anvil is not installed (npm install @foundry-rs/anvil, or on PATH)"
-)
-ENGINES = ["py-evm", pytest.param("anvil", marks=needs_anvil)]
 
 
 @pytest.fixture
@@ -130,7 +126,7 @@ def test_a_killed_chain_on_py_evm_has_lost_nothing(up):
     assert registered(again.path, "kept") == [True]
 
 
-@needs_anvil
+@NEEDS_ANVIL
 def test_an_anvil_that_outlives_its_command_holds_the_folder_and_is_named(up):
     running = up("--engine", "anvil")
     (child,) = psutil.Process(running.process.pid).children()
@@ -145,7 +141,7 @@ def test_an_anvil_that_outlives_its_command_holds_the_folder_and_is_named(up):
     assert up().lines[0].startswith("chain 31337 ready")
 
 
-@needs_anvil
+@NEEDS_ANVIL
 def test_an_anvil_that_ends_by_itself_ends_the_command(up):
     running = up("--engine", "anvil")
     (child,) = psutil.Process(running.process.pid).children()
@@ -155,7 +151,7 @@ def test_an_anvil_that_ends_by_itself_ends_the_command(up):
     assert running.process.wait(30) == 1
 
 
-@needs_anvil
+@NEEDS_ANVIL
 def test_anvil_starts_from_the_copy_when_its_state_is_cut_off(up):
     first = up("--engine", "anvil")
     coordinator.deploy(first.path, None, 1, Silent())
@@ -170,7 +166,7 @@ def test_anvil_starts_from_the_copy_when_its_state_is_cut_off(up):
     assert registered(again.path, "kept") == [True]
 
 
-@needs_anvil
+@NEEDS_ANVIL
 def test_receipts_and_events_stay_however_many_blocks_follow(up):
     running = up("--engine", "anvil")
     coordinator.deploy(running.path, None, 1, Silent())
@@ -184,7 +180,7 @@ def test_receipts_and_events_stay_however_many_blocks_follow(up):
     assert len(contract.events.PeerRegistered().get_logs(from_block=0)) == 1
 
 
-@needs_anvil
+@NEEDS_ANVIL
 def test_anvil_has_no_accounts_but_those_of_the_folder(up):
     running = up("--engine", "anvil")
     _, client = coordinator.connect(running.path, None)

@@ -32,7 +32,12 @@ class Server:
 def serve(behave: Behave) -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def do_GET(self) -> None:
+            self.answer(b"{}")
+
+        def answer(self, raw: bytes) -> None:
             with lock:
                 count = len(server.bodies)
                 server.paths.append(self.path)

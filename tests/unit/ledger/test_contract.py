@@ -8,6 +8,7 @@ from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.transactions import Journal
 from tests.chain import new_key
 from tests.chains import CHAIN_ID
+from tests.unit.ledger.test_abi import SELECTORS
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 CONTRACT = Contract(ADDRESS, coordinator_abi())
@@ -53,28 +54,16 @@ def test_a_transaction_is_what_was_asked_for(deployed):
 
 
 def test_errors_have_their_names():
-    """Selectors as they were measured on the deployed contract's interface."""
-    named = {
-        "0x723dc675": "PeerIdAlreadyRegistered",
-        "0xe39ce02e": "RewardAlreadySubmitted",
-        "0x4197f6ea": "InvalidRoundNumber",
-        "0x1614b50c": "InvalidVoterPeerId",
-        "0xf7d20563": "InvalidStageNumber",
-        "0x3d51d827": "WinnerAlreadyVoted",
-        "0xd5dd0c66": "InvalidVote",
-        "0x0719ac8c": "OnlyStageManager",
-        "0x5fc483c5": "OnlyOwner",
-        "0x014c1cb5": "OnlyBootnodeManager",
-        "0x7d8aaf0e": "InvalidBootnodeIndex",
-        "0xfc4e0d7c": "StageOutOfBounds",
-    }
-    assert CONTRACT.error_names == named
+    named = CONTRACT.error_names
+    assert named == SELECTORS
     assert error_name("0xE39CE02E" + "00" * 32, named) == "RewardAlreadySubmitted"
     text = "08c379a0" + f"{32:064x}{5:064x}" + b"a\x1bbcd".hex().ljust(64, "0")
     assert error_name("0x" + text, named) == r"a\x1bbcd"
     assert error_name("0x08c379a0" + "ff" * 64, named) == "Error"
     assert error_name("0x4e487b71" + "00" * 32, named) == "Panic"
+    assert error_name("0x08c379a0" + "00" * 64, named) == "Error"
     assert error_name("0xdeadbeef", named) == "unknown error 0xdeadbeef"
+    assert error_name("no hex \x1b[2J", named) == r"unknown error no hex \x1b[2"
     assert error_name("", named) == error_name("0x", named) == "no reason given"
 
 

@@ -11,9 +11,18 @@ import pytest
 
 from codezero.ledger import delivery, jsonrpc
 from codezero.ledger.account import Account
-from codezero.ledger.coordinator import Coordinator, WalletWriter
+from codezero.ledger.contract import Contract
+from codezero.ledger.coordinator import Coordinator, WalletWriter, coordinator_abi
 from codezero.ledger.delivery import Delivery
-from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, RpcFault, WrongChain
+from codezero.ledger.faults import (
+    FeesTooHigh,
+    InsufficientFunds,
+    NoContract,
+    OutboxError,
+    PeerTaken,
+    RpcFault,
+    WrongChain,
+)
 from codezero.ledger.items import Kind, State
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.pending import read_pending
@@ -134,6 +143,16 @@ def test_nothing_is_written_to_a_wrong_chain(node, deployed):
     node.hostile.mode = "ok"
     until_done(node)
     assert on_chain(deployed) == (3, 1, ("peer", "other"))
+
+
+def test_a_chain_of_another_id_and_an_address_without_code_are_named(deployed):
+    with pytest.raises(
+        WrongChain, match=r"serves chain 31337, not 685685: correct ledger\.rpc_url or ledger\.chain_id"
+    ):
+        Coordinator(deployed.contract, deployed.rpc(chain_id=685685)).view("peer", deployed.chain.owner)
+    nothing_there = Contract("0x" + "00" * 18 + "c0de", coordinator_abi())
+    with pytest.raises(NoContract, match=f"no contract at {nothing_there.address} on chain 31337"):
+        Coordinator(nothing_there, deployed.rpc(contracts=[nothing_there.address])).view("peer", deployed.chain.owner)
 
 
 def test_registered_to_us_already_is_fine(node, deployed):

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from codezero.ledger.account import Account
-from tests.chain import new_key
+from tests.chain import LiveChain, new_key
+from tests.chains import NEEDS_ANVIL, on_anvil
 
 
 def worker(deployed, key, peer_id, path, rounds, *before, **settings):
@@ -21,6 +22,19 @@ def worker(deployed, key, peer_id, path, rounds, *before, **settings):
 @pytest.mark.parametrize("machines", [1, 4])
 def test_four_processes_share_an_account_and_all_of_theirs_arrive_once(deployed, tmp_path, machines):
     """On one machine they take turns under the lock; on four they only have the nonce to fight for."""
+    four_processes(deployed, tmp_path, machines)
+
+
+@pytest.mark.slow
+@NEEDS_ANVIL
+@pytest.mark.parametrize("machines", [1, 4])
+def test_four_processes_share_an_account_on_a_chain_with_a_block_a_second(tmp_path, machines):
+    """Where what was sent waits in the mempool, most nonces are taken twice."""
+    with on_anvil("--block-time", "1") as chain:
+        four_processes(LiveChain(chain).deploy(), tmp_path, machines)
+
+
+def four_processes(deployed, tmp_path, machines):
     key = new_key()
     deployed.chain.fund(Account(key, deployed.rpc()).address)
     deployed.tick(4)

@@ -1,4 +1,5 @@
 import json
+import re
 import stat
 
 import pytest
@@ -130,6 +131,8 @@ def test_the_commands(path, tmp_path, monkeypatch, capsys, quick, deployed):
     assert main(balance) == 0
     printed = capsys.readouterr()
     assert ("balance  1.5 ETH on chain 31337" in printed.out, printed.err) == (True, "")
+    assert main([*balance[:-1], "http://127.0.0.1:9"]) == 1
+    assert re.search(r"cannot be reached .* and --rpc-url is right$", capsys.readouterr().err)
     assert main(["wallet", "create", "--keystore", str(path)]) == 1
     assert "is there already" in capsys.readouterr().err
     assert main(["wallet", "create", "--keystore", str(tmp_path / "new.json")]) == 0

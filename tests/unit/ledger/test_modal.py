@@ -9,8 +9,8 @@ from eth_account import Account
 from codezero.errors import LedgerError
 from codezero.ledger import delivery, modal
 from codezero.ledger.delivery import Delivery
-from codezero.ledger.faults import PeerTaken, ProxyFault, Reverted
-from codezero.ledger.items import Kind
+from codezero.ledger.faults import OutboxError, PeerTaken, ProxyFault, Reverted
+from codezero.ledger.items import Kind, describe
 from codezero.ledger.pending import read_pending
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
@@ -134,8 +134,8 @@ def test_an_app_out_of_order_is_told_and_asked_again_later(node, deployed, app, 
         step(node)
     (item,) = [item for item in node.outbox.open_items() if item.kind is Kind.REGISTRATION]
     assert item.note.startswith("the sign-in app at 127.0.0.1:")
-    assert not step(node)  # not at once again
-    assert app.names() == ["register-peer"]
+    step(node)
+    assert app.names() == ["register-peer"]  # not at once again
     app.mode = "ok"
     make_due(node)
     until_done(node)
@@ -208,21 +208,54 @@ def test_an_error_of_the_contract_that_is_new_waits_and_is_told(node, app):
     assert len(app.asked) == 1
 
 
-def test_a_taken_submission_is_not_sent_again_while_it_is_under_way(node, app, monkeypatch):
-    """The app's bundler takes its time: 200, and the chain does not have it yet."""
-    look = node.reads.registration
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("killed", ["", "before the answer", "after the answer"])
+def test_a_taken_submission_is_not_sent_again_while_it_is_under_way(node, deployed, app, monkeypatch, clock, killed):
+    """The app's bundler takes its time, and the chain does not have it yet."""
+    look, post = node.reads.registration, node.writer.register_peer
     monkeypatch.setattr(node.reads, "registration", lambda *_: SimpleNamespace(recorded=False, receipts={}, owner=None))
     node.outbox.ensure_registration()
     view = SimpleNamespace(owner=None, round_id=RoundId(number=0))
-    for _ in range(4):
+    if killed == "before the answer":
+
+        def post_and_die(*arguments):
+            post(*arguments)
+            raise Killed
+
+        monkeypatch.setattr(node.writer, "register_peer", post_and_die)
+        with pytest.raises(Killed):
+            node.delivery.deliver(view)
+        monkeypatch.setattr(node.writer, "register_peer", post)
+    else:
+        assert node.delivery.deliver(view)
+    if killed:
+        node.outbox.close()
+        node.outbox = deployed.outbox(node.path)
+        node.delivery = Delivery(node.outbox, node.reads, node.writer, "peer")
+    for _ in range(3):
         assert node.delivery.deliver(view)
     assert app.names() == ["register-peer"]
-    monkeypatch.setattr(delivery, "UNSEEN_S", 0.0)
+    (row,) = describe(read_pending(node.path).items, clock.now_s())
+    assert row.state == "handed over, not confirmed"
+    clock.skip(61.0)
     node.delivery.deliver(view)  # it is given up, sent again, and found there
     assert "PeerIdAlreadyRegistered" in notes(node)[Kind.REGISTRATION]
     monkeypatch.setattr(node.reads, "registration", look)
     make_due(node)
     until_done(node)
+
+
+def test_a_full_disk_keeps_the_app_from_being_asked(node, app, monkeypatch):
+    def fail(*_):
+        raise OutboxError("cannot use the outbox: full")
+
+    monkeypatch.setattr(node.outbox, "hand_over", fail)
+    with pytest.raises(OutboxError):
+        step(node)
+    assert app.asked == []
 
 
 def test_a_node_that_was_killed_after_the_app_took_it_sends_nothing_twice(node, deployed, app):

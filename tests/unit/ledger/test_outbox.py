@@ -153,6 +153,8 @@ def test_open_items_in_words(outbox, path):
         ("vote of peer peer for a in round 3", "waiting", 0, ""),
         ("registration of peer peer", "sent, not confirmed", 0, ""),
     ]
+    outbox.hand_over(reward, 100.0)
+    assert describe(read_pending(path).items, now_s=40.0)[0].state == "handed over, not confirmed"
     outbox.finish(reward, State.DONE, "")
     assert len(describe(read_pending(path).items, now_s=40.0)) == 2
 

@@ -76,21 +76,22 @@ class FakeCoordinator:
         raise AssertionError("nothing was signed")
 
     def register_peer(self, peer_id, journal):
-        self._send()
+        self._send(journal)
         self.owner = OURS
         return "0x1"
 
     def submit_reward(self, round_id, reward, peer_id, journal):
-        self._send()
+        self._send(journal)
         self.rewards[round_id.number] = reward
         return "0x2"
 
     def submit_winners(self, round_number, winners, peer_id, journal):
-        self._send()
+        self._send(journal)
         self.votes[round_number] = tuple(winners)
         return "0x3"
 
-    def _send(self):
+    def _send(self, journal):
+        journal.hand_over()
         if self.refuses_to_send is not None:
             raise self.refuses_to_send
 
@@ -138,6 +139,7 @@ def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
         wait_until(lambda: len(chain.polled) > 6)
         assert (chain.rewards, submitter.trouble) == ({}, "")
     assert (chain.rewards, chain.votes) == ({6: 2}, {6: ("a",)})
+    assert {item.state for item in read_pending(path).items} == {State.DONE}  # looked at again before it ended
 
 
 @pytest.mark.parametrize("policy", [Policy(poll_s=0.02, threshold=4.0), Policy(poll_s=0.02, period_s=0.0)])
@@ -214,6 +216,14 @@ def test_an_rpc_that_is_away_is_asked_less_and_less(path, chain, monkeypatch):
         wait_until(lambda: len(chain.polled) >= count + 7)
         gaps = [after - before for before, after in zip(chain.polled[count:], chain.polled[count + 1 :], strict=False)]
         assert gaps[-1] > 0.2
+
+
+def test_polls_are_15_s_apart_at_most_and_not_in_step_with_those_of_others(path, chain):
+    chain.owner = OURS
+    with running(path, chain, Policy(), start=False) as submitter:
+        waits = [submitter._tick() for _ in range(50)]
+    assert all(10.0 < wait_s <= 15.0 for wait_s in waits)
+    assert max(waits) - min(waits) > 1.0
 
 
 def test_retry_after_is_respected(path, chain):

@@ -20,8 +20,7 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
             rpc_url=deployed.chain.url,
             chain_id=CHAIN_ID,
             contract_address=deployed.address.lower(),
-            keystore_path=tmp_path / "wallet.json",
-            passphrase_file=str(tmp_path / "passphrase"),
+            key=keystore.load(tmp_path / "wallet.json", keystore.passphrase(str(tmp_path / "passphrase"))),
             max_fee_gwei=100.0,
         )
         outbox = deployed.outbox(tmp_path / "outbox.sqlite")

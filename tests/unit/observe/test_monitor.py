@@ -74,6 +74,8 @@ def test_console_line():
         ),
         ({"num_pooled_groups": 3}, "| local 2 external 0 of 3 | dropped"),
         ({"network": "alone, dialling"}, "| local 2 external 0 | alone, dialling | dropped"),
+        ({"judge_score": 0.75, "market": "no contract"}, "| judge service 0.75 | market: no contract | dropped"),
+        ({"judge": "it is away", "market": "it is away"}, "external 0 | judge service: it is away | dropped"),
     ],
 )
 def test_console_line_of_a_node_in_a_swarm(changes, expected):

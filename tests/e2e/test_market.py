@@ -1,0 +1,190 @@
+"""A node that is examined by a judge service and plays the prediction market, on a real chain and a tiny model."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from codezero.ledger import keystore
+from codezero.ledger.items import Scope
+from codezero.market.book import Book
+from tests import chains
+from tests.builders import save_tiny
+from tests.e2e.test_chain import command, status, ticking
+from tests.unit.evaluate.loopback import never, reply, serve
+from tests.unit.market.arena import Arena
+
+ETHER = 10**18
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+class Judge:
+    """The service's three paths."""
+
+    def __init__(self):
+        self.clue = {"game_id": -1, "clue_id": -1, "rounds_remaining": -1}
+
+    def __call__(self, handler, count):
+        answers = {
+            "/request-question/": {"session_id": f"s{count}", "question": "What is 1 + 1?"},
+            "/submit-answer/": {"score": 0.75},
+            "/current_clue/": self.clue,
+        }
+        reply(200, answers[handler.path])(handler, count)
+
+    def show(self, game):
+        self.clue = {
+            "game_id": game,
+            "clue_id": 0,
+            "rounds_remaining": 3,
+            "clue": "It barks.",
+            "choices": ["cat", "dog"],
+        }
+
+    def close_game(self):
+        self.clue = Judge().clue
+
+
+@pytest.fixture
+def chain(tmp_path):
+    with chains.running(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def market(chain):
+    return Arena(chain).market()
+
+
+@pytest.fixture
+def node(chain, market, tmp_path):
+    """The command of a node that takes part in both; more settings may follow."""
+    save_tiny(tmp_path / "model")
+    address = keystore.save(b"\x07" * 32, tmp_path / "wallet.json", "a long one", scrypt_n=2)
+    chain.client().transfer(address, ETHER)
+
+    def arguments(judge_url, *settings):
+        return command(
+            tmp_path,
+            chain.url,
+            market.arena.swarm,
+            *("judge.enabled=true", f"judge.url={judge_url}", "market.enabled=true"),
+            *(f"market.contract_address={market.address}", *settings),
+        )
+
+    return arguments
+
+
+@contextmanager
+def running(arguments):
+    """The node, which is stopped with Ctrl-C; its output is then in `said`."""
+    environment = {**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"}
+    process = subprocess.Popen(
+        arguments,
+        cwd=Path(__file__).parent.parent.parent,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    said = []
+    reader = threading.Thread(target=lambda: said.extend(process.stdout), daemon=True)
+    reader.start()
+    try:
+        yield said
+        assert process.poll() is None, "".join(said)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0, "".join(said)
+        reader.join(10)
+    finally:
+        process.kill()
+
+
+def wait_for(condition, said):
+    deadline = time.monotonic() + 120
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "".join(said)
+        time.sleep(0.1)
+    return found
+
+
+def reports(tmp_path):
+    path = tmp_path / "logs" / "rounds.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def record(tmp_path):
+    path = tmp_path / "logs" / "prg_record.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_node_is_examined_bets_and_claims_its_reward_after_a_restart(market, node, tmp_path):
+    judge, game = Judge(), market.new_game()
+    judge.show(game)
+    clock = ticking(market.arena.swarm.tick, every_s=1.0)
+    with serve(judge) as server, clock:
+        with running(node(server.url, "market.fraction=0.5", "market.max_bet=2.5")) as said:
+            wait_for(lambda: record(tmp_path), said)
+            wait_for(lambda: any(report["judge_score"] == 0.75 for report in reports(tmp_path)), said)
+        (line,) = record(tmp_path)
+        assert line.startswith("Game 0 Round 0: Peer Qm")
+        assert " placed bet of 2.50 tokens " in line
+        (peer_id,) = {line.split()[1].rstrip(",") for line in said if line.startswith("peer: ")}
+        assert line.endswith(" on choice - dog")  # as the random weights of the tiny model have it
+        assert market.read("choiceTokenBalance", game, peer_id, 1) == 25 * 10**17
+        shown = status(tmp_path)
+        assert f"market   1 bet of peer {peer_id} at {market.address} on chain 31337; 0 not confirmed, 1 game" in shown
+        assert "trouble" not in shown
+
+        judge.close_game()
+        market.reveal(game)
+        book = Book(tmp_path / "state", Scope(chain_id=31337, contract=market.address, peer_id=peer_id))
+        (claim,) = book.unclaimed
+        book.put_claim(type(claim)(game=claim.game))  # due now, not in two minutes
+        with running(node(server.url)) as said:
+            wait_for(lambda: len(record(tmp_path)) == 2, said)
+        assert record(tmp_path)[1] == "successfully claimed reward for previous game 0"
+        assert market.read("betTokenBalance", peer_id) == 100 * 10**18
+    assert {report["market"] for report in reports(tmp_path)} == {""}
+    asked = [body for path, body in zip(server.paths, server.bodies, strict=True) if path == "/request-question/"]
+    assert {body["user_id"] for body in asked} == {peer_id}
+
+
+@pytest.mark.parametrize("judge", [never, None], ids=["it hangs", "it is away"])
+def test_rounds_go_on_without_a_judge_and_say_so(market, node, tmp_path, judge):
+    clock = ticking(market.arena.swarm.tick, every_s=1.0)
+    with serve(judge or never) as server, clock:
+        url = server.url if judge else "http://127.0.0.1:9"
+        with running(node(url, "judge.timeout_s=0.5")) as said:
+            wait_for(lambda: len(reports(tmp_path)) >= 3 and reports(tmp_path)[-1]["market"], said)
+    last = reports(tmp_path)[-1]
+    assert last["judge"].startswith(f"the judge service at {url} ")
+    assert last["market"].startswith(f"the judge service at {url} ")
+    assert last["judge_score"] is None
+    assert last["reward_mean"] is not None
+    assert f"| judge service: the judge service at {url} " in "".join(said)
+    assert f"trouble  the judge service at {url} " in status(tmp_path)
+    assert max(sum(report["seconds"].values()) for report in reports(tmp_path)) < 60
+
+
+def test_rounds_go_on_without_a_market_contract_and_say_so(market, node, tmp_path):
+    judge, nowhere = Judge(), "0x" + "12" * 20
+    judge.show(0)
+    clock = ticking(market.arena.swarm.tick, every_s=1.0)
+    with (
+        serve(judge) as server,
+        clock,
+        running(node(server.url, f"market.contract_address={nowhere}")) as said,
+    ):
+        wait_for(lambda: len(reports(tmp_path)) >= 3 and reports(tmp_path)[-1]["market"], said)
+    trouble = f"there is no contract at {nowhere} on chain 31337: check market.contract_address"
+    assert reports(tmp_path)[-1]["market"] == trouble
+    assert f"| market: {trouble} |" in "".join(said)
+    assert f"trouble  {trouble}" in status(tmp_path)
+    assert record(tmp_path) == []

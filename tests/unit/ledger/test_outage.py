@@ -1,0 +1,90 @@
+"""Hours without an RPC, by a clock that is put forward, with a real contract behind it."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from codezero.ledger import delivery, jsonrpc
+from codezero.ledger.account import Account
+from codezero.ledger.coordinator import Coordinator, WalletWriter
+from codezero.ledger.items import describe
+from codezero.ledger.jsonrpc import JsonRpc
+from codezero.ledger.pending import read_pending
+from codezero.ledger.submitter import Policy, Submitter
+from codezero.types import RoundId
+from tests.chain import new_key
+from tests.unit.ledger.hostile_rpc import HostileRpc
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def node(deployed, tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonrpc, "WAIT_S", 0.001)
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
+    with HostileRpc(behind=deployed.chain.url).serving() as hostile:
+        rpc = deployed.rpc(JsonRpc(hostile.url, timeout_s=5.0))
+        account = Account(new_key(), rpc)
+        deployed.chain.fund(account.address)
+        outboxes = []
+
+        def start():
+            """As after a kill: on the same file, with nothing in memory."""
+            outboxes.append(deployed.outbox(tmp_path / "outbox.sqlite"))
+            writer = WalletWriter(deployed.contract, account)
+            return Submitter(outboxes[-1], Coordinator(deployed.contract, rpc), writer, "peer", Policy())
+
+        yield SimpleNamespace(hostile=hostile, start=start, account=account, path=tmp_path / "outbox.sqlite")
+        for outbox in outboxes:
+            outbox.close()
+
+
+def ticks(submitter, clock, until):
+    """What its thread does, without the waiting; the waits, in seconds."""
+    waits = []
+    while not until():
+        waits.append(submitter._tick())
+        clock.skip(waits[-1])
+        assert len(waits) < 1000
+    return waits
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["drop", "http 429"])
+def test_nothing_is_lost_and_nothing_sent_twice_over_nine_hours_without_an_rpc(node, deployed, clock, caplog, mode):
+    submitter = node.start()
+    ticks(submitter, clock, lambda: submitter.view is not None and submitter.view.owner == node.account.address)
+    submitter.credit(RoundId(number=0), 2.0, ["a"])
+    submitter._outbox.fold()
+    node.hostile.mode, asked = mode, len(node.hostile.asked)
+    caplog.clear()
+    waits = []
+    for hour in range(1, 10):
+        deployed.tick()
+        submitter.credit(RoundId(number=hour), 2.5, ["a"])
+        end_s = clock.now_s() + HOUR_S
+        waits += ticks(submitter, clock, lambda end_s=end_s: clock.now_s() >= end_s)
+        if hour == 5:
+            submitter = node.start()
+    assert len(node.hostile.asked) - asked <= 3 * len(waits)  # three tries a poll
+    assert len(waits) < 9 * HOUR_S / 225 + 20  # at most 300 s less a quarter of jitter, and fewer before
+    assert max(waits) <= 375.0
+    assert len({round(wait_s, 3) for wait_s in waits}) > len(waits) / 2  # not in step with others
+    warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(warnings) <= 9 + 2  # once an hour, and after the new start
+    assert submitter.trouble.startswith("the RPC at 127.0.0.1:")
+    pending = read_pending(node.path)
+    assert pending.trouble == submitter.trouble
+    assert [row.what for row in describe(pending.items, clock.now_s())] == [
+        "reward +2 of peer peer in round 0 stage 0",
+        "vote of peer peer for a in round 0",
+    ]
+    assert [points for _, points in pending.owed] == [22.5]
+    node.hostile.mode = "ok"
+    ticks(submitter, clock, lambda: not submitter._outbox.open_items() and submitter._outbox.owed().since_s is None)
+    assert submitter.trouble == ""
+    assert deployed.read("getTotalRewards(string[])", ["peer"]) == (24,)  # half a point is still owed
+    assert deployed.read("getVoterVoteCount(string)", "peer") == 2
+    (count,) = deployed.rpc().ask([("eth_getTransactionCount", [node.account.address, "latest"])])
+    assert int(count, 16) == 1 + 2 + 2  # the registration, and twice reward and vote
