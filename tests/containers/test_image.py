@@ -84,4 +84,4 @@ def test_a_change_of_the_code_leaves_the_dependencies_alone(engine, image, build
 def test_the_gpu_image_is_not_built_with_a_torch_that_lacks_new_gpus(image, build):
     """As far as the GPU image can be built here: up to its own check, which the CPU's torch must fail."""
     with pytest.raises(EngineError, match=r"torch\.version\.cuda.*exit code: 1"):
-        build("codezero-tests/gpu", "--build-arg", "TORCH=torch==2.13.0+cpu", file="Dockerfile.gpu")
+        build("codezero-tests/gpu", "--target", "node", "--build-arg", "TORCH=torch==2.13.0+cpu", file="Dockerfile.gpu")
