@@ -3,7 +3,7 @@ import { settings } from "@/lib/settings";
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 /** The page of Turnkey, which keeps the user's key; account-kit has its address written down. */
-const TURNKEY = "https://auth.turnkey.com https://export.turnkey.com";
+const TURNKEY = "https://auth.turnkey.com";
 
 /**
  * Every request passes here first. The app keeps keys and asks for no password, so it answers only to pages of its own
@@ -47,7 +47,7 @@ function contentPolicy(nonce: string): string {
     `script-src 'self' 'nonce-${nonce}' 'strict-dynamic'`,
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data:",
-    "connect-src 'self'",
+    `connect-src 'self' ${TURNKEY}`,
     `frame-src ${TURNKEY}`,
     "frame-ancestors 'none'",
     "form-action 'self'",

@@ -1,11 +1,12 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import type { Machine } from "@/app/api/machine/route";
 import { get } from "./requests";
 
 const AGAIN_MS = 10_000;
 const WHILE_WELL_MS = 60_000;
+const TURNKEY_TIMEOUT_MS = 4000;
 
-/** Whether Alchemy can be reached from the server; undefined until that is known, within 5 s. */
+/** Whether the server reaches Alchemy and this browser Turnkey; undefined until that is known, within 5 s. */
 export function useHealth(): { alchemy: string | undefined; check: () => void } {
   const [alchemy, setAlchemy] = useState<string>();
   const [round, setRound] = useState(0);
@@ -13,9 +14,13 @@ export function useHealth(): { alchemy: string | undefined; check: () => void } 
     let current = true;
     let timer: ReturnType<typeof setTimeout>;
     const ask = async () => {
-      const found = await get<{ alchemy: string }>("/api/health")
-        .then((health) => health.alchemy)
-        .catch(() => "unreachable: the sign-in app itself does not answer, is it still running?");
+      const [server, frame] = await Promise.all([
+        get<{ alchemy: string }>("/api/health")
+          .then((health) => health.alchemy)
+          .catch(() => "unreachable: the sign-in app itself does not answer, is it still running?"),
+        canLoadTurnkey(),
+      ]);
+      const found = server === "reachable" ? frame : server;
       if (!current) return;
       setAlchemy(found);
       timer = setTimeout(ask, found === "reachable" ? WHILE_WELL_MS : AGAIN_MS);
@@ -27,6 +32,15 @@ export function useHealth(): { alchemy: string | undefined; check: () => void } 
     };
   }, [round]);
   return { alchemy, check: useCallback(() => setRound((now) => now + 1), []) };
+}
+
+/** Turnkey's frame keeps the user's key; account-kit waits for it for ever. */
+function canLoadTurnkey(): Promise<string> {
+  const asked = fetch("https://auth.turnkey.com/", { mode: "no-cors", signal: AbortSignal.timeout(TURNKEY_TIMEOUT_MS) });
+  return asked.then(
+    () => "reachable",
+    () => "unreachable: this browser cannot load auth.turnkey.com, which keeps your key; does something block it?",
+  );
 }
 
 /** Who has signed in on this machine; undefined until that is known. */
@@ -41,17 +55,4 @@ export function useMachine(): { machine: Machine | undefined; refresh: () => Pro
   );
   useEffect(() => void refresh(), [refresh]);
   return { machine, refresh };
-}
-
-/** True once something has been so for a time. */
-export function useOverdue(waiting: boolean, afterMs: number): boolean {
-  const [overdue, setOverdue] = useState(false);
-  const since = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => {
-    setOverdue(false);
-    if (!waiting) return undefined;
-    since.current = setTimeout(() => setOverdue(true), afterMs);
-    return () => clearTimeout(since.current);
-  }, [waiting, afterMs]);
-  return overdue;
 }

@@ -3,11 +3,10 @@
 import { useAuthModal, useLogout, useSigner, useSignerStatus, useUser } from "@account-kit/react";
 import type { AlchemyWebSigner } from "@account-kit/signer";
 import { useEffect, useRef, useState } from "react";
-import { useHealth, useMachine, useOverdue } from "./hooks";
+import { useHealth, useMachine } from "./hooks";
 import { hasSessionKey, installSessionKey } from "./session-key";
 import { Failed, Installing, Loading, Ready, SignedOut, Unreachable } from "./views";
 
-const FRAME_TIMEOUT_MS = 8000;
 /** Set while somebody is signed in with this browser, to tell a session that ran out from one that never was. */
 const SIGNED_IN = "codezero-signed-in";
 
@@ -21,7 +20,6 @@ export function SignIn({ chainId, sessionDays }: { chainId: number; sessionDays:
   const { logout } = useLogout();
   const { alchemy, check } = useHealth();
   const { machine, refresh } = useMachine();
-  const frameIsOverdue = useOverdue(status.isInitializing, FRAME_TIMEOUT_MS);
   const [installation, setInstallation] = useState<Installation>();
   const [attempt, setAttempt] = useState(0);
   const tried = useRef("");
@@ -63,10 +61,6 @@ export function SignIn({ chainId, sessionDays }: { chainId: number; sessionDays:
   }
   if (alchemy !== "reachable") {
     return <Unreachable reason={alchemy.replace(/^unreachable: /, "")} machine={machine} again={check} />;
-  }
-  if (frameIsOverdue) {
-    const reason = "this browser cannot load auth.turnkey.com, which keeps your key";
-    return <Unreachable reason={reason} machine={machine} again={() => window.location.reload()} />;
   }
   if (status.isInitializing || orgId) return <Loading />;
   const ended = localStorage.getItem(SIGNED_IN) !== null;

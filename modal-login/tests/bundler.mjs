@@ -99,14 +99,8 @@ export class Bundler {
     // Without a receiver: account-kit's reader of the next entity id and nonce. It asks for entity 1, deferred, global.
     if (!to) return toHex(0x103n << 64n, { size: 32 });
     if (getAddress(to) !== entryPoint07Address) return this.rpc("eth_call", params);
-    try {
-      const { args } = decodeFunctionData({ abi: entryPointAbi, data });
-      return toHex(this.nextNonce(...args), { size: 32 });
-    } catch {
-      // getSenderAddress tells its result by reverting with SenderAddressResult(address).
-      const found = encodeAbiParameters([{ type: "address" }], [this.smartAccount ?? `0x${"a1".repeat(20)}`]);
-      throw { code: 3, message: "execution reverted", data: `0x6ca7b806${found.slice(2)}` };
-    }
+    const { args } = decodeFunctionData({ abi: entryPointAbi, data });
+    return toHex(this.nextNonce(...args), { size: 32 });
   }
 
   nextNonce(sender, key) {

@@ -1,5 +1,6 @@
 // The built app, between a stand-in of Alchemy and one of a bundler, over a real chain (anvil) with the real contracts.
 import { spawn } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -65,7 +66,6 @@ export class App {
     app.data = join(app.folder, "temp-data");
     app.alchemy = await new Alchemy().listen();
     app.bundler = await new Bundler(chain.url, { miningMs: 100 }).listen();
-    app.bundler.smartAccount = ACCOUNT;
     const port = await freePort();
     app.url = `http://localhost:${port}`;
     app.environment = {
@@ -109,6 +109,16 @@ export class App {
     await writeFile(join(this.data, "userData.json"), JSON.stringify({ [orgId]: user }));
     await writeFile(join(this.data, "userApiKey.json"), JSON.stringify({ [orgId]: [key] }));
     return { publicKey, privateKey };
+  }
+
+  /** A node's key file, as codezero writes it. Returns the peer id that the app has for it. */
+  async makeIdentity() {
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    const der = privateKey.export({ type: "pkcs1", format: "der" });
+    const header = Buffer.from([0x08, 0x00, 0x12, (der.length & 0x7f) | 0x80, der.length >> 7]);
+    await writeFile(this.environment.NODE_KEYS, Buffer.concat([header, der]));
+    const { peers } = await (await this.get("/api/machine")).json();
+    return peers[0];
   }
 
   async stored(name) {
