@@ -1,7 +1,7 @@
 "use client";
 
 import type { ReactNode } from "react";
-import type { Machine } from "@/app/api/machine/route";
+import type { Account, Machine } from "@/app/api/machine/route";
 
 function Card({ title, children, busy }: { title: string; children?: ReactNode; busy?: boolean }) {
   return (
@@ -109,7 +109,7 @@ export function SignedOut({ machine, ended, signIn }: { machine: Machine; ended:
             key of its own, and you can close this page.
           </p>
           {usable.map((account) => (
-            <Account key={account.orgId} account={account} machine={machine} />
+            <AccountFacts key={account.orgId} account={account} machine={machine} />
           ))}
         </>
       ) : (
@@ -146,7 +146,7 @@ export function Ready({ machine, orgId, email, logOut }: ReadyProps) {
   return (
     <Card title="You are signed in">
       <p>{email ? `As ${email}. ` : ""}Your node can go on now: you can close this page.</p>
-      {account && <Account account={account} machine={machine} />}
+      {account && <AccountFacts account={account} machine={machine} />}
       <div className="buttons">
         <button onClick={logOut}>Log out</button>
       </div>
@@ -157,7 +157,7 @@ export function Ready({ machine, orgId, email, logOut }: ReadyProps) {
   );
 }
 
-function Account({ account, machine }: { account: Machine["accounts"][number]; machine: Machine }) {
+function AccountFacts({ account, machine }: { account: Account; machine: Machine }) {
   const registered = account.peers ?? [];
   const elsewhere = registered.filter((peer) => !machine.peers.includes(peer));
   const state = (peer: string) =>

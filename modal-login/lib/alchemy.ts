@@ -21,7 +21,7 @@ const whoamiReply = z.object({
 /** "reachable", or "unreachable: " and why, within 3 s. */
 export async function reachability(): Promise<string> {
   const { alchemyUrl, apiKey } = settings();
-  if (!apiKey && alchemyUrl === PUBLIC_ALCHEMY) return "unreachable: ALCHEMY_API_KEY is not set";
+  if (!apiKey && alchemyUrl === PUBLIC_ALCHEMY) return "unreachable: ALCHEMY_API_KEY is not set, see modal-login/README.md";
   let status: number;
   try {
     ({ status } = await ask("/signer/v1/signer-config", "{}", PROBE_TIMEOUT_MS));
@@ -69,7 +69,7 @@ async function ask(path: string, body: string, timeoutMs: number): Promise<Respo
 /** In words, without the address. */
 export function reason(error: unknown): string {
   if (!(error instanceof Error)) return "unknown error";
-  if (error.name === "TimeoutError") return "no answer in time";
+  if (error.name === "TimeoutError") return "it gives no answer in time";
   const { code } = Object(error.cause) as { code?: unknown };
   return typeof code === "string" ? code : error.message === "fetch failed" ? "no connection" : error.message;
 }

@@ -17,13 +17,13 @@ export function transport(): AlchemyTransport {
   return alchemy({ alchemyConnection: connection, nodeRpcUrl: rpcUrl, retryCount: 1 });
 }
 
-export function reader(): PublicClient {
+export function reader(timeoutMs = RPC_TIMEOUT_MS): PublicClient {
   const { rpcUrl } = settings();
   return createPublicClient({
     chain: chain(),
     transport: http(rpcUrl, {
-      timeout: RPC_TIMEOUT_MS,
-      retryCount: 1,
+      timeout: timeoutMs,
+      retryCount: 0,
       fetchOptions: { headers: headersFor(rpcUrl) },
     }),
   });

@@ -5,15 +5,14 @@ import { encodeFunctionData, parseAbi, parseEventLogs, type Abi, type Address, t
 import { chain, transport } from "./chain";
 import { isExpired } from "./deferred";
 import { oneAtATime } from "./locks";
-import { Refusal } from "./replies";
+import { oneLine, Refusal } from "./replies";
 import { decodeRevert, revertIn, type Revert } from "./reverts";
 import { settings } from "./settings";
 import { findUser, sessionKey, type SessionKey } from "./store";
 
 const POLL_MS = 500;
-const MINED_WITHIN_MS = 25_000;
-/** Of the bundler's text, what is shown. */
-const SHOWN_CHARS = 200;
+/** Then it is replaced. Nodes wait 30 s for an answer, so that they hear of one replacement. */
+const MINED_WITHIN_MS = 20_000;
 const entryPointAbi = parseAbi([
   "event UserOperationRevertReason(bytes32 indexed userOpHash, address indexed sender, uint256 nonce, bytes revertReason)",
 ]);
@@ -115,7 +114,7 @@ export function refusalFor(error: unknown, call: Call): Refusal {
   const revert = revertIn(error, call.abi);
   if (revert) return refused(call, revert);
   const { name, shortMessage, details } = Object(error) as Record<string, unknown>;
-  const said = withoutUrls([details, shortMessage].find((text) => typeof text === "string" && text !== "") ?? name);
+  const said = oneLine([details, shortMessage].find((text) => typeof text === "string" && text !== "") ?? name);
   const validation = /\bAA\d\d\b/.exec(said);
   if (validation) return new Refusal(502, `the bundler refuses the session key (${said}): sign in again`);
   if (/execution reverted/i.test(said)) return refused(call, { reason: "" });
@@ -125,14 +124,6 @@ export function refusalFor(error: unknown, call: Call): Refusal {
 function refused(call: Call, revert: Revert, written?: Written): Refusal {
   const fields = { metaMessages: [], ...written };
   if ("name" in revert) return new Refusal(400, revert.name, fields);
-  const reason = revert.reason ? `: ${withoutUrls(revert.reason)}` : " without a reason";
+  const reason = revert.reason ? `: ${oneLine(revert.reason)}` : " without a reason";
   return new Refusal(500, `the contract refuses ${call.functionName}${reason}`, fields);
-}
-
-/** On one line. Addresses go, since those of hosted servers carry keys. */
-function withoutUrls(text: unknown): string {
-  return String(text ?? "unknown error")
-    .replace(/\S+:\/\/\S*/g, "(address)")
-    .replace(/[^\x20-\x7e]+/g, " ")
-    .slice(0, SHOWN_CHARS);
 }

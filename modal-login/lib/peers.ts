@@ -5,6 +5,8 @@ import { reader } from "./chain";
 import { coordinatorAbi } from "./contracts";
 import { settings } from "./settings";
 
+/** The page waits for it. */
+const CHAIN_TIMEOUT_MS = 3000;
 const BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 /** Field numbers, the type, and the length as a varint of two bytes (128 to 16383), as any RSA key has. */
 const HEADER_BYTES = 5;
@@ -16,9 +18,9 @@ export async function peersHere(): Promise<string[]> {
   return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 }
 
-/** The peer ids that an account has registered. Throws: the chain cannot be asked. */
+/** The peer ids that an account has registered. Throws: the chain cannot be asked in time. */
 export async function peersOf(account: Address): Promise<readonly string[]> {
-  const [ids] = await reader().readContract({
+  const [ids] = await reader(CHAIN_TIMEOUT_MS).readContract({
     address: settings().coordinator,
     abi: coordinatorAbi,
     functionName: "getPeerId",

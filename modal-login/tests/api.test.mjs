@@ -216,6 +216,12 @@ test("health tells what is wrong with Alchemy, in time", async () => {
   assert.equal(await health(), "unreachable: it refuses ALCHEMY_API_KEY (HTTP 401)");
   app.alchemy.mode = "hangs";
   const started = Date.now();
-  assert.equal(await health(), "unreachable: no answer in time");
+  assert.equal(await health(), "unreachable: it gives no answer in time");
   assert.ok(Date.now() - started < 5000);
+});
+
+test("who has signed in on this machine is told also while the chain hangs", async () => {
+  app.bundler.mode = "hangs";
+  const { accounts } = await (await app.get("/api/machine", {})).json();
+  assert.deepEqual(accounts.map(({ orgId, expired, peers }) => [orgId, expired, peers]), [[ORG_ID, false, null]]);
 });

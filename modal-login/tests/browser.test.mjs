@@ -147,6 +147,12 @@ test("a key that has run out: sign in again, and the node has a new one", async 
   await page.goto(app.url);
   await title(page, "Your session has expired");
   await screenshot(page, "expired-desktop-dark");
+  await button(page, "Sign in again").click();
+  await page.getByText("I have a passkey").waitFor(WITHIN);
+  await page.waitForTimeout(500); // the dialog slides in
+  await screenshot(page, "dialog-desktop-dark");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
   app.alchemy.known = true;
   await signInByEmail(page, "Sign in again");
   await title(page, "You are signed in");
@@ -172,6 +178,7 @@ test("a key that cannot be set up: the reason, and another try", async () => {
   await signInByEmail(page);
   await title(page, "Your node’s key could not be set up");
   await page.getByText("Alchemy cannot be reached: x").waitFor(WITHIN);
+  await page.getByRole("dialog").waitFor({ state: "detached" });
   await screenshot(page, "failed-desktop");
   await button(page, "Try again").click();
   await title(page, "You are signed in");

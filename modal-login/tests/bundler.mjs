@@ -47,6 +47,7 @@ export class Bundler {
     let text = "";
     for await (const chunk of request) text += chunk;
     this.authorizations.add(request.headers.authorization ?? "");
+    if (this.mode === "hangs") return;
     const asked = JSON.parse(text);
     const answers = await Promise.all([asked].flat().map((one) => this.answer(one)));
     const failed = answers.some((answer) => answer.error);
@@ -120,7 +121,10 @@ export class Bundler {
 
   async send(operation) {
     await this.simulate(operation);
-    if (this.mode === "drops") return keccak256(toHex(JSON.stringify(operation)));
+    if (this.mode === "drops one") {
+      this.mode = "ok";
+      return keccak256(toHex(JSON.stringify(operation)));
+    }
     const nonce = BigInt(operation.nonce);
     const key = nonce >> 64n;
     if (nonce !== this.nextNonce(operation.sender, key)) throw { code: -32500, message: "AA25 invalid account nonce" };

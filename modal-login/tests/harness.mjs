@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -23,9 +24,8 @@ export class Chain {
     const chain = new Chain();
     const port = await freePort();
     chain.url = `http://127.0.0.1:${port}`;
-    const binary = join(ROOT, "node_modules", ".bin", "anvil");
     const options = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(CHAIN_ID), "--silent"];
-    chain.process = spawn(binary, options, { stdio: "ignore" });
+    chain.process = spawn(anvil(), options, { stdio: "ignore" });
     const definition = { id: CHAIN_ID, name: "test", nativeCurrency: {}, rpcUrls: {} };
     const shared = { chain: definition, transport: http(chain.url, { retryCount: 0 }), pollingInterval: 50 };
     chain.reader = createPublicClient(shared);
@@ -155,6 +155,12 @@ export function digest(publicKey, deadline, entity = 1n) {
 
 export function inDays(days) {
   return Math.floor(Date.now() / 1000) + days * 86_400;
+}
+
+/** From npm on Linux; elsewhere foundry's own, in the path. */
+function anvil() {
+  const installed = join(import.meta.dirname, "node_modules", "@foundry-rs", "anvil-linux-amd64", "bin", "anvil");
+  return existsSync(installed) ? installed : "anvil";
 }
 
 export async function freePort() {
