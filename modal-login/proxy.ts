@@ -42,9 +42,10 @@ function whyNot(request: NextRequest): string | undefined {
 }
 
 function contentPolicy(nonce: string): string {
+  const forDevelopment = process.env.NODE_ENV === "development" ? " 'unsafe-eval'" : "";
   return [
     "default-src 'self'",
-    `script-src 'self' 'nonce-${nonce}' 'strict-dynamic'`,
+    `script-src 'self' 'nonce-${nonce}' 'strict-dynamic'${forDevelopment}`,
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data:",
     `connect-src 'self' ${TURNKEY}`,

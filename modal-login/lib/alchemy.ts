@@ -22,14 +22,17 @@ const whoamiReply = z.object({
 export async function reachability(): Promise<string> {
   const { alchemyUrl, apiKey } = settings();
   if (!apiKey && alchemyUrl === PUBLIC_ALCHEMY) return "unreachable: ALCHEMY_API_KEY is not set, see modal-login/README.md";
-  let status: number;
+  let response: Response;
   try {
-    ({ status } = await ask("/signer/v1/signer-config", "{}", PROBE_TIMEOUT_MS));
+    response = await ask("/signer/v1/signer-config", "{}", PROBE_TIMEOUT_MS);
   } catch (error) {
     return `unreachable: ${reason(error)}`;
   }
+  const { status, headers } = response;
   if (status === 401 || status === 403) return `unreachable: it refuses ALCHEMY_API_KEY (HTTP ${status})`;
-  return status >= 200 && status < 300 ? "reachable" : `unreachable: it answers with HTTP ${status}`;
+  if (status === 404 || status >= 500) return `unreachable: it answers with HTTP ${status}`;
+  const isJson = headers.get("content-type")?.includes("json");
+  return isJson ? "reachable" : "unreachable: something else answers in its place, is ALCHEMY_BASE_URL right?";
 }
 
 /** Who has stamped a request, by Alchemy's word. Throws Refusal 401: nobody; 502: Alchemy cannot be asked. */

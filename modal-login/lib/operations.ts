@@ -57,20 +57,26 @@ async function send(key: SessionKey, call: Call): Promise<Written> {
   const client = await accountClient(key);
   const data = encodeFunctionData({ abi: call.abi, functionName: call.functionName, args: call.args });
   const sent = await client.sendUserOperation({ uo: { target: call.to, data } });
-  const hashes = [sent.hash];
-  let receipt = await waitFor(client, hashes);
-  if (!receipt) {
-    // The fees may have risen. With the same nonce, so that only one of the two can be mined.
-    const again = await client.dropAndReplaceUserOperation({ uoToDrop: sent.request });
-    hashes.push(again.hash);
-    receipt = await waitFor(client, hashes);
-  }
+  const receipt = (await waitFor(client, [sent.hash])) ?? (await replace(key, sent));
   if (!receipt) throw new Refusal(500, `${call.functionName} was not mined in time; it may still be`);
   const written = { hash: receipt.receipt.transactionHash, userOpHash: receipt.userOpHash };
   if (!receipt.success) {
     throw refused(call, revertInLogs(receipt.receipt.logs, receipt.userOpHash, call.abi) ?? { reason: "" }, written);
   }
   return written;
+}
+
+/** The fees may have risen: sends the operation again, with the same nonce, so that only one of the two can be mined. */
+async function replace(key: SessionKey, sent: Sent) {
+  const client = await accountClient(key); // a new one: it forgets the deferred action once it has signed it
+  try {
+    const again = await client.dropAndReplaceUserOperation({ uoToDrop: sent.request });
+    return await waitFor(client, [sent.hash, again.hash]);
+  } catch (error) {
+    const receipt = await client.getUserOperationReceipt(sent.hash).catch(() => null);
+    if (receipt) return receipt; // it was mined after all, which is why the bundler takes no other
+    throw error;
+  }
 }
 
 async function accountClient(key: SessionKey) {
@@ -88,6 +94,7 @@ async function accountClient(key: SessionKey) {
 }
 
 type AccountClient = Awaited<ReturnType<typeof accountClient>>;
+type Sent = Awaited<ReturnType<AccountClient["sendUserOperation"]>>;
 
 /** The receipt of whichever is mined, undefined if none is in time. What goes wrong while asking may pass. */
 async function waitFor(client: AccountClient, hashes: readonly Hex[]) {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { getAddress, type Address, type Hex } from "viem";
+import { getAddress, isAddress, type Address, type Hex } from "viem";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
 import { oneAtATime } from "./locks";
@@ -12,20 +12,17 @@ import { settings } from "./settings";
 const UNUSED_KEY_MS = 60 * 60 * 1000;
 
 const users = z.record(
-  z.object({ orgId: z.string(), address: z.string(), userId: z.string(), email: z.string().optional() }).passthrough(),
+  z.object({ orgId: z.string(), address: z.string(), userId: z.string(), email: z.string().nullish() }).passthrough(),
 );
 const keys = z.record(
   z.array(
     z
       .object({
         publicKey: z.string(),
-        privateKey: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+        privateKey: z.string(),
         createdAt: z.string(),
         activated: z.boolean().default(false),
-        accountAddress: z
-          .string()
-          .regex(/^0x[0-9a-fA-F]{40}$/)
-          .optional(),
+        accountAddress: z.string().optional(),
         initCode: z.string().optional(),
         deferredActionDigest: z.string().optional(),
       })
@@ -59,10 +56,11 @@ export async function findUser(orgId: string): Promise<User> {
 export async function sessionKey(orgId: string): Promise<SessionKey | undefined> {
   const all = (await read("userApiKey.json", keys))[orgId] ?? [];
   for (const { activated, privateKey, accountAddress, initCode, deferredActionDigest } of all.toReversed()) {
-    if (!activated || !accountAddress || !deferredActionDigest) continue;
+    if (!activated || !isAddress(accountAddress ?? "", { strict: false }) || !deferredActionDigest) continue;
+    if (!/^0x[0-9a-fA-F]{64}$/.test(privateKey)) continue; // of an earlier app, with keys of another kind
     return {
       privateKey: privateKey as Hex,
-      accountAddress: getAddress(accountAddress.toLowerCase()),
+      accountAddress: getAddress(accountAddress!.toLowerCase()),
       initCode: (initCode ?? "0x") as Hex,
       deferredActionDigest: deferredActionDigest as Hex,
     };

@@ -4,7 +4,8 @@ import { privateKeyToAccount } from "viem/accounts";
 
 export const ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001";
 export const API_KEY = "test-api-key";
-const signer = privateKeyToAccount(`0x${"5".repeat(64)}`);
+/** The user's own key, which the real Turnkey keeps. */
+export const signer = privateKeyToAccount(`0x${"5".repeat(64)}`);
 const USER = { orgId: ORG_ID, userId: "user-1", address: signer.address, email: "anna@example.org" };
 
 /** `mode`: ok; an HTTP status, for every answer; or "hangs". `asked` has the routes. */

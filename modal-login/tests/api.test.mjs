@@ -66,6 +66,10 @@ for (const mode of ["ok", "errors as HTTP 400", "fails when mined"]) {
   });
 }
 
+test("the deferred action goes along until the chain has taken it", async () => {
+  for (const _ of [1, 2, 3]) assert.equal((await register(newPeer())).status, 200); // the bundler checks it
+});
+
 test("operations of one account are sent one after the other", async () => {
   const peers = [1, 2, 3, 4, 5].map(newPeer);
   const replies = await Promise.all(peers.map(register));
@@ -205,6 +209,15 @@ test("a damaged file is told and left as it is", async () => {
   assert.equal(reply.status, 500);
   assert.match(reply.error, /^userApiKey.json is damaged/);
   await assert.rejects(app.stored("userApiKey.json"), SyntaxError);
+});
+
+test("files of an earlier app, with keys of another kind, do not keep anybody from signing in", async () => {
+  const key = { publicKey: "02ab", privateKey: "ab".repeat(32), createdAt: "2025-06-01T00:00:00.000Z", activated: true };
+  await writeFile(join(app.data, "userApiKey.json"), JSON.stringify({ [ORG_ID]: [key] }));
+  assert.equal(await (await app.get(`/api/get-api-key-status?orgId=${ORG_ID}`)).text(), "not activated");
+  const stamp = { url: "https://x.example", body: "{}", stamp: { stampHeaderName: "X", stampHeaderValue: "s" } };
+  assert.equal((await app.post("/api/get-api-key", { whoamiStamp: stamp })).status, 200);
+  assert.deepEqual((await app.stored("userApiKey.json"))[ORG_ID][0], key);
 });
 
 test("health tells what is wrong with Alchemy, in time", async () => {

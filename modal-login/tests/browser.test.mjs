@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { API_KEY, ORG_ID } from "./alchemy.mjs";
+import { decodeAbiParameters, decodeFunctionData, parseAbi, recoverTypedDataAddress } from "viem";
+import { API_KEY, ORG_ID, signer } from "./alchemy.mjs";
 import { addPasskey, Browser, PHONE, screenshot } from "./browser.mjs";
-import { App, Chain, inDays } from "./harness.mjs";
+import { App, Chain, CHAIN_ID, inDays } from "./harness.mjs";
 
+const installAbi = parseAbi(["function installValidation(bytes25 config, bytes4[] selectors, bytes data, bytes[] hooks)"]);
 const WITHIN = { timeout: 15_000 };
 let chain, app, browser, visit;
 
@@ -43,6 +45,32 @@ async function signInByEmail(page, name = "Sign in") {
   for (let i = 0; i < 6; i += 1) await digits.nth(i).fill(String(i + 1));
 }
 
+/** That a stored key's deferred action is what the user signed: this key as a global validation of the account, for 62 days. */
+async function assertGrants({ publicKey, accountAddress, deferredActionDigest: digest }) {
+  const bytes = (start, end) => `0x${digest.slice(2 + 2 * start, end && 2 + 2 * end)}`;
+  const nonce = BigInt(bytes(1, 33));
+  const end = 37 + Number(bytes(33, 37));
+  const [deadline, call, signature] = [Number(bytes(58, 64)), bytes(64, end), bytes(end + 5)];
+  assert.ok(Math.abs(deadline - inDays(62)) < 60);
+  const { args } = decodeFunctionData({ abi: installAbi, data: call });
+  assert.equal(args[0].slice(42), "0000000105"); // entity 1; for operations (1), of any function (4)
+  assert.deepEqual(decodeAbiParameters([{ type: "uint32" }, { type: "address" }], args[2]), [1, publicKey]);
+  assert.equal(args[3].length, 1); // the module that ends it
+  const owner = await recoverTypedDataAddress({
+    domain: { chainId: CHAIN_ID, verifyingContract: accountAddress },
+    types: { DeferredAction: ["uint256 nonce", "uint48 deadline", "bytes call"].map(field) },
+    primaryType: "DeferredAction",
+    message: { nonce, deadline, call },
+    signature,
+  });
+  assert.equal(owner, signer.address);
+}
+
+function field(declaration) {
+  const [type, name] = declaration.split(" ");
+  return { type, name };
+}
+
 /** What holds however a user signs in. */
 async function assertNothingLeaks() {
   assert.deepEqual(visit.foreign, []);
@@ -73,6 +101,8 @@ test("email and code: the node gets a key it can write with; a reload makes no s
   assert.equal(reply.status, 200, reply.text);
   assert.deepEqual(app.bundler.signers, [keys[0].publicKey]);
   assert.deepEqual(await chain.read(chain.coordinator, "getEoa", [[peerId]]), [keys[0].accountAddress]);
+
+  await assertGrants(keys[0]);
 
   await page.reload();
   await title(page, "You are signed in");

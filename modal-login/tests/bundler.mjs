@@ -4,8 +4,8 @@
 //
 // With --key, the private key of the account, transactions are signed with it, on any chain; without, the chain must let
 // one act for any account, as anvil does. Nonces are those of the EntryPoint, so that operations sent side by side are
-// refused as they would be. It checks who has signed (a session key's signature ends the operation's), and no other rule
-// of ERC-4337: no gas, no initCode, no deferred action.
+// refused as they would be. It checks that the deferred action is there when the nonce says so, and keeps who has signed;
+// no other rule of ERC-4337: no gas, no initCode, and not what the deferred action is.
 import { createServer } from "node:http";
 import { parseArgs } from "node:util";
 import { decodeFunctionData, encodeAbiParameters, getAddress, keccak256, parseAbi, toHex } from "viem";
@@ -15,6 +15,9 @@ import { privateKeyToAccount } from "viem/accounts";
 
 const executeAbi = parseAbi(["function execute(address target, uint256 value, bytes data)"]);
 const entryPointAbi = parseAbi(["function getNonce(address sender, uint192 key) view returns (uint256)"]);
+/** The flag in a nonce's key that an operation carries a deferred action, before its own signature of 67 bytes. */
+const DEFERRED = 2n;
+const PLAIN_SIGNATURE_BYTES = 67;
 const REVERT_REASON = keccak256(toHex("UserOperationRevertReason(bytes32,address,uint256,bytes)"));
 
 /** `mode` has it do one wrong thing. `asked` has the methods, `signers` who signed the operations. */
@@ -129,6 +132,8 @@ export class Bundler {
     const key = nonce >> 64n;
     if (nonce !== this.nextNonce(operation.sender, key)) throw { code: -32500, message: "AA25 invalid account nonce" };
     if (this.busy) throw { code: -32602, message: "replacement underpriced" };
+    const carries = (operation.signature.length - 2) / 2 > PLAIN_SIGNATURE_BYTES;
+    if (carries !== ((key & DEFERRED) !== 0n)) throw { code: -32500, message: "AA23 reverted: deferred action" };
     this.busy = true;
     const hash = await this.hashOf(operation);
     this.signers.push(await recoverAddress({ hash: hashMessage({ raw: hash }), signature: signatureOf(operation) }));

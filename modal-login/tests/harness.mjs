@@ -14,7 +14,7 @@ import { Bundler } from "./bundler.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
 const ARTIFACTS = join(ROOT, "..", "codezero", "ledger", "artifacts");
-const CHAIN_ID = 685685;
+export const CHAIN_ID = 685685;
 /** Of anvil's first account: publicly known, it holds nothing anywhere. */
 const OWNER = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 export const ACCOUNT = getAddress(`0x${"a1".repeat(20)}`);
