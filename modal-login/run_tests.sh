@@ -44,12 +44,6 @@ command -v npm >/dev/null || fail "no npm: install Node 20.12 or newer (https://
 node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 12) ? 0 : 1)' ||
   fail "Node $(node --version) is too old: the sign-in app needs 20.12 or newer"
 
-step "npm ci" npm ci --ignore-scripts --no-audit --no-fund
-step "npm ci of the tests" npm ci --ignore-scripts --no-audit --no-fund --prefix tests
-echo "sign-in app: $(du -sh node_modules | cut -f1) installed"
-step "next build, with types" npm run build
-echo "sign-in app: $(du -sh .next/standalone | cut -f1) to run it"
-
 tests=(tests/api.test.mjs tests/guard.test.mjs tests/replacement.test.mjs)
 if [ "${CODEZERO_SKIP_BROWSER:-}" = 1 ]; then
   echo "WARNING: CODEZERO_SKIP_BROWSER=1: THE SIGN-IN PAGE IS NOT TESTED" >&2
@@ -61,6 +55,13 @@ else
     "with CODEZERO_SKIP_BROWSER=1"
   tests+=(tests/browser.test.mjs)
 fi
+
+step "npm ci" npm ci --ignore-scripts --no-audit --no-fund
+step "npm ci of the tests" npm ci --ignore-scripts --no-audit --no-fund --prefix tests
+echo "sign-in app: $(du -sh node_modules | cut -f1) installed"
+step "next build, with types" npm run build
+echo "sign-in app: $(du -sh .next/standalone | cut -f1) to run it"
+
 started=$SECONDS
 node --test --test-concurrency=2 "${tests[@]}"
 echo "sign-in app: tests took $((SECONDS - started)) s"

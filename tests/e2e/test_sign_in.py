@@ -143,7 +143,7 @@ def play(tmp_path, url, contract, app, *settings):
     return ended.stdout
 
 
-def test_a_node_registers_and_submits_through_the_app(chain, contract, app, tmp_path):
+def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state(chain, contract, app, tmp_path):
     save_tiny(tmp_path / "model")
     with ticking(contract, every_s=1.0):
         output = play(tmp_path, chain.url, contract, app, "--rounds", "2")
@@ -161,12 +161,8 @@ def test_a_node_registers_and_submits_through_the_app(chain, contract, app, tmp_
     assert [account["peers"] for account in machine["accounts"]] == [[peer_id]]
     with urllib.request.urlopen(f"{app}/api/get-api-key-status?orgId={ORG_ID}") as reply:
         assert reply.read() == b"activated"
-
-
-def test_a_second_start_finds_its_peer_registered(chain, contract, app, tmp_path):
-    save_tiny(tmp_path / "model")
-    play(tmp_path, chain.url, contract, app, "--rounds", "1")
-    fresh = f"state_dir={tmp_path / 'state2'}"  # that does not know of the registration
-    output = play(tmp_path, chain.url, contract, app, "--rounds", "1", fresh)
-    assert "PeerIdAlreadyRegistered" not in output
-    assert contract.read("getPeerId(address[])", [SMART_ACCOUNT.address])[0] != []
+    fresh = (f"state_dir={tmp_path / 'state2'}", f"tracking.log_dir={tmp_path / 'logs2'}")  # knows of no registration
+    play(tmp_path, chain.url, contract, app, "--rounds", "1", *fresh)
+    (report,) = [json.loads(line) for line in (tmp_path / "logs2" / "rounds.jsonl").read_text().splitlines()]
+    assert report["ledger"] == ""
+    assert contract.read("getPeerId(address[])", [SMART_ACCOUNT.address]) == [[peer_id]]
