@@ -25,6 +25,7 @@ process.env.NODE_KEYS = (process.env.NODE_KEYS ?? "../swarm.pem")
 process.env.PORT ||= "3000";
 // The server listens where HOSTNAME says. Shells and containers set that to the machine's name, which would open it.
 process.env.HOSTNAME = process.env.HOST || "127.0.0.1";
+console.log(`sign in at http://localhost:${process.env.PORT}`);
 await import(pathToFileURL(server).href);
 
 function fail(message) {

@@ -61,7 +61,7 @@ export class Browser {
       if (asked.startsWith("https://auth.turnkey.com/")) {
         return turnkey ? route.fulfill({ contentType: "text/html", body: TURNKEY }) : route.abort();
       }
-      if (/^(https?:\/\/localhost:|data:|blob:)/.test(asked)) return route.continue();
+      if (/^(http:\/\/(localhost|127\.0\.0\.1):|data:|blob:)/.test(asked)) return route.continue();
       visit.foreign.push(asked);
       return route.abort();
     });

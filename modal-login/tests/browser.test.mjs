@@ -171,6 +171,13 @@ test("a browser without crypto.subtle is sent to localhost", async () => {
   await screenshot(page, "insecure-phone-dark");
 });
 
+test("a page opened by its number moves to the name, which passkeys need", async () => {
+  const page = await open();
+  await page.goto(app.url.replace("localhost", "127.0.0.1"));
+  await title(page, "Sign in for your node");
+  assert.equal(new URL(page.url()).origin, app.url);
+});
+
 test("a key that has run out: sign in again, and the node has a new one", async () => {
   await app.seed({ deadline: inDays(-1) });
   const page = await open({ dark: true });
