@@ -11,7 +11,10 @@ from tests.containers.engine import engine as an_engine
 
 ROOT = Path(__file__).parent.parent.parent
 CPU_TORCH = "torch==2.13.0+cpu"
-DECOYS = ("swarm.pem", ".env", "codezero/.env", "codezero/key.pem", "state/decoy", "modal-login/temp-data/decoy")
+DECOYS = (
+    *("swarm.pem", ".env", "codezero/.env", "codezero/key.pem", "state/decoy"),
+    *("modal-login/temp-data/decoy", "modal-login/sign-in.env", "modal-login/.env"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +77,13 @@ def image(build):
     """A node with the launch script and without the sign-in app, under a name that no user has."""
     build("codezero-tests/node", "--target", "node")
     return "codezero-tests/node"
+
+
+@pytest.fixture(scope="session")
+def full_image(build, image):
+    """With the sign-in app, as swarm-cpu has it."""
+    build("codezero-tests/cpu")
+    return "codezero-tests/cpu"
 
 
 @pytest.fixture(scope="session")

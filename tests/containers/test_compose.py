@@ -5,9 +5,11 @@ Both are started by the oldest version of compose that is there and, once they a
 same volumes: what a user has who updates.
 """
 
+import http.client
 import json
 import os
 import re
+import socket
 
 import pytest
 
@@ -46,10 +48,15 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def project(engine, image, context, composers, models, tmp_path_factory):
+def project(engine, image, full_image, context, composers, models, tmp_path_factory):
     images = tmp_path_factory.mktemp("compose") / "images.yaml"
-    images.write_text(json.dumps({"services": {service: {"image": image} for service in (*SERVICES, ALONE)}}))
-    variables = {"CODEZERO_MODELS": str(models), "CODEZERO_SETTINGS": " ".join(SETTINGS)}
+    services = {ALONE: {"image": full_image}} | {service: {"image": image} for service in SERVICES}
+    images.write_text(json.dumps({"services": services}))
+    variables = {
+        "CODEZERO_MODELS": str(models),
+        "CODEZERO_SETTINGS": " ".join(SETTINGS),
+        "CODEZERO_SIGN_IN_PORT": str(free_port()),
+    }
     project = Project(
         engine=engine,
         files=[context / "docker-compose.yaml", images],
@@ -61,6 +68,44 @@ def project(engine, image, context, composers, models, tmp_path_factory):
         yield project
     finally:
         project.compose("down", "--volumes", "--timeout", "5", check=False)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.parametrize("version", [0, -1], ids=["oldest", "newest"])
+def test_the_script_finds_its_sign_in_app_built_and_only_this_machine_reaches_it(project, composers, version):
+    project.command = composers[version]
+    port = int(project.variables["CODEZERO_SIGN_IN_PORT"])
+    name = f"{project.name}-sign-in"
+    script = ("--testnet", "--sign-in", "app", "--sign-in-minutes", "5")
+    project.compose("run", "--detach", "--service-ports", "--name", name, ALONE, *script)
+    try:
+        project.wait_until(lambda: answer(port, "/api/health") is not None, "an answer of the sign-in app", 120)
+        assert answer(port, "/api/health")["alchemy"].startswith("unreachable: ")
+        (found,) = json.loads(project.engine.run("inspect", name).stdout)
+        assert found["HostConfig"]["PortBindings"] == {f"{port}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(port)}]}
+        said = project.engine.run("logs", name).stdout
+        assert f"sign-in: open http://localhost:{port} in a browser on this machine" in said
+        assert "installing" not in said
+        assert "building" not in said
+    finally:
+        project.engine.run("rm", "--force", name, check=False)
+
+
+def answer(port, path):
+    """What the app says in JSON; None while it cannot be reached."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def test_a_node_by_itself_keeps_its_key_and_its_rounds_in_volumes(project, composers):

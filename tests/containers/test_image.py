@@ -56,11 +56,11 @@ def test_only_the_places_for_data_can_be_written(engine, image):
     assert {path for path in places if not path.startswith("/home/codezero/")} == WRITABLE
 
 
-def test_no_layer_holds_a_secret_or_a_file_of_the_user(engine, image):
+def test_no_layer_holds_a_secret_or_a_file_of_the_user(engine, full_image):
     """The mark is in the pip.conf of the build, and in keys, settings and state that lay in its context."""
-    search = ["sh", "-c", f"'{engine.docker}' save {image} | grep --count --text {packages.MARK}"]
+    search = ["sh", "-c", f"'{engine.docker}' save {full_image} | grep --count --text {packages.MARK}"]
     assert run(search, engine.environment, check=False).stdout.strip().splitlines()[-1] == "0"
-    (found,) = json.loads(engine.run("inspect", image).stdout)
+    (found,) = json.loads(engine.run("inspect", full_image).stdout)
     assert not [each for each in found["Config"]["Env"] if re.search(r"PIP|CERT|NPM|TOKEN|PASS", each)]
 
 
