@@ -1,3 +1,4 @@
+import contextlib
 import os
 import shutil
 import subprocess
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.containers import compose, packages
-from tests.containers.engine import SKIP_ENV, EngineError
+from tests.containers.engine import SKIP_ENV, WAYS_OUT, EngineError
 from tests.containers.engine import engine as an_engine
 
 ROOT = Path(__file__).parent.parent.parent
@@ -21,7 +22,11 @@ DECOYS = (
 def engine():
     if os.environ.get(SKIP_ENV):
         pytest.skip(f"{SKIP_ENV} is set: no image was built or run")
-    with an_engine() as found:
+    with contextlib.ExitStack() as stack:
+        try:
+            found = stack.enter_context(an_engine())
+        except EngineError as error:
+            pytest.fail(f"{error}\n{WAYS_OUT}", pytrace=False)
         yield found
 
 

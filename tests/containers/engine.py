@@ -20,7 +20,7 @@ STAND_IN = "codezero-tests/python:3.11-bookworm"
 SKIP_ENV, START_ENV = "CODEZERO_SKIP_CONTAINERS", "CODEZERO_START_ENGINE"
 PACKAGES = ("docker.io", "docker-compose", "mmdebstrap")
 APT = ("apt-get", "-o", "DPkg::Lock::Timeout=300")
-WAYS_OUT = f"start Docker, or as root on Debian set {START_ENV}=1, or leave these tests out with {SKIP_ENV}=1"
+WAYS_OUT = f"to test: start Docker, or as root on Debian set {START_ENV}=1; to leave these tests out: {SKIP_ENV}=1"
 
 
 class EngineError(Exception):
@@ -73,14 +73,14 @@ def engine():
     if clients and run([clients[0], "info"], check=False).returncode == 0:
         docker = next((path for path in clients if has_buildkit(path)), None)
         if docker is None:
-            raise EngineError(f"{clients[0]} has no BuildKit: install Docker's buildx, or {WAYS_OUT}")
+            raise EngineError(f"{clients[0]} has no BuildKit: install Docker's buildx")
         yield Engine(docker=docker, environment={}, is_own=False)
         return
     if not (os.environ.get("CI") or os.environ.get(START_ENV)):
-        raise EngineError(f"no Docker engine answers: {WAYS_OUT}")
+        raise EngineError("no Docker engine answers")
     if os.geteuid() or not shutil.which("apt-get"):
-        raise EngineError(f"no Docker engine answers, and none can be started without root and apt-get: {WAYS_OUT}")
-    if not Path("/usr/sbin/dockerd").exists():
+        raise EngineError("no Docker engine answers, and none can be started without root and apt-get")
+    if not all(Path(program).exists() for program in ("/usr/sbin/dockerd", "/usr/bin/docker", "/usr/bin/mmdebstrap")):
         install()
     folder = Path(tempfile.mkdtemp(prefix="codezero-engine-"))
     try:
@@ -127,7 +127,7 @@ def started(folder, log):
         while run(["/usr/bin/docker", "version"], environment, check=False).returncode:
             if daemon.poll() is not None or time.monotonic() > deadline:
                 said = (folder / "dockerd.log").read_text(errors="replace")[-2000:]
-                raise EngineError(f"dockerd does not start here: {WAYS_OUT}\n{said}")
+                raise EngineError(f"dockerd does not start here:\n{said}")
             time.sleep(0.2)
         yield environment
     finally:
@@ -153,7 +153,7 @@ def base_system():
     if tar.exists():
         return tar
     if not shutil.which("mmdebstrap"):
-        raise EngineError(f"{PYTHON_IMAGE} is not to be had, and a stand-in takes mmdebstrap (Debian): {WAYS_OUT}")
+        raise EngineError(f"{PYTHON_IMAGE} is not to be had, and a stand-in takes mmdebstrap (Debian)")
     cache.mkdir(parents=True, exist_ok=True)
     temporary = tar.with_name(f".{os.getpid()}.{tar.name}")
     try:
