@@ -1,5 +1,5 @@
 """The error tree. Every error a user can meet derives from `CodezeroError` and says what is wrong, with what value,
-and what to do, in one line; the command line prints that line and exits with 1. Anything else that surfaces is a bug."""
+and what to do, in one line; `cli` prints that line and exits with 1. Anything else that surfaces is a bug."""
 
 OUTAGE = 75
 """Exit code of a node that ends with an error that may pass: EX_TEMPFAIL of sysexits.h."""
