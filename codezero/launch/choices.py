@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from codezero.config import NodeConfig
 from codezero.errors import ConfigError
@@ -86,6 +87,7 @@ class _Chooser:
         sign_in = self._sign_in() if way is Way.TESTNET else None
         token = self._token()
         settings = _settings_of(way, swarm_file, sign_in)
+        settings += self._keystore() if sign_in is SignIn.WALLET else []
         settings += self._model()
         settings += self._market(way)
         if self._is_on(CPU_ENV):
@@ -193,6 +195,13 @@ class _Chooser:
             wants = True
         known = [f"market.contract_address={PUBLIC_MARKET}"] if wants and way is Way.TESTNET else []
         return [f"market.enabled={str(wants).lower()}", *known]
+
+    def _keystore(self) -> list[str]:
+        """A new wallet lies beside a key that is kept elsewhere, as on a container's volume, and is not lost there."""
+        key = self._environment.get("IDENTITY_PATH", "")
+        if not key or Path("wallet.json").exists():
+            return []
+        return [f"ledger.keystore={quoted(str(Path(key).with_name('wallet.json')))}"]
 
     def _is_on(self, variable: str) -> bool:
         """Whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError."""

@@ -55,6 +55,15 @@ def test_a_wallet_gets_the_testnets_contract_and_warns_of_little_money():
     assert (ledger.kind, ledger.chain_id, ledger.warn_below_eth) == (LedgerKind.wallet, 685685, 0.01)
 
 
+def test_a_new_wallet_lies_beside_a_key_that_is_kept_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options, elsewhere = Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {"IDENTITY_PATH": "/keys/it's/swarm.pem"}
+    assert compose.load(choose(options, {}, nobody()).settings).ledger.keystore == "wallet.json"
+    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "/keys/it's/wallet.json"
+    (tmp_path / "wallet.json").write_text("{}")
+    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "wallet.json"
+
+
 @pytest.mark.parametrize(
     ("options", "environment", "way"),
     [
