@@ -41,7 +41,7 @@ def nobody():
 
 
 def test_a_testnet_node_by_sign_in_is_a_configuration_that_loads():
-    chosen = choose(Options(), {}, Scripted("3", "", "", ""))
+    chosen = choose(Options(market=False), {}, Scripted("3", "", "", ""))
     assert (chosen.way, chosen.sign_in, chosen.token, chosen.took) == (Way.TESTNET, SignIn.APP, "", ())
     config = compose.load(chosen.settings)
     assert config.ledger.kind is LedgerKind.modal

@@ -109,7 +109,7 @@ def test_a_token_is_not_shown_and_goes_to_the_node_alone(checkout, on_terminal):
 
 
 def test_a_new_wallet_is_made_and_its_passphrase_goes_to_the_node(checkout, on_terminal):
-    tty = on_terminal("--testnet", NODE="ends")
+    tty = on_terminal("--testnet", "--no-market", NODE="ends")
     tty.expect("how does it get its account there?")
     tty.type("2\n")
     tty.expect(PUSH)
