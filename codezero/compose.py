@@ -49,6 +49,10 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    if not (config_dir() / "node.yaml").exists():
+        raise ConfigError(
+            f"{config_dir()} holds no node.yaml: `codezero start` puts the shipped files there, or unset {CONFIG_DIR_ENV}"
+        )
     schema = OmegaConf.structured(NodeConfig)
     leaves = _leaf_keys(OmegaConf.to_container(schema))
     overrides = _with_swarm_file(overrides)

@@ -247,7 +247,7 @@ def test_in_a_swarm_of_ones_own_only_nodes_get_the_token(checkout):
     code, shown = without_terminal(checkout, "--local", "--nodes", "1", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
     assert code == 0
     assert "swarm 'home' with 1 node and 1 proposer" in shown
-    pairs = [[part.strip() for part in line.split(" | ")] for line in shown.splitlines() if " | " in line]
+    pairs = [[part.strip() for part in line.split(" | ", 1)] for line in shown.splitlines() if " | " in line]
     tokens = {name: said.split()[1] for name, said in pairs if said.startswith("HUGGINGFACE_ACCESS_TOKEN ")}
     assert tokens.pop("node-1") == "hf_secret"
     assert tokens.pop("bootnode") == "None"
