@@ -34,9 +34,7 @@ def test_a_new_folder_gets_what_is_shipped_and_is_read(own):
 
 
 def test_an_empty_folder_is_no_configuration(own):
-    with pytest.raises(
-        ConfigError, match="holds no node.yaml: `codezero start` puts the shipped files there, or unset"
-    ):
+    with pytest.raises(ConfigError, match=r"holds no node\.yaml: \./run_rl_swarm\.sh puts the shipped"):
         compose.load()
 
 
