@@ -1,27 +1,32 @@
 #!/usr/bin/env bash
-# Sets up codezero in .venv beside this script (first time only), then runs a node, or a whole swarm on this machine.
+# Sets up codezero in .venv beside this script (first time only), then asks what to start and keeps it running.
 #
+#   ./run_rl_swarm.sh                                         asks; without a terminal a swarm of your own
 #   ./run_rl_swarm.sh --local [--rounds N] [key=value ...]    train alone: no account, no hub, no chain
-#   ./run_rl_swarm.sh --local --nodes K [--rounds N] [...]    a swarm of your own: a bootnode and K nodes
-#   ./run_rl_swarm.sh swarm=FILE [--rounds N] [...]           join the swarm that a swarm file invites to
-#   ./run_rl_swarm.sh [--rounds N] [key=value ...]            with the settings of configs/node.yaml
+#   ./run_rl_swarm.sh --nodes K [--rounds N] [key=value ...]  a swarm of your own: a bootnode and K nodes
+#   ./run_rl_swarm.sh --join FILE [key=value ...]             join the swarm that a swarm file invites to
+#   ./run_rl_swarm.sh --testnet [--sign-in app|wallet]        the Gensyn testnet
+#   ./run_rl_swarm.sh [--rounds N] key=value ...              with the settings of configs/node.yaml
 #
-# Environment: PYTHON  the interpreter to use (3.10 to 3.13);  TORCH  a torch requirement of your own.
+# `./run_rl_swarm.sh --help-all` has every option. Environment, here: PYTHON  the interpreter to use (3.10 to 3.13);
+# TORCH  a torch requirement of your own;  CPU_ONLY=1  no GPU;  CODEZERO_VENV  a virtual environment in which codezero
+# is installed already: nothing is set up then.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=scripts/setup.sh
 source scripts/setup.sh
 
-command=(run)
-settings=()
 for argument in "$@"; do
   case "$argument" in
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    --local) settings+=("preset=local") ;;
-    --nodes | --nodes=*) command=(swarm up); settings+=("$argument") ;;
-    *) settings+=("$argument") ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --help-all) set -- --help; break ;;
   esac
 done
 
-set_up_venv
-exec .venv/bin/codezero "${command[@]}" ${settings[@]+"${settings[@]}"}
+if [ -n "${CODEZERO_VENV:-}" ]; then
+  [ -x "$CODEZERO_VENV/bin/codezero" ] || fail "CODEZERO_VENV=$CODEZERO_VENV holds no codezero: install it there, or unset it"
+else
+  set_up_venv
+  CODEZERO_VENV=$PWD/.venv
+fi
+exec "$CODEZERO_VENV/bin/codezero" start "$@"

@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import inspect
 import math
+import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -19,8 +20,16 @@ from codezero import swarmfile
 from codezero.config import NodeConfig
 from codezero.errors import ConfigError
 
+CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
+
 
 def config_dir() -> Path:
+    """The folder of the YAML files that are read: CODEZERO_CONFIG_DIR, else the shipped ones."""
+    own = os.environ.get(CONFIG_DIR_ENV)
+    return Path(own).expanduser().absolute() if own else shipped_dir()
+
+
+def shipped_dir() -> Path:
     """The folder of the shipped YAML files: inside the installed package, or beside it in a checkout."""
     installed = Path(__file__).with_name("configs")
     return installed if installed.is_dir() else Path(__file__).parent.parent / "configs"
@@ -40,6 +49,9 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    if not (config_dir() / "node.yaml").exists():
+        how = f"./run_rl_swarm.sh puts the shipped files there; or unset {CONFIG_DIR_ENV}"
+        raise ConfigError(f"{config_dir()} holds no node.yaml: {how}")
     schema = OmegaConf.structured(NodeConfig)
     leaves = _leaf_keys(OmegaConf.to_container(schema))
     overrides = _with_swarm_file(overrides)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from codezero import __version__, peer, state
+from codezero import peer, state
 from codezero.config import NodeConfig
 from codezero.identity import names
 from codezero.judging import make_evaluator
@@ -62,7 +62,6 @@ class Node:
         logs.set_up(log_dir, config.tracking.level, console)
         self._config, self._console = config, console
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
-        console.line(f"codezero {__version__}")
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
         key = load_key(config.ledger)

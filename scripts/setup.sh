@@ -24,13 +24,17 @@ find_python() {
 
 has_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 
+wants_cpu_only() {
+  case "${CPU_ONLY:-}" in 1 | y | Y | yes | true | True) return 0 ;; *) return 1 ;; esac
+}
+
 pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
 
 # The default torch of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead.
 install_torch() {
   if [ -n "${TORCH:-}" ]; then
     pip_install "$TORCH"
-  elif [ "$(uname -s)" != Linux ] || has_nvidia_gpu; then
+  elif [ "$(uname -s)" != Linux ] || { ! wants_cpu_only && has_nvidia_gpu; }; then
     pip_install "torch==$TORCH_VERSION"
   else
     pip_install "torch==$TORCH_VERSION+cpu" 2>/dev/null ||
@@ -43,7 +47,7 @@ install_torch() {
 # set_up_venv [EXTRA]: makes .venv and installs the package, unless the same was installed before.
 set_up_venv() {
   local extra=${1:-} python stamp
-  stamp="$(cksum <pyproject.toml) $PWD ${TORCH:-$TORCH_VERSION}"
+  stamp="$(cat pyproject.toml scripts/constraints.txt | cksum) $PWD ${TORCH:-$TORCH_VERSION}"
   if [ -x .venv/bin/codezero ] && [ "$(cat ".venv/installed${extra:+-$extra}" 2>/dev/null)" = "$stamp" ]; then
     return
   fi
@@ -55,7 +59,7 @@ set_up_venv() {
   fi
   echo "installing packages" >&2
   install_torch
-  pip_install --editable ".${extra:+[$extra]}" || fail "installation failed: see the messages above"
+  pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" || fail "installation failed: see the messages above"
   rm -f .venv/installed .venv/installed-*
   printf '%s' "$stamp" >.venv/installed
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"

@@ -132,12 +132,16 @@ def test_records_and_ports_need_the_standard_library_only(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "numpy", "omegaconf") == ""
 
 
-@pytest.mark.parametrize("module", ["codezero.config", "codezero.cli", "codezero.llm.store", "codezero.launch.up"])
+@pytest.mark.parametrize(
+    "module", ["codezero.config", "codezero.cli", "codezero.llm.store", "codezero.launch.up", "codezero.launch.start"]
+)
 def test_light_modules_do_not_import_torch(module):
     assert heavy_modules_after(f"import {module}", "torch", "transformers", "datasets") == ""
 
 
-@pytest.mark.parametrize("module", ["codezero.cli", "codezero.config", "codezero.ledger.abi", "codezero.launch.up"])
+@pytest.mark.parametrize(
+    "module", ["codezero.cli", "codezero.config", "codezero.ledger.abi", "codezero.launch.up", "codezero.launch.start"]
+)
 def test_who_needs_no_chain_does_not_import_one(module):
     assert heavy_modules_after(f"import {module}", "web3", "eth", "eth_account") == ""
 

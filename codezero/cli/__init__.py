@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 
 from codezero import __version__
-from codezero.cli import chain, evaluation, identity, models, propose, score, status, swarm, wallet
+from codezero.cli import chain, evaluation, identity, models, propose, score, start, status, swarm, wallet
 from codezero.cli.options import add_stop_with_parent
-from codezero.errors import CodezeroError
+from codezero.errors import OUTAGE, CodezeroError
 
+BUG = 70
+"""EX_SOFTWARE of sysexits.h."""
 _RUN_EXAMPLES = """\
 examples:
   codezero run preset=local                        train alone: no hub, no account, no chain
@@ -23,7 +26,8 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code: 0 done or stopped by the user, 1 an error told in one line."""
+    """Runs one command; returns the exit code: 0 done or stopped by the user, 1 an error told in one line, 70 (`BUG`)
+    any other, told with its traceback. `run` ends with 75 (`OUTAGE`) for an error that may pass by itself."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
@@ -38,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 0
+    except Exception:  # the outermost boundary: a launcher starts a crashed node again, one that told an error not
+        traceback.print_exc()
+        return BUG
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    for group in (swarm, propose, status, score, evaluation, models, identity, wallet, chain):
+    for group in (start, swarm, propose, status, score, evaluation, models, identity, wallet, chain):
         group.add_commands(commands)
     return parser
 
@@ -75,9 +82,17 @@ def _run(options: argparse.Namespace) -> int:
     if options.show_config:
         print(compose.explain(config), end="")
         return 0
+    from codezero.observe.console import Console
     from codezero.observe.logs import quiet_libraries
 
+    Console().line(f"codezero {__version__}")  # now, since what follows takes seconds to import
     quiet_libraries()
     from codezero.node import run_node
 
-    return run_node(config)
+    try:
+        return run_node(config)
+    except CodezeroError as error:
+        if not error.may_pass:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return OUTAGE

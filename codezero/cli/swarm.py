@@ -7,6 +7,7 @@ from pathlib import Path
 
 from codezero.cli.options import add_stop_with_parent
 
+_FOLDER = "swarms/home"
 _EXAMPLES = """\
 examples:
   codezero swarm up --nodes 3                      bootnode, proposer and three nodes on this machine, until stopped
@@ -25,21 +26,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "run a bootnode, several nodes and a proposer on this machine"
     up = actions.add_parser("up", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
     up.add_argument("--nodes", type=int, default=2, metavar="K", help="how many nodes (default 2)")
-    up.add_argument(
-        "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
-    )
-    up.add_argument("--rounds", type=int, default=0, metavar="N", help="stop when every node has finished N rounds")
-    _folder_option(up)
-    up.add_argument(
-        "--port", type=int, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
-    )
-    up.add_argument(
-        "--announce",
-        action="append",
-        default=[],
-        metavar="ADDRESS",
-        help="multiaddress under which others reach the bootnode, as /ip4/203.0.113.7/tcp/4001; may be repeated",
-    )
+    add_up_options(up, folder=_FOLDER, rounds=0)
     up.add_argument("settings", nargs="*", metavar="key=value", help="settings of all nodes, as for codezero run")
     up.set_defaults(command=_up)
 
@@ -68,8 +55,31 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     bootnode.set_defaults(command=_bootnode)
 
 
+def add_up_options(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, folder: str | None, rounds: int | None
+) -> None:
+    """What `swarm up` has beside the number of nodes, with these defaults."""
+    parser.add_argument(
+        "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=rounds, metavar="N", help="stop when every node has finished N rounds"
+    )
+    parser.add_argument("--folder", default=folder, help=f"where all is kept (default {_FOLDER})")
+    parser.add_argument(
+        "--port", type=int, metavar="P", help="the bootnode's port (default: the one it had, or a free one)"
+    )
+    parser.add_argument(
+        "--announce",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="multiaddress under which others reach the bootnode, as /ip4/203.0.113.7/tcp/4001; may be repeated",
+    )
+
+
 def _folder_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--folder", default="swarms/home", help="where the swarm is kept (default swarms/home)")
+    parser.add_argument("--folder", default=_FOLDER, help=f"where the swarm is kept (default {_FOLDER})")
 
 
 def _up(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -35,6 +35,8 @@ class Program:
     """It runs for the sake of the others, and ends after them."""
     ready: str = ""
     """How the line begins by which it says that it can be used."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its own, over those of all programs."""
 
 
 class State(Enum):
@@ -95,7 +97,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env={**(os.environ if environment is None else environment), **self.program.environment},
             pass_fds=tuple(kept_open),
             start_new_session=True,
         )

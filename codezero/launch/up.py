@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,10 @@ class UpOptions:
     announce: Sequence[str] = ()
     """Multiaddresses under which others reach the bootnode, besides those of this machine's interfaces."""
     settings: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """Of all programs."""
+    node_environment: Mapping[str, str] = field(default_factory=dict)
+    """What nodes have beyond that."""
 
 
 def up(options: UpOptions, command: Command | None = None, prepare: Prepare = prepare) -> int:
@@ -91,7 +95,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         each = f"{threads} thread{'s' * (threads > 1)} and {node_bytes / GIB:.1f} GiB of memory a node"
         for line in _header(options, swarm, each):
             console.line(line)
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+        environment = {**options.environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
         with Supervisor(console, environment=environment, kept_open=[lock]) as supervisor:
             command = command or partial(command_line, options, config, swarm, settings, memory)
             return _supervise(supervisor, options, command)
@@ -175,7 +179,7 @@ def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> 
     for number in range(1, options.proposers + 1):
         supervisor.add(program(f"{PROPOSER}-{number}", serves=True))
     for number in range(1, options.nodes + 1):
-        supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds))
+        supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds, environment=options.node_environment))
     supervisor.run()
     supervisor.stop()
     for child in supervisor.children:

@@ -1,0 +1,126 @@
+"""`codezero start`: what run_rl_swarm.sh calls."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codezero.cli.swarm import add_up_options
+
+if TYPE_CHECKING:
+    from codezero.launch.choices import Way
+
+_EXAMPLES = """\
+examples:
+  ./run_rl_swarm.sh                                asks, where there is a terminal; else a swarm of your own
+  ./run_rl_swarm.sh --local --rounds 3             train alone: no account, no hub, no chain
+  ./run_rl_swarm.sh --nodes 3                      a swarm of your own: bootnode, proposer and three nodes
+  ./run_rl_swarm.sh --join invite.yaml             join the swarm that you were invited to
+  ./run_rl_swarm.sh --testnet --sign-in wallet     the Gensyn testnet, with a wallet of this machine
+  ./run_rl_swarm.sh --join invite.yaml --gpus all  a node on each GPU
+  ./run_rl_swarm.sh train.method=lora              only settings: as configs/node.yaml says
+
+environment: CODEZERO_JOIN, CODEZERO_SIGN_IN, ORG_ID, HUGGINGFACE_ACCESS_TOKEN, MODEL_NAME, CODEZERO_MARKET, CPU_ONLY,
+IDENTITY_PATH, CODEZERO_RESET_CONFIG, CODEZERO_CONFIG_DIR, CODEZERO_SIGN_IN_PORT, CODEZERO_WALLET_PASSPHRASE; of the
+script: PYTHON, TORCH, CODEZERO_VENV. README.md has what each means.
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    start = commands.add_parser(
+        "start",
+        help="ask what to start, sign in, and keep it running (what run_rl_swarm.sh does)",
+        description="Starts a node or a swarm, asking for what is not said, and starts it again after a crash.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    where = start.add_argument_group("where to train (one of them; asked, or own)")
+    where.add_argument("--own", action="store_true", help="a swarm of your own on this machine")
+    where.add_argument("--local", action="store_true", help="alone; with --nodes a swarm of your own")
+    where.add_argument("--join", metavar="FILE", help="the swarm of a swarm file")
+    where.add_argument("--testnet", action="store_true", help="the Gensyn testnet")
+    account = start.add_argument_group("account, on the testnet")
+    account.add_argument("--sign-in", choices=("app", "wallet"), help="in the browser (default), or a local wallet")
+    account.add_argument("--org-id", default="", metavar="ID", help="which of several users who have signed in")
+    account.add_argument("--port-sign-in", type=int, metavar="P", help="the sign-in app's port (default 3000)")
+    text = "how long to wait for somebody to sign in (default 15)"
+    account.add_argument("--sign-in-minutes", type=float, default=15.0, metavar="M", help=text)
+    rest = start.add_argument_group("the node")
+    rest.add_argument(
+        "--push", action=argparse.BooleanOptionalAction, help="push the model to Hugging Face (default no)"
+    )
+    rest.add_argument("--model", default="", metavar="NAME", help="a name, hub id or folder (same as model.name=NAME)")
+    rest.add_argument(
+        "--market", action=argparse.BooleanOptionalAction, help="the AI prediction market (default yes on the testnet)"
+    )
+    rest.add_argument("--gpus", default="", metavar="LIST", help="a node on each of these GPUs: all, or 0,1,...")
+    rest.add_argument("--yes", action="store_true", help="ask nothing, take the defaults")
+    rest.add_argument("--show-config", action="store_true", help="print the resulting configuration and exit")
+    own = start.add_argument_group("a swarm of your own")
+    own.add_argument("--nodes", type=int, metavar="K", help="how many nodes (default 2)")
+    add_up_options(own, folder=None, rounds=None)
+    start.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
+    start.set_defaults(command=_start)
+
+
+def _start(options: argparse.Namespace) -> int:
+    from codezero.launch.choices import Options, SignIn
+    from codezero.launch.start import StartOptions, start
+    from codezero.launch.up import UpOptions
+
+    asked = Options(
+        way=_way(options),
+        swarm_file=options.join or "",
+        sign_in=options.sign_in and SignIn(options.sign_in),
+        push=options.push,
+        model=options.model,
+        market=options.market,
+        rounds=options.rounds,
+        gpus=options.gpus,
+        assume_defaults=options.yes,
+        settings=options.settings,
+    )
+    own = UpOptions(
+        nodes=2 if options.nodes is None else options.nodes,
+        proposers=options.proposers,
+        rounds=options.rounds or 0,
+        folder=_folder(options, "swarms/home"),
+        port=options.port,
+        announce=options.announce,
+    )
+    return start(
+        StartOptions(
+            asked=asked,
+            own=own,
+            gpu_folder=_folder(options, "gpus"),
+            org_id=options.org_id,
+            port_sign_in=options.port_sign_in,
+            sign_in_limit_s=60 * options.sign_in_minutes,
+            show_config=options.show_config,
+        )
+    )
+
+
+def _way(options: argparse.Namespace) -> Way | None:
+    from codezero.errors import ConfigError
+    from codezero.launch.choices import Way
+
+    own = options.own or options.nodes is not None
+    given = [
+        way
+        for way, is_given in (
+            (Way.OWN, own),
+            (Way.LOCAL, options.local and not own),
+            (Way.JOIN, options.join is not None),
+            (Way.TESTNET, options.testnet),
+        )
+        if is_given
+    ]
+    if len(given) > 1:
+        raise ConfigError("--own, --nodes, --local, --join and --testnet exclude each other: give one of them")
+    return given[0] if given else None
+
+
+def _folder(options: argparse.Namespace, default: str) -> Path:
+    return Path(options.folder or default).expanduser()

@@ -1,0 +1,236 @@
+"""The sign-in app as a process: built when its sources are newer, started, asked how it is, and ended with the node."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from codezero.errors import ConfigError, LedgerError
+from codezero.launch import nodejs, tether
+from codezero.launch.nodejs import NodeJs
+from codezero.observe.console import Console
+
+READY_S = 60.0
+"""For a started app to answer."""
+_BUILD_TIMEOUT_S = 1800
+_ANSWER_S = 10.0
+_MAX_ANSWER = 64 * 1024
+_BUILDING = ".building"
+"""A file that is there while the app is built, and after a build that was cut short."""
+_NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    folder: Path
+    """The app's sources; temp-data in it holds who has signed in."""
+    port: int
+    log: Path
+    """Gets what npm and the app print."""
+
+    @property
+    def url(self) -> str:
+        return f"http://localhost:{self.port}"
+
+
+class SignInApp:
+    """A context in which the app runs. One that ends by itself is started again; one that was running already, for
+    another node, is used and left running."""
+
+    def __init__(self, place: Place, environment: Mapping[str, str], console: Console) -> None:
+        self._place, self._environment, self._console = place, dict(environment), console
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_closing = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    def __enter__(self) -> SignInApp:
+        """Raises ConfigError or LedgerError: it cannot be built or started, or its port is another program's."""
+        if self.health() is not None:
+            self._console.line(f"sign-in: the app runs at {self._place.url} already")
+            return self
+        self._require_free_port()
+        self._command = self._built(nodejs.find(self._console))
+        try:
+            self._start()
+            self._wait_until_ready()
+        except BaseException:
+            self._end()
+            raise
+        self._watcher = threading.Thread(target=self._watch, name="sign-in app", daemon=True)
+        self._watcher.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._is_closing.set()
+        if self._watcher is not None:
+            self._watcher.join()
+        self._end()
+
+    def health(self) -> str | None:
+        """What it says of Alchemy, `reachable` or why not; None where nobody answers. Raises ConfigError: another
+        program answers at its port."""
+        answer = self.get("/api/health")
+        if answer is None:
+            return None
+        try:
+            return str(msgspec.json.decode(answer[1], type=dict[str, Any])["alchemy"])
+        except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
+            raise self._foreign() from None
+
+    def is_activated(self, org_id: str) -> bool:
+        """Whether the app holds an activated session key of this user."""
+        answer = self.get(f"/api/get-api-key-status?orgId={quote(org_id, safe='')}")
+        return answer is not None and answer[0] == 200 and answer[1].strip().strip(b'"') == b"activated"
+
+    def get(self, path: str) -> tuple[int, bytes] | None:
+        """Status and beginning of the body; None where nobody answers in time. No proxy is asked."""
+        connection = http.client.HTTPConnection("localhost", self._place.port, timeout=_ANSWER_S)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read(_MAX_ANSWER)
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def _require_free_port(self) -> None:
+        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with suppress(OSError), socket.socket(family) as probe:
+                probe.settimeout(2)
+                if probe.connect_ex((host, self._place.port)) == 0:
+                    raise self._foreign()
+
+    def _foreign(self) -> ConfigError:
+        return ConfigError(
+            f"port {self._place.port} is another program's: stop that, or give the sign-in app another port with "
+            "--port-sign-in or CODEZERO_SIGN_IN_PORT"
+        )
+
+    def _built(self, node: NodeJs) -> list[str]:
+        """The command that starts the app, after installing and building what is missing or older than its sources.
+
+        Raises ConfigError: there is no app here. LedgerError: npm failed.
+        """
+        folder = self._place.folder
+        if not (folder / "package.json").exists():
+            raise ConfigError(f"{folder} holds no sign-in app: take a local wallet with --sign-in wallet")
+        if node.folder:
+            self._environment["PATH"] = os.pathsep.join([node.folder, self._environment.get("PATH", os.defpath)])
+        self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self._place.port)}
+        if _mtime(folder / "node_modules" / ".package-lock.json") < _mtime(folder / "package-lock.json"):
+            self._npm(node, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+        if not _is_built(folder):
+            (folder / _BUILDING).touch()
+            self._npm(node, "run", "build")
+            (folder / _BUILDING).unlink()
+        return [*node.npm, "start"]
+
+    def _npm(self, node: NodeJs, *arguments: str) -> None:
+        what = {"ci": "installing the packages of", "run": "building"}[arguments[0]]
+        self._console.line(f"sign-in: {what} the app; this happens once and takes minutes ({self._place.log})")
+        self._place.log.parent.mkdir(parents=True, exist_ok=True)
+        with self._place.log.open("ab") as log:
+            process = self._spawn([*node.npm, *arguments], log.fileno())
+            try:
+                code = process.wait(_BUILD_TIMEOUT_S)
+            except BaseException:
+                _kill_group(process)
+                raise
+        if code:
+            raise LedgerError(
+                f"{what} the sign-in app failed (npm {arguments[0]}, exit code {code}): see the end of "
+                f"{self._place.log}, or take a local wallet with --sign-in wallet"
+            )
+
+    def _start(self) -> None:
+        self._place.log.parent.mkdir(parents=True, exist_ok=True)
+        with self._place.log.open("ab") as log:
+            self._process = self._spawn(self._command, log.fileno())
+
+    def _spawn(self, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
+        """In a session of its own, behind a tether that ends it with this process, however that ends."""
+        return subprocess.Popen(
+            [sys.executable, tether.__file__, *command],
+            cwd=self._place.folder,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + READY_S
+        while self.health() is None:
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise LedgerError(
+                    f"the sign-in app did not start at {self._place.url}: see the end of {self._place.log}, or take a "
+                    "local wallet with --sign-in wallet"
+                )
+            time.sleep(0.1)
+
+    def _watch(self) -> None:
+        pause_s = 1.0
+        while not self._is_closing.wait(pause_s):
+            assert self._process is not None
+            if self._process.poll() is None:
+                continue
+            self._console.line(f"sign-in: the app ended and is started again; see the end of {self._place.log}")
+            pause_s = min(2 * pause_s, 60.0)
+            with suppress(OSError):
+                self._start()
+
+    def _end(self) -> None:
+        if self._process is not None:
+            _kill_group(self._process)
+            self._process = None
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(tether.GRACE_S)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _is_built(folder: Path) -> bool:
+    built = _mtime(folder / ".next" / "BUILD_ID")
+    return not (folder / _BUILDING).exists() and built >= max(_mtime(path) for path in _sources(folder))
+
+
+def _sources(folder: Path) -> list[Path]:
+    found = []
+    for path in folder.iterdir():
+        if path.name in _NOT_SOURCES or path.name.endswith(".tsbuildinfo"):
+            continue
+        found += [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    return found

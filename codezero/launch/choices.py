@@ -1,0 +1,217 @@
+"""What the user wants started: from options, else the environment, else questions, else defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from codezero.errors import ConfigError
+from codezero.launch.terminal import Terminal, parse_yes
+from codezero.swarmfile import is_swarm_file, quoted
+
+TOKEN_ENV, MODEL_ENV, CPU_ENV = "HUGGINGFACE_ACCESS_TOKEN", "MODEL_NAME", "CPU_ONLY"
+JOIN_ENV, SIGN_IN_ENV, MARKET_ENV = "CODEZERO_JOIN", "CODEZERO_SIGN_IN", "CODEZERO_MARKET"
+_DECIDING = ("swarm=", "preset=", "ledger=")
+"""Settings that say where a node trains, so that nothing else has to."""
+PUBLIC_MARKET = "0x51D4db531ae706a6eC732458825465058fA23a35"
+"""The prediction market that the public node's launch script names (gensyn-ai/rl-swarm, PRG_CONTRACT)."""
+
+
+class Way(Enum):
+    """Where a node trains. Each value is also what CODEZERO_JOIN may say, beside the name of a swarm file."""
+
+    OWN = "own"
+    LOCAL = "local"
+    JOIN = "join"
+    TESTNET = "testnet"
+    AS_CONFIGURED = "configured"
+
+
+class SignIn(Enum):
+    APP = "app"
+    WALLET = "wallet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line; None and empty for what was not given."""
+
+    way: Way | None = None
+    swarm_file: str = ""
+    sign_in: SignIn | None = None
+    push: bool | None = None
+    model: str = ""
+    market: bool | None = None
+    rounds: int | None = None
+    gpus: str = ""
+    assume_defaults: bool = False
+    settings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    way: Way
+    sign_in: SignIn | None = None
+    """On the testnet only."""
+    token: str = field(default="", repr=False)
+    """Of the Hugging Face hub; empty pushes nothing."""
+    settings: Sequence[str] = ()
+    """Of the node, the user's own behind what they can override."""
+    took: Sequence[str] = ()
+    """Defaults that stand for questions which nobody was asked."""
+
+
+def choose(options: Options, environment: Mapping[str, str], terminal: Terminal) -> Choices:
+    """Decides; asks only where the terminal is interactive. Raises ConfigError: an answer or variable is impossible;
+    NotAnswered."""
+    return _Chooser(options, environment, terminal).choose()
+
+
+class _Chooser:
+    def __init__(self, options: Options, environment: Mapping[str, str], terminal: Terminal) -> None:
+        self._options, self._environment, self._terminal = options, environment, terminal
+        self._asks = terminal.interactive and not options.assume_defaults
+        self._took: list[str] = []
+
+    def choose(self) -> Choices:
+        given = self._given_way()
+        way, swarm_file = given or self._ask_way()
+        # Whoever has said all on the command line is not asked for more; the testnet cannot be chosen so.
+        self._asks = self._asks and (given is None or way is Way.TESTNET)
+        tells = given is None or way is Way.TESTNET
+        sign_in = self._sign_in() if way is Way.TESTNET else None
+        token = self._token()
+        settings = _settings_of(way, swarm_file, sign_in)
+        settings += self._keystore() if sign_in is SignIn.WALLET else []
+        settings += self._model()
+        settings += self._market(way)
+        if self._is_on(CPU_ENV):
+            settings.append("model.device=cpu")
+        settings += self._options.settings
+        if self._options.rounds is not None and way is not Way.OWN:
+            settings.append(f"rounds={self._options.rounds}")
+        return Choices(
+            way=way, sign_in=sign_in, token=token, settings=settings, took=tuple(self._took) if tells else ()
+        )
+
+    def _given_way(self) -> tuple[Way, str] | None:
+        options = self._options
+        if options.way is not None:
+            return options.way, options.swarm_file
+        wanted = self._environment.get(JOIN_ENV, "")
+        if any(setting.startswith(_DECIDING) for setting in options.settings):
+            return Way.AS_CONFIGURED, ""
+        if not wanted:
+            return (Way.AS_CONFIGURED, "") if options.settings or options.rounds is not None else None
+        if is_swarm_file(wanted):
+            return Way.JOIN, wanted
+        if wanted not in ("own", "local", "testnet"):
+            raise ConfigError(f"{JOIN_ENV}={wanted} is not possible: use own, local, testnet or a swarm file (.yaml)")
+        return Way(wanted), ""
+
+    def _ask_way(self) -> tuple[Way, str]:
+        if not self._asks:
+            self._took.append("a swarm of your own on this machine (others: --join FILE, --testnet, --local)")
+            return Way.OWN, ""
+        ways = (
+            "a swarm of your own on this machine",
+            "join a swarm that you were invited to, by its swarm file",
+            "the Gensyn testnet, with an account on its chain",
+        )
+        way = (Way.OWN, Way.JOIN, Way.TESTNET)[self._terminal.choose("where shall your node train?", ways)]
+        return way, self._ask_swarm_file() if way is Way.JOIN else ""
+
+    def _ask_swarm_file(self) -> str:
+        while True:
+            found = self._terminal.text("swarm file: ")
+            if is_swarm_file(found):
+                return found
+            self._terminal.console.line("a swarm file ends in .yaml; whoever hosts the swarm makes it for you")
+
+    def _sign_in(self) -> SignIn:
+        if self._options.sign_in is not None:
+            return self._options.sign_in
+        wanted = self._environment.get(SIGN_IN_ENV, "")
+        if wanted:
+            if wanted not in ("app", "wallet"):
+                raise ConfigError(f"{SIGN_IN_ENV}={wanted} is not possible: use app or wallet")
+            return SignIn(wanted)
+        if not self._asks:
+            self._took.append("sign-in in the browser (other: --sign-in wallet)")
+            return SignIn.APP
+        accounts = (
+            "sign in in the browser, with email, passkey or Google",
+            "a wallet of this machine, which needs some test ETH",
+        )
+        return (SignIn.APP, SignIn.WALLET)[self._terminal.choose("how does it get its account there?", accounts)]
+
+    def _token(self) -> str:
+        """The hub's token, empty for no push."""
+        found = self._environment.get(TOKEN_ENV, "").strip()
+        if found.lower() == "none":  # what the public node's script takes for a no
+            found = ""
+        wants = self._options.push if self._options.push is not None else True if found else None
+        if wants is None and self._asks:
+            wants = self._terminal.yes("push the trained model to the Hugging Face hub?", default=False)
+        if wants is None:
+            self._took.append("no push to Hugging Face")
+        if not wants:
+            return ""
+        # Until the push itself is there (issue 8), nobody is to believe that something was uploaded.
+        self._terminal.console.line(f"nothing is pushed yet: this version only hands {TOKEN_ENV} to the node")
+        if not found and self._terminal.interactive and not self._options.assume_defaults:
+            found = self._terminal.secret("token of the hub (not shown; Enter for none): ")
+        return found
+
+    def _model(self) -> list[str]:
+        if any(setting.startswith(("model=", "model.name=")) for setting in self._options.settings):
+            return []
+        name = self._options.model or self._environment.get(MODEL_ENV, "").strip()
+        if not name and self._asks:
+            name = self._terminal.text("model: a name, hub id or folder, or Enter for the default: ")
+        elif not name:
+            self._took.append("the configured model")
+        return [f"model.name={quoted(name)}"] if name else []
+
+    def _market(self, way: Way) -> list[str]:
+        wants = self._options.market
+        if wants is None and self._environment.get(MARKET_ENV):
+            wants = self._is_on(MARKET_ENV)
+        if wants is None and way is not Way.TESTNET:
+            return []
+        if wants is None and self._asks:
+            wants = self._terminal.yes("take part in the AI prediction market?", default=True)
+        elif wants is None:
+            self._took.append("prediction market: yes (other: --no-market)")
+            wants = True
+        known = [f"market.contract_address={PUBLIC_MARKET}"] if wants and way is Way.TESTNET else []
+        return [f"market.enabled={str(wants).lower()}", *known]
+
+    def _keystore(self) -> list[str]:
+        """A new wallet lies beside a key that is kept elsewhere, as on a container's volume, and is not lost there."""
+        key = self._environment.get("IDENTITY_PATH", "")
+        if not key or Path("wallet.json").exists():
+            return []
+        return [f"ledger.keystore={quoted(str(Path(key).with_name('wallet.json')))}"]
+
+    def _is_on(self, variable: str) -> bool:
+        """Whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError."""
+        text = self._environment.get(variable, "")
+        found = parse_yes(text) if text else False
+        if found is None:
+            raise ConfigError(f"{variable}={text} is not possible: use 1 or 0")
+        return found
+
+
+def _settings_of(way: Way, swarm_file: str, sign_in: SignIn | None) -> list[str]:
+    if way is Way.LOCAL:
+        return ["preset=local"]
+    if way is Way.JOIN:
+        return [f"swarm={swarm_file}"]
+    if way is Way.TESTNET:
+        # Its nodes speak GenRL's format and drop groups of any other size than two. `ledger=modal` names its contract.
+        found = ["swarm=genrl", "rollout.num_generations=2", "judge.enabled=true", "ledger=modal"]
+        return [*found, "ledger.kind=wallet", "ledger.warn_below_eth=0.01"] if sign_in is SignIn.WALLET else found
+    return []

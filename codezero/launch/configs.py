@@ -1,0 +1,103 @@
+"""Configuration files that the user has edited: kept, told of, and put back when asked.
+
+The files are those of a checkout, and shipped is what its commit has; or those of CODEZERO_CONFIG_DIR, such as a volume
+of a container, and shipped is what the package brings.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from codezero import compose
+from codezero.errors import ConfigError
+from codezero.launch.terminal import parse_yes
+from codezero.observe.console import Console
+
+RESET_ENV = "CODEZERO_RESET_CONFIG"
+_MOST_TOLD = 10
+
+
+def settle(environment: Mapping[str, str], console: Console) -> None:
+    """Brings missing files of the user's folder in, says which others are not as shipped, and with
+    CODEZERO_RESET_CONFIG=1 puts those back after setting them aside.
+
+    Raises ConfigError: the variable is impossible, or the folder cannot be written.
+    """
+    text = environment.get(RESET_ENV, "")
+    resets = parse_yes(text) if text else False
+    if resets is None:
+        raise ConfigError(f"{RESET_ENV}={text} is not possible: use 1 or 0")
+    folder = compose.config_dir()
+    shipped = _of_package() if folder != compose.shipped_dir() else _of_commit(folder)
+    if shipped is None:
+        if resets:
+            raise ConfigError(f"{RESET_ENV}: {folder} is no git checkout, so what was shipped is not known here")
+        return
+    try:
+        _settle(folder, shipped, resets, console)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot settle the configuration in {folder}: {error.strerror} ({error.filename})"
+        ) from error
+
+
+def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: Console) -> None:
+    own = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.yaml"))}
+    edited = [name for name in shipped if name in own and own[name] != shipped[name]]
+    missing = [name for name in shipped if name not in own]
+    if edited and resets:
+        backup = folder / f"backup-{time.strftime('%Y%m%d-%H%M%S')}"
+        for name in edited:
+            (backup / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder / name, backup / name)
+        console.line(f"configuration: {_listed(edited)} as shipped again; yours lie in {backup}")
+    elif edited:
+        console.line(f"configuration: yours differ from the shipped ones and are kept ({RESET_ENV}=1 puts those back)")
+        for name in edited[:_MOST_TOLD]:
+            console.line(f"  {name}: {_difference(shipped[name], own[name])}")
+    for name in [*missing, *(edited if resets else ())]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(shipped[name])
+
+
+def _of_package() -> dict[str, bytes]:
+    source = compose.shipped_dir()
+    return {str(path.relative_to(source)): path.read_bytes() for path in source.rglob("*.yaml")}
+
+
+def _of_commit(folder: Path) -> dict[str, bytes] | None:
+    """The edited files as the commit has them; None where there is no checkout. Others need no look: git knows."""
+    changed = _git(folder, "diff", "--name-only", "--relative", "-z", "HEAD", "--", ".")
+    if changed is None:
+        return None
+    names = [os.fsdecode(name) for name in changed.split(b"\0") if name.endswith(b".yaml")]
+    found = {name: _git(folder, "show", f"HEAD:./{name}") for name in names}
+    return {name: content for name, content in found.items() if content is not None}
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
+    try:
+        return subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, timeout=20, check=True, stdin=subprocess.DEVNULL
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _difference(shipped: bytes, own: bytes) -> str:
+    """The lines that are only in the user's file, or how many of the shipped ones are gone."""
+    before, after = (content.decode("utf-8", "replace").splitlines() for content in (shipped, own))
+    more = [line.strip() for line in after if line not in before and line.strip()]
+    fewer = sum(line not in after for line in before if line.strip())
+    said = "; ".join(more[:3]) + (f"; and {len(more) - 3} more lines" if len(more) > 3 else "")
+    return said or f"{fewer} shipped line{'s' * (fewer != 1)} gone" if fewer or more else "order or blanks"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MOST_TOLD
+    return ", ".join(names[:_MOST_TOLD]) + (f" and {more} more" if more > 0 else "")

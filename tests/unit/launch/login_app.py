@@ -1,0 +1,90 @@
+"""The sign-in app's folder with a stand-in for npm: it notes what it is asked, and serves what the real app would."""
+
+import json
+import shutil
+import socket
+import sys
+
+ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
+OTHER = "7f1d2c9a-0000-4000-8000-000000000002"
+NPM = """\
+#!{python}
+import json, os, pathlib, sys, urllib.parse
+from http.server import BaseHTTPRequestHandler, HTTPServer
+here = pathlib.Path.cwd()
+with open(here.parent / "npm.log", "a") as log:
+    print(*sys.argv[1:], file=log)
+if (here.parent / "fails").exists():
+    sys.exit("npm error: no space left")
+if sys.argv[1] == "ci":
+    (here / "node_modules").mkdir(exist_ok=True)
+    (here / "node_modules" / ".package-lock.json").write_text("")
+    sys.exit()
+if sys.argv[1] == "run":
+    (here / ".next").mkdir(exist_ok=True)
+    (here / ".next" / "BUILD_ID").write_text("")
+    sys.exit()
+class App(BaseHTTPRequestHandler):
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        if url.path == "/api/health":
+            health = here.parent / "health"
+            body = json.dumps({{"alchemy": health.read_text() if health.exists() else "reachable"}})
+        else:
+            keys = json.loads((here / "temp-data" / "userApiKey.json").read_text())
+            mine = keys.get(urllib.parse.parse_qs(url.query)["orgId"][0], [])
+            body = "activated" if any(key["activated"] for key in mine) else "not activated"
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body.encode())
+    def log_message(self, *_):
+        pass
+(here.parent / "environment.json").write_text(json.dumps(dict(os.environ)))
+(here.parent / "pid").write_text(str(os.getpid()))
+HTTPServer(("127.0.0.1", int(os.environ["PORT"])), App).serve_forever()
+"""
+
+
+class LoginApp:
+    def __init__(self, folder):
+        self.folder = folder / "modal-login"
+        self.folder.mkdir()
+        for name in ("package.json", "package-lock.json"):
+            (self.folder / name).write_text("{}")
+        (self.folder / "app").mkdir()
+        (self.folder / "app" / "page.tsx").write_text("")
+        self.tools = folder / "tools"
+        self.tools.mkdir(exist_ok=True)
+        self._tool("npm", NPM.format(python=sys.executable))
+        self._tool("node", "#!/bin/sh\necho v22.1.0\n")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+
+    def asked(self):
+        """What npm was asked for, one line each."""
+        path = self.folder.parent / "npm.log"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def sign_in(self, *org_ids, activated=True):
+        data = self.folder / "temp-data"
+        data.mkdir(exist_ok=True)
+        key = {"publicKey": "0x04", "privateKey": "0xsecret", "activated": activated}
+        (data / "userApiKey.json").write_text(json.dumps({org_id: [key] for org_id in org_ids}))
+        (data / "userData.json").write_text(
+            json.dumps({org_id: {"orgId": org_id, "address": "0x1"} for org_id in org_ids})
+        )
+
+    def pid(self):
+        return int((self.folder.parent / "pid").read_text())
+
+    def environment(self):
+        """Of the app when it was started last."""
+        return json.loads((self.folder.parent / "environment.json").read_text())
+
+    def remove(self):
+        shutil.rmtree(self.folder)
+
+    def _tool(self, name, text):
+        (self.tools / name).write_text(text)
+        (self.tools / name).chmod(0o755)

@@ -1,0 +1,67 @@
+"""run_rl_swarm.sh in a folder of its own, with the real `codezero start` and a stand-in for the programs it starts."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent.parent
+PROGRAMS = """\
+#!{python}
+import json, os, runpy, signal, sys, time
+arguments = sys.argv[1:]
+if arguments[0].endswith("tether.py"):
+    os.execv({python!r}, [{python!r}, *arguments])
+if arguments[1] == "codezero.launch.prepare":
+    print(json.dumps({{"bytes": [1 << 30, 1 << 30]}}))
+    sys.exit()
+from codezero.stop import stop_with_parent
+signal.signal(signal.SIGTERM, lambda *_: (print("node stops", flush=True), sys.exit(0)))
+stop_with_parent()
+if arguments[2] == "swarm":
+    print("bootnode here", flush=True)
+print("starts", *arguments[2:], flush=True)
+for name in ("HUGGINGFACE_ACCESS_TOKEN", "CODEZERO_WALLET_PASSPHRASE", "CUDA_VISIBLE_DEVICES"):
+    print(name, os.environ.get(name), flush=True)
+print("input is a terminal", os.isatty(0), "output", os.isatty(1), flush=True)
+with open("starts.txt", "a") as file:
+    print(os.getpid(), file=file)
+if os.environ.get("NODE") == "crashes" and len(open("starts.txt").readlines()) == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+if "NODE" in os.environ:
+    sys.exit(0)
+time.sleep(600)
+"""
+
+
+class Checkout:
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "scripts").mkdir()
+        shutil.copy(ROOT / "run_rl_swarm.sh", folder)
+        shutil.copy(ROOT / "scripts" / "setup.sh", folder / "scripts")
+        programs = folder / "programs"
+        programs.write_text(PROGRAMS.format(python=sys.executable))
+        programs.chmod(0o755)
+        codezero = folder / "venv" / "bin" / "codezero"
+        codezero.parent.mkdir(parents=True)
+        codezero.write_text(
+            f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\nsys.executable = {str(programs)!r}\n"
+            "from codezero.cli import main\nsys.exit(main())\n"
+        )
+        codezero.chmod(0o755)
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        self.environment = {
+            **kept,
+            "TERM": "dumb",
+            "PYTHONPATH": str(ROOT),
+            "CODEZERO_VENV": str(folder / "venv"),
+            "CODEZERO_CONFIG_DIR": str(folder / "configs"),
+        }
+
+    def command(self, *arguments):
+        return [str(self.folder / "run_rl_swarm.sh"), *arguments]
+
+    def pids(self):
+        """Of the nodes that were started."""
+        return [int(line) for line in (self.folder / "starts.txt").read_text().split()]

@@ -1,0 +1,178 @@
+"""What is started: options before the environment, that before questions, these before defaults."""
+
+import io
+
+import pytest
+
+from codezero import compose
+from codezero.config import LedgerKind, Network
+from codezero.errors import ConfigError
+from codezero.launch import choices
+from codezero.launch.choices import Options, SignIn, Way, choose
+from codezero.launch.terminal import NotAnswered, Terminal
+from codezero.observe.console import Console
+
+
+class Scripted(Terminal):
+    """Somebody who types these answers; no answer left is Ctrl-C."""
+
+    def __init__(self, *answers, interactive=True):
+        self.shown = io.StringIO()
+        super().__init__(Console(self.shown), interactive=interactive)
+        self.answers = list(answers)
+        self.asked = []
+
+    def _typed(self, read):
+        if not self.answers:
+            raise NotAnswered
+        return self.answers.pop(0)
+
+    def text(self, question):
+        self.asked.append(question)
+        return super().text(question)
+
+    def secret(self, question):
+        self.asked.append(question)
+        return super().secret(question)
+
+
+def nobody():
+    return Scripted(interactive=False)
+
+
+def test_a_testnet_node_by_sign_in_is_a_configuration_that_loads():
+    chosen = choose(Options(market=False), {}, Scripted("3", "", "", ""))
+    assert (chosen.way, chosen.sign_in, chosen.token, chosen.took) == (Way.TESTNET, SignIn.APP, "", ())
+    config = compose.load(chosen.settings)
+    assert config.ledger.kind is LedgerKind.modal
+    assert config.ledger.contract_address == "0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0"
+    assert (config.swarm.network, config.rollout.num_generations) == (Network.genrl, 2)
+
+
+def test_a_wallet_gets_the_testnets_contract_and_warns_of_little_money():
+    chosen = choose(Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {}, nobody())
+    ledger = compose.load(chosen.settings).ledger
+    assert (ledger.kind, ledger.chain_id, ledger.warn_below_eth) == (LedgerKind.wallet, 685685, 0.01)
+
+
+def test_a_new_wallet_lies_beside_a_key_that_is_kept_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options, elsewhere = Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {"IDENTITY_PATH": "/keys/it's/swarm.pem"}
+    assert compose.load(choose(options, {}, nobody()).settings).ledger.keystore == "wallet.json"
+    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "/keys/it's/wallet.json"
+    (tmp_path / "wallet.json").write_text("{}")
+    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "wallet.json"
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "way"),
+    [
+        (Options(way=Way.LOCAL), {"CODEZERO_JOIN": "testnet"}, Way.LOCAL),
+        (Options(), {"CODEZERO_JOIN": "testnet"}, Way.TESTNET),
+        (Options(settings=["seed=1"]), {"CODEZERO_JOIN": "local"}, Way.LOCAL),
+        (Options(settings=["swarm=native"]), {"CODEZERO_JOIN": "local"}, Way.AS_CONFIGURED),
+        (Options(settings=["seed=1"]), {}, Way.AS_CONFIGURED),
+        (Options(rounds=1), {"CODEZERO_JOIN": ""}, Way.AS_CONFIGURED),
+        (Options(assume_defaults=True), {}, Way.OWN),
+        (Options(model="org/model"), {}, Way.OWN),
+    ],
+)
+def test_what_decides_where_to_train(options, environment, way):
+    assert choose(options, environment, nobody()).way is way
+
+
+def test_who_has_said_where_is_asked_nothing_but_on_the_testnet():
+    terminal = Scripted()
+    assert choose(Options(way=Way.LOCAL), {}, terminal).settings == ["preset=local"]
+    assert choose(Options(settings=["seed=1"]), {}, terminal).settings == ["seed=1"]
+    assert terminal.asked == []
+    with pytest.raises(NotAnswered):
+        choose(Options(way=Way.TESTNET), {}, terminal)
+
+
+def test_what_is_said_is_not_asked():
+    terminal = Scripted()
+    options = Options(way=Way.TESTNET, sign_in=SignIn.APP, push=False, model="org/model", market=False)
+    assert "model.name='org/model'" in choose(options, {}, terminal).settings
+    assert terminal.asked == []
+
+
+def test_yes_takes_the_defaults_on_a_terminal_too():
+    chosen = choose(Options(way=Way.TESTNET, assume_defaults=True), {}, Scripted())
+    assert chosen.sign_in is SignIn.APP
+    assert "sign-in in the browser (other: --sign-in wallet)" in chosen.took
+
+
+def test_the_users_settings_come_behind_those_of_the_choice_and_rounds_last():
+    options = Options(way=Way.LOCAL, settings=["seed=7", "rounds=5"], rounds=3, model="org/model")
+    chosen = choose(options, {"CPU_ONLY": "true"}, nobody())
+    assert chosen.settings == [
+        "preset=local",
+        "model.name='org/model'",
+        "model.device=cpu",
+        "seed=7",
+        "rounds=5",
+        "rounds=3",
+    ]
+    assert compose.load(chosen.settings).rounds == 3
+
+
+@pytest.mark.parametrize("setting", ["model=qwen_1_5b", "model.name=org/other"])
+def test_a_setting_of_the_model_wins_over_the_environment(setting):
+    chosen = choose(Options(settings=[setting]), {"MODEL_NAME": "org/model"}, nobody())
+    assert chosen.settings == [setting]
+
+
+def test_a_token_in_the_environment_means_yes_unless_it_says_none_or_an_option_says_no():
+    token = {"HUGGINGFACE_ACCESS_TOKEN": "hf_secret"}
+    chosen = choose(Options(way=Way.LOCAL), token, nobody())
+    assert chosen.token == "hf_secret"
+    assert "hf_secret" not in repr(chosen)
+    assert choose(Options(way=Way.LOCAL, push=False), token, nobody()).token == ""
+    assert choose(Options(way=Way.LOCAL), {"HUGGINGFACE_ACCESS_TOKEN": "None"}, nobody()).token == ""
+
+
+def test_whoever_wants_to_push_is_told_that_this_version_does_not():
+    terminal = Scripted("1", "y", "hf_secret", "")
+    assert choose(Options(), {}, terminal).token == "hf_secret"
+    assert "nothing is pushed yet" in terminal.shown.getvalue()
+    assert "hf_secret" not in terminal.shown.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"CODEZERO_JOIN": "mars"}, "CODEZERO_JOIN=mars is not possible: use own, local, testnet or a swarm file"),
+        ({"CODEZERO_JOIN": "configured"}, "CODEZERO_JOIN=configured is not possible"),
+        ({"CODEZERO_JOIN": "testnet", "CODEZERO_SIGN_IN": "carrier pigeon"}, "use app or wallet"),
+        ({"CPU_ONLY": "maybe"}, "CPU_ONLY=maybe is not possible: use 1 or 0"),
+        ({"CODEZERO_MARKET": "maybe"}, "CODEZERO_MARKET=maybe is not possible: use 1 or 0"),
+    ],
+)
+def test_a_variable_that_means_nothing_is_refused(environment, said):
+    with pytest.raises(ConfigError, match=said):
+        choose(Options(), environment, nobody())
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "answers", "setting"),
+    [
+        (Options(), {}, ["3", "", "", "", ""], "market.enabled=true"),
+        (Options(), {}, ["3", "", "", "", "n"], "market.enabled=false"),
+        (Options(way=Way.TESTNET, market=False), {}, ["", "", ""], "market.enabled=false"),
+        (Options(way=Way.TESTNET), {"CODEZERO_MARKET": "0"}, ["", "", ""], "market.enabled=false"),
+        (Options(way=Way.LOCAL, market=True), {}, [], "market.enabled=true"),
+        (Options(way=Way.TESTNET, assume_defaults=True), {}, [], "market.enabled=true"),
+    ],
+)
+def test_the_market_is_on_the_testnet_unless_refused(options, environment, answers, setting):
+    terminal = Scripted(*answers)
+    chosen = choose(options, environment, terminal)
+    found = [each for each in chosen.settings if each.startswith("market")]
+    named = chosen.way is Way.TESTNET and setting.endswith("true")
+    assert found == [setting, *(["market.contract_address=" + choices.PUBLIC_MARKET] if named else [])]
+    assert terminal.answers == []
+
+
+def test_elsewhere_the_market_is_left_as_configured():
+    assert choose(Options(), {}, Scripted("", "", "")).settings == []

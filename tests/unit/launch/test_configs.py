@@ -1,0 +1,102 @@
+"""Configuration files that somebody has edited."""
+
+import io
+import shutil
+import subprocess
+
+import pytest
+
+from codezero import compose
+from codezero.errors import ConfigError
+from codezero.launch import configs
+from codezero.observe.console import Console
+
+
+def settled(**environment):
+    shown = io.StringIO()
+    configs.settle(environment, Console(shown))
+    return shown.getvalue()
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder of the user's, as a container's volume is."""
+    folder = tmp_path / "configs"
+    monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(folder))
+    return folder
+
+
+def test_a_new_folder_gets_what_is_shipped_and_is_read(own):
+    assert settled() == ""
+    assert (own / "node.yaml").read_bytes() == (compose.shipped_dir() / "node.yaml").read_bytes()
+    (own / "node.yaml").write_text((own / "node.yaml").read_text().replace("seed: 0", "seed: 9"))
+    assert compose.load().seed == 9
+
+
+def test_an_empty_folder_is_no_configuration(own):
+    with pytest.raises(ConfigError, match=r"holds no node\.yaml: \./run_rl_swarm\.sh puts the shipped"):
+        compose.load()
+
+
+def test_an_edited_file_is_kept_and_its_difference_told(own):
+    settled()
+    edited = (own / "node.yaml").read_text().replace("seed: 0", "seed: 9\x1b[31m")
+    (own / "node.yaml").write_text(edited)
+    (own / "model" / "mine.yaml").write_text("name: org/model\n")
+    (own / "preset" / "local.yaml").unlink()
+    shown = settled()
+    assert "yours differ from the shipped ones and are kept (CODEZERO_RESET_CONFIG=1 puts those back)\n" in shown
+    assert "  node.yaml: seed: 9\\x1b[31m\n" in shown
+    assert "mine" not in shown
+    assert (own / "node.yaml").read_text() == edited
+    assert (own / "preset" / "local.yaml").exists()
+
+
+def test_reset_puts_the_shipped_ones_back_and_keeps_a_copy(own):
+    settled()
+    (own / "train" / "lora.yaml").write_text("mine: 1\n")
+    shown = settled(CODEZERO_RESET_CONFIG="1")
+    assert shown.startswith("configuration: train/lora.yaml as shipped again; yours lie in ")
+    assert (own / "train" / "lora.yaml").read_bytes() == (compose.shipped_dir() / "train" / "lora.yaml").read_bytes()
+    (backup,) = own.glob("backup-*/train/lora.yaml")
+    assert backup.read_text() == "mine: 1\n"
+    assert settled() == ""
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    folder = tmp_path / "configs"
+    shutil.copytree(compose.shipped_dir(), folder)
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    monkeypatch.setattr(compose, "shipped_dir", lambda: folder)
+    return folder
+
+
+def test_in_a_checkout_shipped_is_what_its_commit_has(checkout):
+    assert settled() == ""
+    before = (checkout / "node.yaml").read_bytes()
+    (checkout / "node.yaml").write_bytes(before + b"\nlogs: here\n")
+    assert "  node.yaml: logs: here\n" in settled()
+    settled(CODEZERO_RESET_CONFIG="yes")
+    assert (checkout / "node.yaml").read_bytes() == before
+
+
+def test_where_nothing_says_what_was_shipped_nothing_is_told_or_reset(tmp_path, monkeypatch):
+    monkeypatch.setattr(compose, "shipped_dir", lambda: tmp_path)
+    monkeypatch.setattr(configs, "_git", lambda *_: None)
+    assert settled() == ""
+    with pytest.raises(ConfigError, match="is no git checkout"):
+        settled(CODEZERO_RESET_CONFIG="1")
+
+
+def test_a_reset_that_means_nothing_is_refused(own):
+    with pytest.raises(ConfigError, match="CODEZERO_RESET_CONFIG=perhaps is not possible: use 1 or 0"):
+        settled(CODEZERO_RESET_CONFIG="perhaps")
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="cannot settle the configuration in"):
+        settled()

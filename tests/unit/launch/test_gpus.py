@@ -1,0 +1,118 @@
+"""A node for each GPU, on a machine that has none: the list of GPUs and the nodes are stand-ins."""
+
+import io
+import sys
+
+import pytest
+
+from codezero import compose
+from codezero.errors import ConfigError
+from codezero.launch import gpus
+from codezero.launch.gpus import GpuOptions, choose, found_gpus, run_on_gpus
+from codezero.observe.console import Console
+
+
+def smi(folder, script):
+    """An environment in which nvidia-smi is this shell script."""
+    tool = folder / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    return {"PATH": f"{tool.parent}:/usr/bin:/bin"}
+
+
+def test_every_gpu_gets_a_node_that_sees_it_alone_and_has_what_is_its_own(tmp_path):
+    environment = smi(tmp_path, "printf '0\\n1\\n10\\n'")
+    program = (
+        "import os, sys; print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['CUDA_DEVICE_ORDER'], *sys.argv[1:]); "
+        "print('round 1 | x')"
+    )
+    shown = io.StringIO()
+    code = run_on_gpus(
+        GpuOptions(gpus="all", folder=tmp_path / "gpus", rounds=1, settings=["swarm=native", "ledger.path=x.sqlite"]),
+        environment,
+        Console(shown),
+        command=lambda settings, left: [sys.executable, "-c", program, *settings, f"rounds={left}"],
+    )
+    assert code == 0
+    lines = shown.getvalue().splitlines()
+    assert "a node on each of GPU 0, 1, 10, " in lines[0]
+    for name in ("0", "1", "10"):
+        (line,) = [line for line in lines if f" | {name} PCI_BUS_ID " in line]
+        assert line.startswith(f"gpu-{name} ")
+        assert f"state_dir='{tmp_path}/gpus/gpu-{name}/state'" in line
+        assert "rounds=1" in line
+        assert any(line.startswith(f"gpu-{name} ") and line.endswith(" | done, 1 round") for line in lines)
+        assert "ledger.path=x.sqlite" in (tmp_path / "gpus" / f"gpu-{name}" / "output.log").read_text()
+
+
+def test_nodes_share_the_account_and_nothing_else(tmp_path):
+    shared = ["swarm=native", "swarm.listen=[/ip4/0.0.0.0/tcp/4001,/ip6/::/tcp/0]", "ledger=modal", "ledger.org_id=me"]
+    config = compose.load(shared)
+    first, second = (
+        compose.load([*shared, *gpus.own_settings(config, tmp_path / f"gpu-{number}", number, 2)]) for number in (0, 1)
+    )
+    assert first.ledger == second.ledger
+    assert first.swarm.listen == ["/ip4/0.0.0.0/tcp/4001", "/ip6/::/tcp/0"]
+    assert second.swarm.listen == ["/ip4/0.0.0.0/tcp/4002", "/ip6/::/tcp/0"]
+    for pick in (
+        lambda c: c.seed,
+        lambda c: c.state_dir,
+        lambda c: c.tracking.log_dir,
+        lambda c: c.swarm.identity_path,
+    ):
+        assert pick(first) != pick(second)
+    assert (first.model.threads, first.model.device.value) == (2, "cuda")
+
+
+def test_a_machine_without_gpus_says_so(tmp_path):
+    with pytest.raises(ConfigError, match=r"no NVIDIA GPU that nvidia-smi can see \(it is not installed\)"):
+        found_gpus({"PATH": str(tmp_path)})
+
+
+@pytest.mark.parametrize("script", ["exit 9", "printf 'No devices were found\\n'"])
+def test_an_nvidia_smi_that_finds_nothing_is_no_gpu(tmp_path, script):
+    with pytest.raises(ConfigError, match="--gpus: "):
+        found_gpus(smi(tmp_path, script))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "environment", "names"),
+    [
+        ("all", {}, ["0", "1", "2"]),
+        ("all", {"CUDA_VISIBLE_DEVICES": "2,0"}, ["2", "0"]),
+        ("1", {}, ["1"]),
+        ("2,0", {"CUDA_VISIBLE_DEVICES": "1"}, ["2", "0"]),
+    ],
+)
+def test_which_gpus_are_used(wanted, environment, names):
+    assert choose(wanted, ["0", "1", "2"], environment) == names
+
+
+@pytest.mark.parametrize(
+    ("wanted", "environment", "said"),
+    [
+        ("3", {}, "there is no GPU '3' here, only 0, 1"),
+        ("0,", {}, "there is no GPU ''"),
+        ("0,0", {}, "names a GPU twice"),
+        ("-1", {}, "there is no GPU '-1'"),
+        ("all", {"CUDA_VISIBLE_DEVICES": ""}, "names none of the GPUs 0, 1"),
+    ],
+)
+def test_gpus_that_are_not_there_are_refused(wanted, environment, said):
+    with pytest.raises(ConfigError, match=said):
+        choose(wanted, ["0", "1"], environment)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("state_dir=x", "state_dir=x is not possible with --gpus: every node has its own in --folder"),
+        ("rounds=3", "use --rounds"),
+        ("model.device=cpu", "model.device=cpu and --gpus exclude each other"),
+    ],
+)
+def test_what_would_be_the_same_for_all_nodes_is_refused(tmp_path, monkeypatch, setting, said):
+    monkeypatch.setattr(gpus, "found_gpus", lambda _: ["0"])
+    with pytest.raises(ConfigError, match=said):
+        run_on_gpus(GpuOptions(gpus="all", folder=tmp_path, settings=[setting]), {}, Console(io.StringIO()))

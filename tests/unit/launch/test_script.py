@@ -1,0 +1,335 @@
+"""run_rl_swarm.sh as people use it: on a terminal, where it asks, and without one."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from codezero.ledger import keystore
+from tests.processes import wait_until_gone
+from tests.unit.launch.login_app import ORG_ID, LoginApp
+from tests.unit.launch.stand_in import Checkout
+from tests.unit.launch.tty import Tty
+
+WHERE = "where shall your node train?"
+PUSH = "push the trained model to the Hugging Face hub? [y/N]"
+MODEL = "model: a name, hub id or folder, or Enter for the default:"
+SWARM = """\
+version: 1
+name: home
+network: native
+bootnodes:
+- /ip4/127.0.0.1/tcp/4001/p2p/QmWgbQ9dQoMBGbXbMRPHsYgNqzZMbHwoZHs3Y2vvbN1hLX
+ledger: local
+num_generations: 4
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return Checkout(tmp_path)
+
+
+@pytest.fixture
+def on_terminal(checkout):
+    open_ones = []
+
+    def start(*arguments, **environment):
+        tty = Tty(checkout.command(*arguments), cwd=checkout.folder, env={**checkout.environment, **environment})
+        open_ones.append(tty)
+        return tty
+
+    yield start
+    for tty in open_ones:
+        tty.close()
+
+
+def without_terminal(checkout, *arguments, **environment):
+    """Runs it to its end; returns exit code and output."""
+    done = subprocess.run(
+        checkout.command(*arguments),
+        cwd=checkout.folder,
+        env={**checkout.environment, "NODE": "ends", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout
+
+
+def test_enter_at_every_question_starts_a_swarm_of_ones_own(on_terminal):
+    tty = on_terminal()
+    tty.expect(WHERE)
+    tty.type("\n")
+    tty.expect(PUSH)
+    tty.type("\n")
+    tty.expect(MODEL)
+    tty.type("\n")
+    tty.expect("swarm 'home' with 2 nodes and 1 proposer")
+    tty.expect("node-2")
+    tty.type("\x03")
+    assert tty.wait() == 0
+
+
+def test_joining_asks_for_the_swarm_file_until_it_can_be_one(checkout, on_terminal):
+    (checkout.folder / "friends.yaml").write_text(SWARM)
+    tty = on_terminal(NODE="ends")
+    tty.expect(WHERE)
+    tty.type("7\n")
+    tty.expect("type a number from 1 to 3")
+    tty.type("2\n")
+    tty.expect("swarm file:")
+    tty.type("friends\n")
+    tty.expect("a swarm file ends in .yaml")
+    tty.type("friends.yaml\n")
+    tty.expect(PUSH)
+    tty.type("perhaps\n")
+    tty.expect("type y or n")
+    tty.type("n\n")
+    tty.expect(MODEL)
+    tty.type("org/it's $(touch hacked)\n")
+    tty.expect("starts run --stop-with-parent swarm=friends.yaml model.name='org/it\\'s $(touch hacked)'")
+    tty.expect("input is a terminal False output True")
+    assert tty.wait() == 0
+    assert not (checkout.folder / "hacked").exists()
+
+
+def test_a_token_is_not_shown_and_goes_to_the_node_alone(checkout, on_terminal):
+    (checkout.folder / "friends.yaml").write_text(SWARM)
+    tty = on_terminal("--push", "--join", "friends.yaml", NODE="ends")
+    tty.expect("nothing is pushed yet")
+    tty.expect("token of the hub (not shown; Enter for none):")
+    tty.type("hf_secret\n")
+    tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
+    assert tty.wait() == 0
+    assert tty.shown.count("hf_secret") == 1
+
+
+def test_a_new_wallet_is_made_and_its_passphrase_goes_to_the_node(checkout, on_terminal):
+    tty = on_terminal("--testnet", "--no-market", NODE="ends")
+    tty.expect("how does it get its account there?")
+    tty.type("2\n")
+    tty.expect(PUSH)
+    tty.type("\n")
+    tty.expect(MODEL)
+    tty.type("\n")
+    for question in ("passphrase of the wallet:", "the same again:"):
+        tty.expect(question)
+        tty.type("long enough\n")
+    tty.expect("back up wallet.json and the passphrase")
+    tty.expect("swarm=genrl rollout.num_generations=2 judge.enabled=true ledger=modal ledger.kind=wallet")
+    tty.expect("CODEZERO_WALLET_PASSPHRASE long enough")
+    assert tty.wait() == 0
+    assert keystore.address(checkout.folder / "wallet.json") in tty.shown
+
+
+def test_a_wallet_is_unlocked_before_the_node_starts_and_a_mistake_may_be_mended(checkout, on_terminal):
+    keystore.save(bytes(31) + b"7", checkout.folder / "wallet.json", "long enough", scrypt_n=2)
+    tty = on_terminal("ledger=wallet", "ledger.contract_address=0x" + "1" * 40, NODE="ends")
+    tty.expect("passphrase of the wallet:")
+    tty.type("wrong one\n")
+    tty.expect("does not open")
+    tty.expect("passphrase of the wallet:")
+    tty.type("long enough\n")
+    tty.expect("CODEZERO_WALLET_PASSPHRASE long enough")
+    assert tty.wait() == 0
+
+
+@pytest.fixture
+def login(checkout):
+    found = LoginApp(checkout.folder)
+    checkout.environment["PATH"] = f"{found.tools}:{checkout.environment['PATH']}"
+    checkout.environment["CODEZERO_SIGN_IN_PORT"] = str(found.port)
+    return found
+
+
+def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_signed_in(login, on_terminal):
+    login.sign_in(ORG_ID, activated=False)
+    tty = on_terminal("--testnet", "--sign-in", "app", "--yes")
+    tty.expect("is not activated yet: go on in the browser; 15 minutes left")
+    tty.type("\x03")
+    tty.expect("left before a node was started; keys, sign-ins and settings are as they were")
+    assert tty.wait() == 130
+    assert (login.folder / "temp-data" / "userData.json").exists()
+    assert (login.folder / "temp-data" / "userApiKey.json").exists()
+    wait_until_gone([login.pid()])
+
+
+def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_terminal):
+    login.sign_in(ORG_ID)
+    tty = on_terminal("--testnet", "--yes", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+    tty.expect(f"sign-in: user {ORG_ID} is signed in already")
+    tty.expect("starts run --stop-with-parent swarm=genrl rollout.num_generations=2 judge.enabled=true ledger=modal")
+    tty.expect(f"ledger.proxy_url='http://localhost:{login.port}' ledger.org_id='{ORG_ID}' ledger.login_dir='")
+    tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
+    seen = login.environment()
+    assert "HUGGINGFACE_ACCESS_TOKEN" not in seen
+    assert seen["SMART_CONTRACT_ADDRESS"] == "0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0"
+    assert seen["NODE_KEYS"] == str(login.folder.parent / "swarm.pem")
+    tty.type("\x03")
+    tty.expect("node stops")
+    assert tty.wait() == 0
+    wait_until_gone([login.pid()])
+
+
+def test_a_swarm_whose_ledger_needs_a_sign_in_starts_the_app_too_unless_one_is_named(checkout, login):
+    login.sign_in(ORG_ID)
+    invitation = SWARM.replace("ledger: local", "ledger: modal")
+    (checkout.folder / "friends.yaml").write_text(invitation)
+    _, shown = without_terminal(checkout, "--join", "friends.yaml")
+    assert f"starts run --stop-with-parent swarm=friends.yaml ledger.proxy_url='http://localhost:{login.port}'" in shown
+    _, shown = without_terminal(checkout, "--join", "friends.yaml", "ledger.proxy_url=http://example.org")
+    assert "starts run --stop-with-parent swarm=friends.yaml ledger.proxy_url=http://example.org rounds=0\n" in shown
+    assert login.asked().count("start") == 1
+
+
+def test_nodes_on_several_gpus_share_one_sign_in(checkout, login):
+    login.sign_in(ORG_ID)
+    (login.tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
+    (login.tools / "nvidia-smi").chmod(0o755)
+    code, shown = without_terminal(checkout, "--testnet", "--gpus", "0,1")
+    assert code == 0
+    assert "nobody was asked; taken: sign-in in the browser (other: --sign-in wallet)" in shown
+    for number in ("0", "1"):
+        assert any(
+            line.startswith(f"gpu-{number} | starts run") and f"ledger.org_id='{ORG_ID}'" in line
+            for line in shown.splitlines()
+        )
+    assert login.asked().count("start") == 1
+    wait_until_gone([login.pid()])
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_leaving_at_a_question_starts_nothing(checkout, on_terminal, key):
+    tty = on_terminal()
+    tty.expect("number:")
+    tty.type(key)
+    tty.expect("left before a node was started")
+    assert tty.wait() == 130
+    assert not (checkout.folder / "starts.txt").exists()
+
+
+def test_one_ctrl_c_stops_the_node_once_and_cleanly(checkout, on_terminal):
+    tty = on_terminal("--local")
+    tty.expect("input is a terminal")
+    tty.type("\x03")
+    tty.expect("node stops")
+    assert tty.wait() == 0
+    assert tty.shown.count("node stops") == 1
+    wait_until_gone(checkout.pids())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_to_the_script_reaches_the_node(checkout, on_terminal, number):
+    tty = on_terminal("--local")
+    tty.expect("input is a terminal")
+    os.kill(tty.process.pid, number)
+    tty.expect("node stops")
+    tty.wait()
+    wait_until_gone(checkout.pids())
+
+
+def test_without_a_terminal_nothing_is_asked_and_the_defaults_are_told(checkout):
+    code, shown = without_terminal(checkout)
+    assert code == 0
+    assert WHERE not in shown
+    assert (
+        "nobody was asked; taken: a swarm of your own on this machine (others: --join FILE, --testnet, --local), no "
+        "push to Hugging Face, the configured model\n"
+    ) in shown
+    assert "swarm 'home' with 2 nodes and 1 proposer" in shown
+
+
+def test_in_a_swarm_of_ones_own_only_nodes_get_the_token(checkout):
+    code, shown = without_terminal(checkout, "--local", "--nodes", "1", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+    assert code == 0
+    assert "swarm 'home' with 1 node and 1 proposer" in shown
+    pairs = [[part.strip() for part in line.split(" | ", 1)] for line in shown.splitlines() if " | " in line]
+    tokens = {name: said.split()[1] for name, said in pairs if said.startswith("HUGGINGFACE_ACCESS_TOKEN ")}
+    assert tokens.pop("node-1") == "hf_secret"
+    assert tokens.pop("bootnode") == "None"
+    assert set(tokens.values()) <= {"None"}  # of the proposer, which may be stopped before it says so
+
+
+def test_settings_alone_run_a_node_as_configured(checkout):
+    code, shown = without_terminal(checkout, "train.method=lora", "--rounds", "3", "seed=5")
+    assert code == 0
+    assert "starts run --stop-with-parent train.method=lora seed=5 rounds=3 rounds=3\n" in shown
+    assert "nobody was asked" not in shown
+
+
+def test_a_crashed_node_is_started_again(checkout):
+    code, shown = without_terminal(checkout, "--local", NODE="crashes")
+    assert code == 0
+    assert (
+        "the node crashed: killed by signal 9, Killed; it starts again in 1 s where it was (Ctrl-C to stop)\n" in shown
+    )
+    assert shown.count("starts run --stop-with-parent preset=local rounds=0\n") == 2
+
+
+def test_an_edited_configuration_is_used_and_told_until_it_is_reset(checkout):
+    without_terminal(checkout, "--local")
+    node_yaml = checkout.folder / "configs" / "node.yaml"
+    node_yaml.write_text(node_yaml.read_text().replace("seed: 0", "seed: 9"))
+    _, shown = without_terminal(checkout, "--local")
+    assert "configuration: yours differ from the shipped ones and are kept" in shown
+    assert "  node.yaml: seed: 9\n" in shown
+    assert "\nseed: 9\n" in without_terminal(checkout, "--local", "--show-config")[1]
+    _, shown = without_terminal(checkout, "--local", CODEZERO_RESET_CONFIG="1")
+    assert "configuration: node.yaml as shipped again; yours lie in " in shown
+    assert "\nseed: 0\n" in without_terminal(checkout, "--local", "--show-config")[1]
+
+
+def test_the_environment_answers_like_options(checkout):
+    (checkout.folder / "friends.yaml").write_text(SWARM)
+    answers = {"CODEZERO_JOIN": "friends.yaml", "MODEL_NAME": "org/model", "CPU_ONLY": "1"}
+    code, shown = without_terminal(checkout, "seed=5", **answers, HUGGINGFACE_ACCESS_TOKEN="None")
+    assert code == 0
+    assert "swarm=friends.yaml model.name='org/model' model.device=cpu seed=5 rounds=0\n" in shown
+    assert "HUGGINGFACE_ACCESS_TOKEN None\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--local", "--testnet"], "error: --own, --nodes, --local, --join and --testnet exclude each other"),
+        (["--local", "train.speed=9"], "error: unknown setting train.speed"),
+        (["--join", "gone.yaml"], "error: swarm file gone.yaml: there is no such file"),
+        (["--own", "--gpus", "all"], "error: --gpus is for nodes that join a swarm"),
+        (["--local", "--gpus", "all"], "error: --gpus: this machine has no NVIDIA GPU"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_before_anything_starts(checkout, arguments, said):
+    code, shown = without_terminal(checkout, *arguments, PATH="/usr/bin:/bin")
+    assert code == 1
+    assert said in shown
+    assert not (checkout.folder / "starts.txt").exists()
+
+
+def test_a_folder_without_codezero_is_no_virtual_environment(checkout):
+    code, shown = without_terminal(checkout, "--local", CODEZERO_VENV="/nowhere")
+    assert (code, shown) == (1, "error: CODEZERO_VENV=/nowhere holds no codezero: install it there, or unset it\n")
+
+
+def test_each_gpu_that_nvidia_smi_names_gets_a_node_of_its_own(checkout):
+    tools = checkout.folder / "tools"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n1\\n'\n")
+    (tools / "nvidia-smi").chmod(0o755)
+    path = f"{tools}:{checkout.environment['PATH']}"
+    code, shown = without_terminal(checkout, "--local", "--gpus", "all", PATH=path)
+    assert code == 0
+    assert "a node on each of GPU 0, 1" in shown
+    for number in ("0", "1"):
+        assert f"gpu-{number} | CUDA_VISIBLE_DEVICES {number}\n" in shown
+        assert f"state_dir='gpus/gpu-{number}/state'" in shown
+
+
+def test_help_needs_no_installation(checkout):
+    code, shown = without_terminal(checkout, "--help", CODEZERO_VENV="")
+    assert code == 0
+    assert shown.startswith("Sets up codezero in .venv beside this script")
+    assert "CODEZERO_VENV" in shown

