@@ -49,6 +49,9 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    if not (config_dir() / "node.yaml").exists():
+        how = f"./run_rl_swarm.sh puts the shipped files there; or unset {CONFIG_DIR_ENV}"
+        raise ConfigError(f"{config_dir()} holds no node.yaml: {how}")
     schema = OmegaConf.structured(NodeConfig)
     leaves = _leaf_keys(OmegaConf.to_container(schema))
     overrides = _with_swarm_file(overrides)

@@ -1,9 +1,15 @@
 """The error tree. Every error a user can meet derives from `CodezeroError` and says what is wrong, with what value,
-and what to do, in one line; `cli.py` prints that line and exits with 1. Anything else that surfaces is a bug."""
+and what to do, in one line; `cli` prints that line and exits with 1. Anything else that surfaces is a bug."""
+
+OUTAGE = 75
+"""Exit code of a node that ends with an error that may pass: EX_TEMPFAIL of sysexits.h."""
 
 
 class CodezeroError(Exception):
     """Base of every error that is reported to the user as one line."""
+
+    may_pass = False
+    """Whether the same may work later with nothing changed: an outage, not a mistake."""
 
 
 class ConfigError(CodezeroError):
@@ -56,6 +62,8 @@ class IdentityError(CodezeroError):
 
 class NetworkError(CodezeroError):
     """The swarm cannot be reached or served at all; an unreachable peer or bootnode is not an error."""
+
+    may_pass = True
 
 
 class ChainError(CodezeroError):

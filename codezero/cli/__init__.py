@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from codezero import __version__
 from codezero.cli import chain, evaluation, health, identity, models, propose, score, start, status, swarm, wallet
 from codezero.cli.options import add_stop_with_parent
-from codezero.errors import CodezeroError
+from codezero.errors import OUTAGE, CodezeroError
 
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -27,7 +27,7 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code: 0 done or stopped by the user, 1 an error told in one line, 70 (`BUG`)
-    any other, told with its traceback."""
+    any other, told with its traceback. `run` ends with 75 (`OUTAGE`) for an error that may pass by itself."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
@@ -89,4 +89,10 @@ def _run(options: argparse.Namespace) -> int:
     quiet_libraries()
     from codezero.node import run_node
 
-    return run_node(config)
+    try:
+        return run_node(config)
+    except CodezeroError as error:
+        if not error.may_pass:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return OUTAGE

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
-from codezero.config import NodeConfig
 from codezero.errors import ConfigError
 from codezero.launch.terminal import Terminal, parse_yes
 from codezero.swarmfile import is_swarm_file, quoted
@@ -18,7 +17,6 @@ _DECIDING = ("swarm=", "preset=", "ledger=")
 """Settings that say where a node trains, so that nothing else has to."""
 PUBLIC_MARKET = "0x51D4db531ae706a6eC732458825465058fA23a35"
 """The prediction market that the public node's launch script names (gensyn-ai/rl-swarm, PRG_CONTRACT)."""
-HAS_MARKET = "market" in {each.name for each in dataclasses.fields(NodeConfig)}
 
 
 class Way(Enum):
@@ -86,6 +84,7 @@ class _Chooser:
         sign_in = self._sign_in() if way is Way.TESTNET else None
         token = self._token()
         settings = _settings_of(way, swarm_file, sign_in)
+        settings += self._keystore() if sign_in is SignIn.WALLET else []
         settings += self._model()
         settings += self._market(way)
         if self._is_on(CPU_ENV):
@@ -180,10 +179,6 @@ class _Chooser:
         wants = self._options.market
         if wants is None and self._environment.get(MARKET_ENV):
             wants = self._is_on(MARKET_ENV)
-        if not HAS_MARKET:
-            if wants:
-                raise ConfigError("this version has no prediction market: leave out --market and CODEZERO_MARKET")
-            return []
         if wants is None and way is not Way.TESTNET:
             return []
         if wants is None and self._asks:
@@ -193,6 +188,13 @@ class _Chooser:
             wants = True
         known = [f"market.contract_address={PUBLIC_MARKET}"] if wants and way is Way.TESTNET else []
         return [f"market.enabled={str(wants).lower()}", *known]
+
+    def _keystore(self) -> list[str]:
+        """A new wallet lies beside a key that is kept elsewhere, as on a container's volume, and is not lost there."""
+        key = self._environment.get("IDENTITY_PATH", "")
+        if not key or Path("wallet.json").exists():
+            return []
+        return [f"ledger.keystore={quoted(str(Path(key).with_name('wallet.json')))}"]
 
     def _is_on(self, variable: str) -> bool:
         """Whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError."""
@@ -210,6 +212,6 @@ def _settings_of(way: Way, swarm_file: str, sign_in: SignIn | None) -> list[str]
         return [f"swarm={swarm_file}"]
     if way is Way.TESTNET:
         # Its nodes speak GenRL's format and drop groups of any other size than two. `ledger=modal` names its contract.
-        found = ["swarm=genrl", "rollout.num_generations=2", "ledger=modal"]
+        found = ["swarm=genrl", "rollout.num_generations=2", "judge.enabled=true", "ledger=modal"]
         return [*found, "ledger.kind=wallet", "ledger.warn_below_eth=0.01"] if sign_in is SignIn.WALLET else found
     return []

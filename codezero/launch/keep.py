@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from codezero.launch.supervisor import GRACE_S, MAX_CRASHES
+from codezero.errors import OUTAGE
+from codezero.launch.supervisor import GRACE_S, MAX_CRASHES, MAX_PAUSE_S
 from codezero.observe.console import Console
 
 TOLD = 1
@@ -40,7 +41,7 @@ def keep_running(
     `command` makes the command line that finishes so many more rounds; 0 is no limit. `reports` is the file in which
     the node notes each finished round. A node that ends with an error of its own before its first round would do so
     again, and is left; any other end but a clean one is a crash. The wait before a first restart doubles with each
-    further crash without a finished round in between.
+    further crash without a finished round in between, and five of them end it; an outage is waited out.
     """
     crashes, left = 0, rounds
     with _Signals() as asked:
@@ -59,14 +60,18 @@ def keep_running(
                 console.line("not started again: this would not go away by itself")
                 return TOLD
             crashes += 1
-            how = f"killed by signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
-            if crashes >= MAX_CRASHES:
-                console.line(f"the node crashed: {how}; given up after {crashes} crashes without a finished round")
+            if crashes >= MAX_CRASHES and code != OUTAGE:
+                console.line(f"the node crashed: {_how(code)}; given up after {crashes} crashes with no finished round")
                 return 1
-            pause_s = first_pause_s * 2 ** (crashes - 1)
-            console.line(f"the node crashed: {how}; it starts again in {pause_s:g} s where it was (Ctrl-C to stop)")
+            pause_s = min(first_pause_s * 2 ** min(crashes - 1, 20), MAX_PAUSE_S)
+            what = "that may pass" if code == OUTAGE else f"the node crashed: {_how(code)}"
+            console.line(f"{what}; it starts again in {pause_s:g} s where it was (Ctrl-C to stop)")
             if _slept_until_asked(pause_s, asked):
                 return 0
+
+
+def _how(code: int) -> str:
+    return f"killed by signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
 
 
 class _Signals:

@@ -137,8 +137,8 @@ def _for_app(options: StartOptions, config: NodeConfig) -> dict[str, str]:
     keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
     if options.asked.gpus:
         keys = sorted(options.gpu_folder.absolute().glob("gpu-*/swarm.pem"))
-    market = getattr(config, "market", None)
-    named = {"PRG_CONTRACT_ADDRESS": market.contract_address} if market and market.contract_address else {}
+    market = config.market.contract_address
+    named = {"PRG_CONTRACT_ADDRESS": market} if market else {}
     return {
         "SMART_CONTRACT_ADDRESS": config.ledger.contract_address,
         "CHAIN_ID": str(config.ledger.chain_id),

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
 
-from codezero.errors import NetworkError
+from codezero.errors import OUTAGE, NetworkError
 from codezero.launch.child import Child, Program, State
 from codezero.observe.console import Console
 
@@ -20,6 +20,8 @@ QUICK_S = 30.0
 """A program that ends with the same error twice in a row, each time before this, would do so for ever."""
 HEALTHY_S = 60.0
 """A program without rounds that ran this long has not crashed "in a row"."""
+MAX_PAUSE_S = 300.0
+"""Between two starts of a program that waits for an outage to pass."""
 _TICK_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -159,20 +161,19 @@ class Supervisor:
             self.say(child.program.name, "stopped, but not by this launcher: it is not started again")
         else:
             killed = code < 0
-            self._crashed(
-                child, f"killed by signal {-code}, {signal.strsignal(-code)}" if killed else f"exit code {code}"
-            )
+            how = f"killed by signal {-code}, {signal.strsignal(-code)}" if killed else f"exit code {code}"
+            self._crashed(child, how, is_outage=code == OUTAGE)
 
-    def _crashed(self, child: Child, how: str) -> None:
+    def _crashed(self, child: Child, how: str, is_outage: bool = False) -> None:
         if child.program.serves and child.ran_s >= HEALTHY_S:
             child.crashes = 0
         child.crashes += 1
         hopeless = child.error != "" and child.error == child.previous_error and child.ran_s < QUICK_S
-        if hopeless or child.crashes >= MAX_CRASHES:
+        if (hopeless or child.crashes >= MAX_CRASHES) and not is_outage:
             child.state = State.FAILED
             why = "the same error twice" if hopeless else f"{child.crashes} crashes in a row"
             self.say(child.program.name, f"failed for good: {how}, {why}; see {child.program.log}")
             return
-        pause_s = self._first_pause_s * 2 ** (child.crashes - 1)
+        pause_s = min(self._first_pause_s * 2 ** min(child.crashes - 1, 20), MAX_PAUSE_S)
         child.state, child.starts_at_s = State.WAITING, time.monotonic() + pause_s
         self.say(child.program.name, f"crashed: {how}; starts again in {pause_s:g} s")

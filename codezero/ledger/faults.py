@@ -16,6 +16,7 @@ class OutboxError(LedgerError):
 class RpcFault(LedgerError):
     """The RPC gave no usable answer now; it may later. Nothing is known of what was asked."""
 
+    may_pass = True
     retry_after_s: float | None = None
     """What the server asked for, None if it did not."""
 
@@ -86,6 +87,8 @@ class AlreadyKnown(LedgerError):
 
 class ProxyFault(LedgerError):
     """The sign-in app did not take a submission, or it is unknown whether it did: only the chain tells."""
+
+    may_pass = True
 
 
 class PeerTaken(IdentityError):

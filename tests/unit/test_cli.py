@@ -8,6 +8,7 @@ from codezero.cli import main
 from codezero.identity.key import load, load_or_create
 from codezero.identity.names import animal_name
 from codezero.launch.up import UpOptions
+from codezero.ledger.faults import NoContract, RpcUnreachable
 
 
 def test_help_answers_at_once_and_names_the_commands():
@@ -60,6 +61,16 @@ def test_what_nobody_foresaw_has_its_traceback_and_an_exit_code_of_its_own(capsy
     shown = capsys.readouterr().err
     assert shown.startswith("Traceback")
     assert shown.endswith("RuntimeError: CUDA out of memory\n")
+
+
+@pytest.mark.parametrize(("error", "code"), [(RpcUnreachable("no RPC"), 75), (NoContract("no contract"), 1)])
+def test_a_node_that_an_outage_ends_has_an_exit_code_of_its_own(capsys, monkeypatch, error, code):
+    def fails(_):
+        raise error
+
+    monkeypatch.setattr("codezero.node.run_node", fails)
+    assert main(["run", "preset=local"]) == code
+    assert capsys.readouterr().err == f"error: {error}\n"
 
 
 def test_show_config_prints_the_result_with_rounds_from_the_flag(capsys):

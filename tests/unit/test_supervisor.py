@@ -245,3 +245,11 @@ def test_programs_get_the_environment_and_the_open_files(tmp_path):
         source = f"print(os.environ['WHO'], file=open({kept.fileno()}, 'w'))"
         supervised(program(tmp_path, source), environment={**os.environ, "WHO": "me"}, kept_open=[kept.fileno()])
     assert (tmp_path / "kept").read_text() == "me\n"
+
+
+def test_an_outage_that_a_program_tells_is_waited_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("codezero.launch.supervisor.MAX_PAUSE_S", 0.02)
+    source = "print('error: the RPC cannot be reached', flush=True)\nsys.exit(75 if start < 7 else 0)"
+    (child,), lines = supervised(program(tmp_path, source))
+    assert (child.state, child.num_starts) == (State.STOPPED, 8)
+    assert not [line for line in lines if "failed for good" in line]

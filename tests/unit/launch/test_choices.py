@@ -41,7 +41,7 @@ def nobody():
 
 
 def test_a_testnet_node_by_sign_in_is_a_configuration_that_loads():
-    chosen = choose(Options(), {}, Scripted("3", "", "", ""))
+    chosen = choose(Options(market=False), {}, Scripted("3", "", "", ""))
     assert (chosen.way, chosen.sign_in, chosen.token, chosen.took) == (Way.TESTNET, SignIn.APP, "", ())
     config = compose.load(chosen.settings)
     assert config.ledger.kind is LedgerKind.modal
@@ -53,6 +53,15 @@ def test_a_wallet_gets_the_testnets_contract_and_warns_of_little_money():
     chosen = choose(Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {}, nobody())
     ledger = compose.load(chosen.settings).ledger
     assert (ledger.kind, ledger.chain_id, ledger.warn_below_eth) == (LedgerKind.wallet, 685685, 0.01)
+
+
+def test_a_new_wallet_lies_beside_a_key_that_is_kept_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options, elsewhere = Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {"IDENTITY_PATH": "/keys/it's/swarm.pem"}
+    assert compose.load(choose(options, {}, nobody()).settings).ledger.keystore == "wallet.json"
+    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "/keys/it's/wallet.json"
+    (tmp_path / "wallet.json").write_text("{}")
+    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "wallet.json"
 
 
 @pytest.mark.parametrize(
@@ -84,8 +93,6 @@ def test_who_has_said_where_is_asked_nothing_but_on_the_testnet():
 def test_what_is_said_is_not_asked():
     terminal = Scripted()
     options = Options(way=Way.TESTNET, sign_in=SignIn.APP, push=False, model="org/model", market=False)
-    if not choices.HAS_MARKET:
-        options = Options(way=Way.TESTNET, sign_in=SignIn.APP, push=False, model="org/model")
     assert "model.name='org/model'" in choose(options, {}, terminal).settings
     assert terminal.asked == []
 
@@ -147,11 +154,6 @@ def test_a_variable_that_means_nothing_is_refused(environment, said):
         choose(Options(), environment, nobody())
 
 
-@pytest.fixture
-def market(monkeypatch):
-    monkeypatch.setattr(choices, "HAS_MARKET", True)
-
-
 @pytest.mark.parametrize(
     ("options", "environment", "answers", "setting"),
     [
@@ -163,7 +165,7 @@ def market(monkeypatch):
         (Options(way=Way.TESTNET, assume_defaults=True), {}, [], "market.enabled=true"),
     ],
 )
-def test_the_market_is_on_the_testnet_unless_refused(market, options, environment, answers, setting):
+def test_the_market_is_on_the_testnet_unless_refused(options, environment, answers, setting):
     terminal = Scripted(*answers)
     chosen = choose(options, environment, terminal)
     found = [each for each in chosen.settings if each.startswith("market")]
@@ -172,11 +174,5 @@ def test_the_market_is_on_the_testnet_unless_refused(market, options, environmen
     assert terminal.answers == []
 
 
-def test_elsewhere_the_market_is_left_as_configured(market):
+def test_elsewhere_the_market_is_left_as_configured():
     assert choose(Options(), {}, Scripted("", "", "")).settings == []
-
-
-def test_a_version_without_a_market_says_so(monkeypatch):
-    monkeypatch.setattr(choices, "HAS_MARKET", False)
-    with pytest.raises(ConfigError, match="this version has no prediction market"):
-        choose(Options(way=Way.LOCAL, market=True), {}, nobody())

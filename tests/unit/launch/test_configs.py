@@ -33,6 +33,11 @@ def test_a_new_folder_gets_what_is_shipped_and_is_read(own):
     assert compose.load().seed == 9
 
 
+def test_an_empty_folder_is_no_configuration(own):
+    with pytest.raises(ConfigError, match=r"holds no node\.yaml: \./run_rl_swarm\.sh puts the shipped"):
+        compose.load()
+
+
 def test_an_edited_file_is_kept_and_its_difference_told(own):
     settled()
     edited = (own / "node.yaml").read_text().replace("seed: 0", "seed: 9\x1b[31m")

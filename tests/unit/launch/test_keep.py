@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 
+from codezero.errors import OUTAGE
 from codezero.launch import keep
 from codezero.launch.keep import keep_running
 from codezero.observe.console import Console
@@ -76,7 +77,15 @@ def test_pauses_double_and_five_crashes_without_a_round_are_enough(tmp_path):
     code, starts, lines = kept(tmp_path, "sys.exit(70)")
     assert (code, len(starts)) == (1, 5)
     assert [line.split(" in ")[1].split(" s ")[0] for line in lines[:4]] == ["0.01", "0.02", "0.04", "0.08"]
-    assert lines[4] == "the node crashed: exit code 70; given up after 5 crashes without a finished round"
+    assert lines[4] == "the node crashed: exit code 70; given up after 5 crashes with no finished round"
+
+
+def test_an_outage_is_waited_out_with_longer_and_longer_pauses(tmp_path, monkeypatch):
+    monkeypatch.setattr(keep, "MAX_PAUSE_S", 0.04)
+    code, starts, lines = kept(tmp_path, f"if start < 7: sys.exit({OUTAGE})")
+    assert (code, len(starts)) == (0, 8)
+    assert [line.split(" in ")[1].split(" s ")[0] for line in lines[:4]] == ["0.01", "0.02", "0.04", "0.04"]
+    assert lines[6] == "that may pass; it starts again in 0.04 s where it was (Ctrl-C to stop)"
 
 
 def test_a_finished_round_begins_the_count_anew(tmp_path):
