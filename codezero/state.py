@@ -5,10 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from codezero.errors import StateError
 
@@ -50,6 +53,28 @@ def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[in
         file.write(str(os.getpid()))
         file.flush()
         yield file.fileno()
+
+
+def holder(folder: Path, name: str = "node") -> int | None:
+    """Process id of the program that holds a folder under this name; None: nobody does.
+
+    To try a lock is to hold it for a moment, in which a program that starts would be refused, so a process id that
+    nobody has is answer enough. Raises StateError: the folder cannot be read.
+    """
+    try:
+        with (folder / f"{name}.lock").open(encoding="utf-8") as file:
+            text = file.read()
+            if not re.fullmatch("[0-9]{1,9}", text) or not psutil.pid_exists(int(text)):
+                return None
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(text)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateError(f"cannot read {folder}/{name}.lock: {error.strerror}") from error
+    return None
 
 
 def bound_settings(folder: Path) -> dict[str, Any]:

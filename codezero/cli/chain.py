@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import add_stop_with_parent
+from codezero.cli.options import add_stop_with_parent, duration
 
 if TYPE_CHECKING:
     from codezero.observe.console import Console
@@ -24,7 +23,6 @@ examples:
   codezero chain bootnodes add /ip4/203.0.113.7/tcp/4001/p2p/Qm...
   codezero chain up --host 0.0.0.0                 for nodes on other machines: read the warning
 """
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -53,7 +51,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     fund.add_argument("addresses", nargs="+", metavar="ADDRESS", help="of a node's wallet")
     fund.add_argument("--amount", default="1", metavar="X", help="coins for each (default 1)")
     tick = _client_command(actions, "tick", _tick, "advance the round, or its stage, again and again, until stopped")
-    tick.add_argument("--every", type=_duration, required=True, metavar="T", help="such as 60s, 10m or 3h")
+    tick.add_argument("--every", type=duration, required=True, metavar="T", help="such as 60s, 10m or 3h")
     add_stop_with_parent(tick)
 
     text = "the addresses through which nodes of the chain's swarm find each other"
@@ -85,14 +83,6 @@ def _folder_option(parser: argparse.ArgumentParser) -> None:
         default=Path("chains/home"),
         help="where the chain and its keys are kept (default chains/home)",
     )
-
-
-def _duration(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if seconds < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no time of a second or more: write it as 60s, 10m or 3h")
-    return seconds
 
 
 def _console() -> Console:

@@ -51,6 +51,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         choices=("native", "genrl"),
         help="the wire format of the swarms it serves (default native)",
     )
+    bootnode.add_argument("--invite", metavar="FILE", help="also write a swarm file, for nodes to join it with")
     add_stop_with_parent(bootnode)
     bootnode.set_defaults(command=_bootnode)
 
@@ -121,4 +122,6 @@ def _bootnode(options: argparse.Namespace) -> int:
     from codezero.config import Network
     from codezero.launch.bootnode import run_bootnode
 
-    return run_bootnode(listen, options.announce, Path(options.identity).expanduser(), Network(options.network))
+    identity = Path(options.identity).expanduser()
+    invite = Path(options.invite).expanduser() if options.invite else None
+    return run_bootnode(listen, options.announce, identity, Network(options.network), invite)

@@ -6,27 +6,32 @@ import signal
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
-from codezero import peer
-from codezero.config import Network, Reach, SwarmConfig
+from codezero import peer, swarmfile
+from codezero.config import LedgerKind, Network, Reach, RolloutConfig, SwarmConfig
 from codezero.dht.cache import PeerCache
 from codezero.dht.link import SwarmLink
 from codezero.launch import hosting
 from codezero.multiaddr import Multiaddr
 from codezero.observe.console import Console
+from codezero.swarmfile import SwarmFile
 
 STATUS_S = 10.0
 """Between two looks at how many nodes there are; a line is printed when the number has changed."""
 
 
-def run_bootnode(listen: Sequence[str], announce: Sequence[str], identity_path: Path, network: Network) -> int:
+def run_bootnode(
+    listen: Sequence[str], announce: Sequence[str], identity_path: Path, network: Network, invite: Path | None = None
+) -> int:
     """Serves swarms of one wire format until SIGINT or SIGTERM; returns the exit code.
 
-    Prints a line `bootnode PEER_ID listening on MULTIADDRESS` for each address once it can be used.
+    Prints a line `bootnode PEER_ID listening on MULTIADDRESS` for each address once it can be used; then `invite` gets
+    a swarm file, for nodes whose swarm has the default name and group size.
 
     Raises ValueError: no multiaddress. IdentityError: the key cannot be used. NetworkError: an address cannot be
-    listened on.
+    listened on. ConfigError: the swarm file cannot be written.
     """
     for text in listen:
         hosting.check_free(Multiaddr.parse(text))
@@ -47,7 +52,11 @@ def run_bootnode(listen: Sequence[str], announce: Sequence[str], identity_path: 
         link.start()
         for address in link.addresses:
             console.line(f"bootnode {link.peer_id} listening on {address}")
-        console.line(f"join with: codezero run swarm={network.value} swarm.bootnodes=[ADDRESS], one of these")
+        if invite is None:
+            console.line(f"join with: codezero run swarm={network.value} swarm.bootnodes=[ADDRESS], one of these")
+        else:
+            swarmfile.write(invite, _swarm(config, link.peer_id, link.addresses))
+            console.line(f"join with: codezero run swarm={invite}")
         seen = 0
         while not asked.wait(STATUS_S):
             count = len(link.others())
@@ -56,3 +65,15 @@ def run_bootnode(listen: Sequence[str], announce: Sequence[str], identity_path: 
             seen = count
     console.line("bootnode stopped")
     return 0
+
+
+def _swarm(config: SwarmConfig, peer_id: str, addresses: Sequence[str]) -> SwarmFile:
+    """The swarm that this bootnode leads to: under the addresses that are announced, else those it listens on."""
+    announced = [replace(Multiaddr.parse(text), peer=peer_id) for text in config.announce]
+    return SwarmFile(
+        name=config.name,
+        network=config.network,
+        bootnodes=tuple(map(str, announced or addresses))[: swarmfile.MAX_BOOTNODES],
+        ledger=LedgerKind.local,
+        num_generations=RolloutConfig().num_generations,
+    )

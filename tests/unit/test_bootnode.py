@@ -9,6 +9,8 @@ import time
 import psutil
 import pytest
 
+from codezero import compose
+from codezero.config import Network
 from codezero.identity import key as identity
 from codezero.multiaddr import Multiaddr
 from tests.processes import wait_until_gone
@@ -16,11 +18,11 @@ from tests.processes import wait_until_gone
 ANYWHERE = "/ip4/127.0.0.1/tcp/0"
 
 
-def start(folder, listen=ANYWHERE):
+def start(folder, listen=ANYWHERE, *options):
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "codezero", "swarm", "bootnode", "--stop-with-parent", "--listen", listen),
-            *("--identity", str(folder / "bootnode.pem")),
+            *("--identity", str(folder / "bootnode.pem"), *options),
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -91,3 +93,25 @@ def test_a_listen_address_that_is_none_is_refused(tmp_path):
     code, output = ending(start(tmp_path, "localhost:4001"))
     assert code == 1
     assert output.startswith("error: --listen=localhost:4001 is no address: it is not of the form /ip4/")
+
+
+@pytest.mark.parametrize("announced", [(), ("--announce", "/dns/bootnode/tcp/4001")])
+def test_a_bootnode_writes_the_swarm_file_that_leads_to_it(tmp_path, announced):
+    file = tmp_path / "invite.yaml"
+    process = start(tmp_path, ANYWHERE, "--invite", str(file), *announced)
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("join with: "):
+                break
+        assert lines[-1] == f"join with: codezero run swarm={file}\n"
+        config = compose.load([f"swarm={file}"]).swarm
+        peer_id = identity.load(tmp_path / "bootnode.pem").peer_id
+        (address,) = config.bootnodes
+        found = Multiaddr.parse(address)
+        assert (found.host, found.peer) == ("bootnode" if announced else "127.0.0.1", peer_id)
+        assert (config.network, config.name) == (Network.native, "codezero")
+    finally:
+        process.terminate()
+        ending(process)

@@ -1,0 +1,34 @@
+import { z } from "zod";
+import { MAX_REPLY_BYTES, reason } from "@/lib/alchemy";
+import { boundedText } from "@/lib/bodies";
+import { headersFor } from "@/lib/chain";
+import { post, Refusal } from "@/lib/replies";
+import { settings } from "@/lib/settings";
+
+const TIMEOUT_MS = 10_000;
+/** What the page needs to find the account and to sign for it. It sends no operation: the sponsor would pay for it. */
+const METHODS = ["eth_chainId", "eth_call", "eth_getCode", "eth_getStorageAt", "eth_blockNumber"] as const;
+
+const one = z.object({
+  jsonrpc: z.literal("2.0"),
+  id: z.union([z.number(), z.string()]),
+  method: z.enum(METHODS),
+  params: z.array(z.unknown()).max(4).optional(),
+});
+
+/** The chain's RPC server, which may need a key, for the page. */
+export const POST = post(one, async (request) => {
+  const { rpcUrl } = settings();
+  try {
+    const response = await fetch(rpcUrl, {
+      method: "POST",
+      body: JSON.stringify(request),
+      headers: { "Content-Type": "application/json", ...headersFor(rpcUrl) },
+      redirect: "error",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    return JSON.parse(await boundedText(response, MAX_REPLY_BYTES)) as unknown;
+  } catch (error) {
+    throw new Refusal(502, `the RPC server cannot be reached: ${error instanceof SyntaxError ? "no JSON" : reason(error)}`);
+  }
+});

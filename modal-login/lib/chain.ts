@@ -1,0 +1,37 @@
+import { alchemy, type AlchemyTransport } from "@account-kit/infra";
+import { createPublicClient, http, type Chain, type PublicClient } from "viem";
+import { chainFor } from "./chains";
+import { settings } from "./settings";
+
+const RPC_TIMEOUT_MS = 10_000;
+
+export function chain(): Chain {
+  return chainFor(settings().chainId);
+}
+
+/** To the bundler, with the key; reads go to the RPC server, without it where that is another one. */
+export function transport(): AlchemyTransport {
+  const { apiKey, bundlerUrl, rpcUrl } = settings();
+  const connection = apiKey ? { rpcUrl: bundlerUrl, jwt: apiKey } : { rpcUrl: bundlerUrl };
+  if (rpcUrl === bundlerUrl) return alchemy({ ...connection, retryCount: 1 });
+  return alchemy({ alchemyConnection: connection, nodeRpcUrl: rpcUrl, retryCount: 1 });
+}
+
+export function reader(timeoutMs = RPC_TIMEOUT_MS): PublicClient {
+  const { rpcUrl } = settings();
+  return createPublicClient({
+    chain: chain(),
+    transport: http(rpcUrl, {
+      timeout: timeoutMs,
+      retryCount: 0,
+      fetchOptions: { headers: headersFor(rpcUrl) },
+    }),
+  });
+}
+
+/** The API key, for Alchemy and the bundler's server alone. */
+export function headersFor(url: string): Record<string, string> {
+  const { apiKey, alchemyUrl, bundlerUrl } = settings();
+  const knows = [alchemyUrl, bundlerUrl].some((known) => new URL(known).origin === new URL(url).origin);
+  return apiKey && knows ? { Authorization: `Bearer ${apiKey}` } : {};
+}

@@ -1,0 +1,11 @@
+import { settings } from "./settings";
+
+/** Wrong settings end the server at its start, not in a user's first request. */
+export function checkSettings(): void {
+  try {
+    settings();
+  } catch (error) {
+    console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,84 @@
+import { resolve } from "node:path";
+import { getAddress, isAddress, type Address } from "viem";
+import { z } from "zod";
+
+const url = z
+  .string()
+  .url()
+  .regex(/^https?:\/\//, "no http(s) address")
+  .transform((text) => text.replace(/\/+$/, ""));
+const address = z
+  .string()
+  .refine((text) => isAddress(text, { strict: false }), "no address")
+  .transform((text) => getAddress(text));
+
+const environment = z.object({
+  ALCHEMY_BASE_URL: url.default("https://api.g.alchemy.com"),
+  ALCHEMY_API_KEY: z.string().default(""),
+  PAYMASTER_POLICY_ID: z.string().default(""),
+  BUNDLER_URL: url.default("https://gensyn-testnet.g.alchemy.com/v2"),
+  RPC_URL: url.optional(),
+  CHAIN_ID: z.coerce.number().int().positive().default(685685),
+  SMART_CONTRACT_ADDRESS: address.default("0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0"),
+  PRG_CONTRACT_ADDRESS: address.optional(),
+  SESSION_DAYS: z.coerce.number().int().min(1).max(3650).default(62),
+  ALLOWED_HOSTS: z.string().default(""),
+  DATA_DIR: z.string().default("temp-data"),
+  NODE_KEYS: z.string().default(""),
+});
+
+export interface Settings {
+  alchemyUrl: string;
+  /** Sent to Alchemy and the bundler, and to nobody else. */
+  apiKey: string;
+  policyId: string;
+  bundlerUrl: string;
+  rpcUrl: string;
+  chainId: number;
+  coordinator: Address;
+  market: Address | undefined;
+  sessionDays: number;
+  /** Names, beside those of this machine, under which the app may be addressed. */
+  allowedHosts: string[];
+  dataDir: string;
+  /** Files with the keys of nodes, to show their peer ids. */
+  nodeKeys: string[];
+}
+
+/** From the environment, as it is when asked. Throws: a value is none, in one line that names its variable. */
+export function readSettings(variables: Record<string, string | undefined>): Settings {
+  const given = Object.entries(variables).filter(([, value]) => value !== undefined && value !== "");
+  const parsed = environment.safeParse(Object.fromEntries(given));
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new Error(`${issue?.path.join(".")}: ${issue?.message.toLowerCase()}; see modal-login/README.md`);
+  }
+  const read = parsed.data;
+  return {
+    alchemyUrl: read.ALCHEMY_BASE_URL,
+    apiKey: read.ALCHEMY_API_KEY,
+    policyId: read.PAYMASTER_POLICY_ID,
+    bundlerUrl: read.BUNDLER_URL,
+    rpcUrl: read.RPC_URL ?? read.BUNDLER_URL,
+    chainId: read.CHAIN_ID,
+    coordinator: read.SMART_CONTRACT_ADDRESS,
+    market: read.PRG_CONTRACT_ADDRESS,
+    sessionDays: read.SESSION_DAYS,
+    allowedHosts: list(read.ALLOWED_HOSTS).map((name) => name.toLowerCase()),
+    dataDir: resolve(/*turbopackIgnore: true*/ read.DATA_DIR),
+    nodeKeys: list(read.NODE_KEYS),
+  };
+}
+
+let read: Settings | undefined;
+
+export function settings(): Settings {
+  return (read ??= readSettings(process.env));
+}
+
+function list(text: string): string[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+}

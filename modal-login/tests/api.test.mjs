@@ -1,0 +1,240 @@
+// The HTTP API as nodes use it: what arrives on the chain, and what is refused.
+import assert from "node:assert/strict";
+import { stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, test } from "node:test";
+import { ORG_ID } from "./alchemy.mjs";
+import { ACCOUNT, App, Chain, digest, inDays } from "./harness.mjs";
+
+let chain, app, key;
+let count = 0;
+
+before(async () => {
+  chain = await Chain.start();
+  app = await App.start(chain);
+});
+after(async () => {
+  await app?.stop();
+  await chain?.stop();
+});
+beforeEach(async () => {
+  app.alchemy.mode = app.bundler.mode = "ok";
+  app.bundler.signers.length = 0;
+  app.bundler.nonces.clear();
+  key = await app.seed();
+});
+
+const newPeer = () => `QmPeer${(count += 1)}`;
+const register = (peerId) => app.post("/api/register-peer", { orgId: ORG_ID, peerId });
+
+test("a peer is registered to the smart account, signed by the session key", async () => {
+  const peer = newPeer();
+  const reply = await register(peer);
+  assert.equal(reply.status, 200, reply.text);
+  assert.deepEqual(await chain.read(chain.coordinator, "getEoa", [[peer]]), [ACCOUNT]);
+  const receipt = await chain.reader.getTransactionReceipt({ hash: reply.hash });
+  assert.equal(receipt.status, "success");
+  assert.deepEqual(app.bundler.signers, [key.publicKey]);
+  assert.ok(app.bundler.asked.includes("alchemy_requestGasAndPaymasterAndData"));
+});
+
+test("rewards and votes arrive with their values, also what is negative or beyond a double", async () => {
+  const [peer, other] = [newPeer(), newPeer()];
+  await register(peer);
+  await register(other);
+  const round = Number(await chain.read(chain.coordinator, "currentRound"));
+  const reward = { orgId: ORG_ID, roundNumber: round, stageNumber: 0, peerId: peer };
+  assert.equal((await app.post("/api/submit-reward", { ...reward, reward: -7 })).status, 200);
+  const large = { ...reward, peerId: other, reward: "14285714285714285714" };
+  assert.equal((await app.post("/api/submit-reward", large)).status, 200);
+  assert.deepEqual(await chain.read(chain.coordinator, "getTotalRewards", [[peer, other]]), [-7n, 14285714285714285714n]);
+  const vote = { orgId: ORG_ID, roundNumber: round, winners: [other, peer], peerId: peer };
+  assert.equal((await app.post("/api/submit-winner", vote)).status, 200);
+  assert.deepEqual(await chain.read(chain.coordinator, "getVoterVotes", [BigInt(round), peer]), [other, peer]);
+});
+
+for (const mode of ["ok", "errors as HTTP 400", "fails when mined"]) {
+  test(`a contract's refusal comes back as 400 with its name (bundler: ${mode})`, async () => {
+    const peer = newPeer();
+    await register(peer);
+    app.bundler.mode = mode;
+    const again = await register(peer);
+    assert.deepEqual([again.status, again.error], [400, "PeerIdAlreadyRegistered"], again.text);
+    const vote = { orgId: ORG_ID, roundNumber: 99999, winners: [peer], peerId: peer };
+    const early = await app.post("/api/submit-winner", vote);
+    assert.deepEqual([early.status, early.error], [400, "InvalidRoundNumber"], early.text);
+  });
+}
+
+test("the deferred action goes along until the chain has taken it", async () => {
+  for (const _ of [1, 2, 3]) assert.equal((await register(newPeer())).status, 200); // the bundler checks it
+});
+
+test("operations of one account are sent one after the other", async () => {
+  const peers = [1, 2, 3, 4, 5].map(newPeer);
+  const replies = await Promise.all(peers.map(register));
+  assert.deepEqual(replies.map((reply) => reply.status), [200, 200, 200, 200, 200], replies.map((r) => r.text).join());
+  const owners = await chain.read(chain.coordinator, "getEoa", [peers]);
+  assert.deepEqual([...new Set(owners)], [ACCOUNT]);
+  assert.equal(new Set(replies.map((reply) => reply.hash)).size, 5);
+});
+
+test("the market takes bets in whole tokens, and tells balances as decimal strings", async () => {
+  const peer = newPeer();
+  await register(peer);
+  await chain.write(chain.market, "createNewGame", [3n, 2n, `0x${"00".repeat(32)}`]);
+  const gameId = Number((await chain.read(chain.market, "gameCount")) - 1n);
+  const ask = () => app.post("/api/bet-token-balance", { orgId: ORG_ID, peerId: peer });
+  assert.equal((await ask()).result, "1000000000000000000");
+  const guess = { orgId: ORG_ID, gameId, peerId: peer, clueId: 0, choiceIdx: 1, bet: "142857142857142857" };
+  const reply = await app.post("/api/guess-answer", guess);
+  assert.equal(reply.status, 200, reply.text);
+  assert.equal((await ask()).result, "857142857142857143");
+  const again = await app.post("/api/guess-answer", guess);
+  assert.equal(again.status, 500);
+  assert.equal(again.error, "the contract refuses guessAnswer: already guessed");
+  const early = await app.post("/api/claim-reward", { orgId: ORG_ID, gameId, peerId: peer });
+  assert.equal(early.error, "the contract refuses claimReward: no answer yet");
+});
+
+const BAD = [
+  ["register-peer", { peerId: "QmA" }, "orgId"],
+  ["register-peer", { orgId: ORG_ID }, "peerId"],
+  ["register-peer", { orgId: ORG_ID, peerId: "a b" }, "peerId"],
+  ["register-peer", { orgId: ORG_ID, peerId: "a".repeat(129) }, "peerId"],
+  ["register-peer", { orgId: ORG_ID, peerId: ["QmA"] }, "peerId"],
+  ["register-peer", [], ""],
+  ["register-peer", "{", "no JSON"],
+  ["register-peer", "", "no JSON"],
+  ["submit-reward", { orgId: ORG_ID, roundNumber: -1, stageNumber: 0, reward: 1, peerId: "QmA" }, "roundNumber"],
+  ["submit-reward", { orgId: ORG_ID, roundNumber: 1.5, stageNumber: 0, reward: 1, peerId: "QmA" }, "roundNumber"],
+  ["submit-reward", { orgId: ORG_ID, roundNumber: 1, stageNumber: 0, reward: 2 ** 53, peerId: "QmA" }, "reward"],
+  ["submit-reward", { orgId: ORG_ID, roundNumber: 1, stageNumber: 0, reward: "1e3", peerId: "QmA" }, "reward"],
+  ["submit-reward", { orgId: ORG_ID, roundNumber: 1, stageNumber: 0, reward: null, peerId: "QmA" }, "reward"],
+  ["submit-winner", { orgId: ORG_ID, roundNumber: 0, winners: "QmA", peerId: "QmA" }, "winners"],
+  ["submit-winner", { orgId: ORG_ID, roundNumber: 0, winners: Array(257).fill("QmA"), peerId: "QmA" }, "winners"],
+  ["guess-answer", { orgId: ORG_ID, gameId: 0, peerId: "QmA", clueId: 0, choiceIdx: 0, bet: "-1" }, "bet"],
+  ["get-api-key", { whoamiStamp: "stamp" }, "whoamiStamp"],
+  ["set-api-key-activated", { orgId: ORG_ID, apiKey: "0x12" }, "apiKey"],
+];
+for (const [name, body, word] of BAD) {
+  test(`bad input is 400 with a reason: ${name} ${JSON.stringify(body).slice(0, 70)}`, async () => {
+    const reply = await app.post(`/api/${name}`, body);
+    assert.equal(reply.status, 400);
+    assert.match(reply.error, /^bad request: /);
+    assert.ok(reply.error.includes(word), reply.error);
+  });
+}
+
+test("a body that is too long, or no JSON by its type, is refused", async () => {
+  assert.equal((await app.post("/api/register-peer", " ".repeat(300_000))).status, 413);
+  const form = await app.post("/api/register-peer", { orgId: ORG_ID, peerId: "QmA" }, { "content-type": "text/plain" });
+  assert.equal(form.status, 415);
+});
+
+test("whom the app does not know gets 404", async () => {
+  const reply = await app.post("/api/register-peer", { orgId: "nobody", peerId: "QmA" });
+  assert.deepEqual([reply.status, reply.error], [404, "user not found"]);
+  assert.equal((await app.get("/api/get-api-key-status?orgId=nobody")).status, 404);
+  assert.equal((await app.get("/api/get-api-key-status")).status, 400);
+});
+
+test("the status of a key is plain text; an expired one is not activated and cannot write", async () => {
+  const status = async () => (await app.get(`/api/get-api-key-status?orgId=${ORG_ID}`)).text();
+  assert.equal(await status(), "activated");
+  await app.seed({ activated: false });
+  assert.equal(await status(), "not activated");
+  assert.equal((await register("QmA")).status, 500);
+  await app.seed({ deadline: inDays(-1) });
+  assert.equal(await status(), "not activated");
+  const reply = await register("QmA");
+  assert.deepEqual([reply.status, reply.error], [401, "the session key has expired: sign in again"]);
+});
+
+test("what goes wrong at the bundler is one line, without its address", async () => {
+  app.bundler.mode = "HTTP 503";
+  const busy = await register("QmA");
+  assert.equal(busy.status, 502);
+  assert.ok(!busy.text.includes("secret-key"), busy.text);
+  app.bundler.mode = "AA23";
+  const refused = await register("QmA");
+  assert.equal(refused.status, 502);
+  assert.match(refused.error, /refuses the session key \(.*AA23.*sign in again/);
+});
+
+test("a sign-in makes a key pair that only its file knows, and activates it", async () => {
+  const stamp = { url: "https://x.example/whoami", body: "{}", stamp: { stampHeaderName: "X-Stamp", stampHeaderValue: "s" } };
+  const reply = await app.post("/api/get-api-key", { whoamiStamp: stamp });
+  assert.equal(reply.status, 200, reply.text);
+  const [, added] = (await app.stored("userApiKey.json"))[ORG_ID];
+  assert.deepEqual(Object.keys(reply).sort(), ["publicKey", "status", "text"]);
+  assert.equal(reply.publicKey, added.publicKey);
+  assert.equal(added.activated, false);
+  assert.ok(!app.output.includes(added.privateKey.slice(2)));
+  const { orgId, userId, email } = (await app.stored("userData.json"))[ORG_ID];
+  assert.deepEqual([orgId, userId, email], [ORG_ID, "user-1", "anna@example.org"]);
+  for (const name of ["userData.json", "userApiKey.json"]) {
+    assert.equal((await stat(join(app.data, name))).mode & 0o777, 0o600);
+  }
+  const done = { accountAddress: ACCOUNT, initCode: "0x", deferredActionDigest: digest(reply.publicKey, inDays(1)) };
+  const activated = await app.post("/api/set-api-key-activated", { orgId: ORG_ID, apiKey: reply.publicKey, ...done });
+  assert.equal(activated.status, 200, activated.text);
+  const stored = (await app.stored("userApiKey.json"))[ORG_ID].at(-1);
+  assert.deepEqual({ ...stored, ...done }, stored);
+  assert.equal(stored.activated, true);
+  await register(newPeer());
+  assert.deepEqual(app.bundler.signers, [reply.publicKey]);
+});
+
+test("a key is not activated for another one's permission, nor one that is not there", async () => {
+  const { publicKey } = key;
+  const other = `0x${"12".repeat(20)}`;
+  const done = { orgId: ORG_ID, accountAddress: ACCOUNT, initCode: "0x" };
+  const foreign = { ...done, apiKey: publicKey, deferredActionDigest: digest(other, inDays(1)) };
+  assert.equal((await app.post("/api/set-api-key-activated", foreign)).status, 400);
+  const unknown = { ...done, apiKey: other, deferredActionDigest: digest(other, inDays(1)) };
+  assert.equal((await app.post("/api/set-api-key-activated", unknown)).status, 404);
+});
+
+test("whom Alchemy does not know gets no key", async () => {
+  const stamp = { url: "https://x.example", body: "{}", stamp: { stampHeaderName: "X", stampHeaderValue: "forged" } };
+  const reply = await app.post("/api/get-api-key", { whoamiStamp: stamp });
+  assert.equal(reply.status, 401);
+  assert.equal((await app.stored("userApiKey.json"))[ORG_ID].length, 1);
+});
+
+test("a damaged file is told and left as it is", async () => {
+  await writeFile(join(app.data, "userApiKey.json"), "{half");
+  const reply = await register("QmA");
+  assert.equal(reply.status, 500);
+  assert.match(reply.error, /^userApiKey.json is damaged/);
+  await assert.rejects(app.stored("userApiKey.json"), SyntaxError);
+});
+
+test("files of an earlier app, with keys of another kind, do not keep anybody from signing in", async () => {
+  const key = { publicKey: "02ab", privateKey: "ab".repeat(32), createdAt: "2025-06-01T00:00:00.000Z", activated: true };
+  await writeFile(join(app.data, "userApiKey.json"), JSON.stringify({ [ORG_ID]: [key] }));
+  assert.equal(await (await app.get(`/api/get-api-key-status?orgId=${ORG_ID}`)).text(), "not activated");
+  const stamp = { url: "https://x.example", body: "{}", stamp: { stampHeaderName: "X", stampHeaderValue: "s" } };
+  assert.equal((await app.post("/api/get-api-key", { whoamiStamp: stamp })).status, 200);
+  assert.deepEqual((await app.stored("userApiKey.json"))[ORG_ID][0], key);
+});
+
+test("health tells what is wrong with Alchemy, in time", async () => {
+  const health = async () => (await (await app.get("/api/health")).json()).alchemy;
+  assert.equal(await health(), "reachable");
+  app.alchemy.mode = 503;
+  assert.equal(await health(), "unreachable: it answers with HTTP 503");
+  app.alchemy.mode = 401;
+  assert.equal(await health(), "unreachable: it refuses ALCHEMY_API_KEY (HTTP 401)");
+  app.alchemy.mode = "hangs";
+  const started = Date.now();
+  assert.equal(await health(), "unreachable: it gives no answer in time");
+  assert.ok(Date.now() - started < 5000);
+});
+
+test("who has signed in on this machine is told also while the chain hangs", async () => {
+  app.bundler.mode = "hangs";
+  const { accounts } = await (await app.get("/api/machine", {})).json();
+  assert.deepEqual(accounts.map(({ orgId, expired, peers }) => [orgId, expired, peers]), [[ORG_ID, false, null]]);
+});

@@ -1,0 +1,126 @@
+// Who may talk to the app, where it listens, and how it starts. Requests are raw, since fetch sets its own Host.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { request } from "node:http";
+import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { API_KEY, ORG_ID } from "./alchemy.mjs";
+import { App, freePort } from "./harness.mjs";
+
+const ROOT = join(import.meta.dirname, "..");
+/** There is none: what gets as far as the chain fails. */
+const NO_CHAIN = { url: "http://127.0.0.1:9", coordinator: { address: `0x${"c".repeat(40)}` }, market: { address: "" } };
+let app, port;
+
+before(async () => {
+  app = await App.start(NO_CHAIN, { ALLOWED_HOSTS: "modal-login" });
+  await app.seed();
+  port = Number(new URL(app.url).port);
+});
+after(() => app?.stop());
+
+function ask(path, { method = "GET", body, ...headers } = {}) {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: "127.0.0.1", port, path, method, headers }, async (response) => {
+      let text = "";
+      for await (const chunk of response) text += chunk;
+      resolve({ status: response.statusCode, headers: response.headers, text });
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+const BODY = JSON.stringify({ orgId: "nobody", peerId: "QmA" });
+/** A node's request, which gets as far as "user not found". */
+const POST = { method: "POST", body: BODY, "content-type": "application/json" };
+
+for (const host of ["localhost:3000", "127.0.0.1:3000", "[::1]:3000", "LOCALHOST", "modal-login:3000"]) {
+  test(`known by the name ${host}`, async () => {
+    assert.equal((await ask("/api/register-peer", { ...POST, host })).status, 404);
+  });
+}
+
+const FOREIGN = [
+  ["a name pointed at this machine", { host: "evil.example:3000" }],
+  ["a name that begins like ours", { host: "localhost.evil.example" }],
+  ["a name that ends like ours", { host: "evil-localhost" }],
+  ["an address that is none of ours", { host: "192.168.1.5:3000" }],
+  ["another site's page", { host: "localhost:3000", origin: "https://evil.example" }],
+  ["another port's page", { host: "localhost:3000", origin: "http://localhost:8080" }],
+  ["a page in a sandbox, or a file", { host: "localhost:3000", origin: "null" }],
+  ["another site's page, without origin", { host: "localhost:3000", "sec-fetch-site": "cross-site" }],
+  ["another port's page, without origin", { host: "localhost:3000", "sec-fetch-site": "same-site" }],
+];
+for (const [who, headers] of FOREIGN) {
+  test(`refused: ${who}`, async () => {
+    const reply = await ask("/api/register-peer", { ...POST, ...headers });
+    assert.equal(reply.status, 403, reply.text);
+    assert.equal(reply.headers["access-control-allow-origin"], undefined);
+    const read = await ask(`/api/get-api-key-status?orgId=${ORG_ID}`, headers);
+    assert.equal(read.status, 403);
+    assert.ok(!read.text.includes("activated"));
+  });
+}
+
+test("a link from elsewhere opens the page, which nobody may frame", async () => {
+  const reply = await ask("/", { host: `localhost:${port}`, "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" });
+  assert.equal(reply.status, 200);
+  assert.match(reply.headers["content-security-policy"], /frame-ancestors 'none'/);
+  assert.ok(!reply.text.includes(API_KEY));
+  assert.equal(reply.headers["x-powered-by"], undefined);
+});
+
+test("the page's RPC server takes reads only, and the signer's routes no others", async () => {
+  const rpc = (method) => app.post("/api/rpc", { jsonrpc: "2.0", id: 1, method, params: [] });
+  assert.equal((await rpc("eth_sendUserOperation")).status, 400);
+  assert.equal((await rpc("eth_sendRawTransaction")).status, 400);
+  assert.equal((await app.post("/api/alchemy/signer/v1/signer-config", {})).status, 200);
+  assert.equal((await app.post("/api/alchemy/signer/v1/..%2F..%2Fv2", {})).status, 404);
+  assert.equal((await app.post("/api/alchemy/signer/v2/whoami", {})).status, 404);
+});
+
+test("it listens on this machine alone", async () => {
+  const outside = Object.values(networkInterfaces()).flat().filter((one) => !one.internal && one.family === "IPv4");
+  for (const { address } of outside) {
+    const socket = connect(port, address);
+    await assert.rejects(once(socket, "connect"), { code: "ECONNREFUSED" });
+  }
+});
+
+async function startWith(environment) {
+  const env = { PATH: process.env.PATH, PORT: String(await freePort()), SIGN_IN_ENV_FILE: "/dev/null", ...environment };
+  const child = spawn(process.execPath, ["start.mjs"], { cwd: ROOT, env, stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (text) => (said += text));
+  const [code] = await once(child, "exit");
+  return { code, said };
+}
+
+test("a wrong setting ends the start with one line that names it", async () => {
+  const { code, said } = await startWith({ SMART_CONTRACT_ADDRESS: "0x12" });
+  assert.equal(code, 1);
+  assert.equal(said, "error: SMART_CONTRACT_ADDRESS: no address; see modal-login/README.md\n");
+  assert.match((await startWith({ BUNDLER_URL: "file:///etc/passwd" })).said, /^error: BUNDLER_URL: /);
+});
+
+test("settings may come from a file", async () => {
+  const file = join(app.folder, "sign-in.env");
+  await writeFile(file, "CHAIN_ID=none\n");
+  assert.match((await startWith({ SIGN_IN_ENV_FILE: file })).said, /^error: CHAIN_ID: /);
+  assert.match((await startWith({ SIGN_IN_ENV_FILE: join(app.folder, "nothing.env") })).said, /does not exist/);
+});
+
+test("the errors and functions known here are those of the contracts", async () => {
+  const source = await readFile(join(ROOT, "lib", "contracts.ts"), "utf8");
+  for (const name of ["SwarmCoordinator", "PredictionMarket"]) {
+    const { abi } = JSON.parse(await readFile(join(ROOT, "..", "codezero", "ledger", "artifacts", `${name}.json`), "utf8"));
+    for (const entry of abi.filter(({ type }) => type === "error")) {
+      assert.ok(source.includes(`"error ${entry.name}(`), entry.name);
+    }
+  }
+});

@@ -1,0 +1,90 @@
+"""The files that containers are made from, looked at without an engine."""
+
+import difflib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+COMPOSE = ROOT / "docker-compose.yaml"
+MEANT = ("DL3008", "DL3013", "DL3042")
+"""Versions of Debian's packages go away when they are updated; those of Python's are in pyproject.toml or the wheel's
+name; and pip's cache is a mount that no layer holds."""
+
+
+def tool(name):
+    """One of the test extra, which lies beside this Python."""
+    found = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    assert found, f"{name} is missing: pip install --editable .[test]"
+    return found
+
+
+def said(*command):
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("name", ["Dockerfile.cpu", "Dockerfile.gpu"])
+def test_hadolint_finds_nothing_that_is_not_meant(name):
+    ignored = [part for rule in MEANT for part in ("--ignore", rule)]
+    assert said(tool("hadolint"), "--no-color", "--failure-threshold", "warning", *ignored, name) == (0, "")
+
+
+def test_the_compose_file_follows_the_specification():
+    code, output = said(tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", str(COMPOSE))
+    assert code == 0, output
+
+
+def test_the_gpu_image_is_the_cpu_image_with_another_torch():
+    """So what is tested of the one holds for the other, but for torch itself."""
+    cpu, gpu = ((ROOT / f"Dockerfile.{name}").read_text().splitlines() for name in ("cpu", "gpu"))
+    differing = [
+        line[2:]
+        for line in difflib.ndiff(cpu, gpu)
+        if line[:2] in ("- ", "+ ") and line[2:].strip() and not line[2:].startswith("#")
+    ]
+    assert differing
+    for line in differing:
+        assert re.search(r"torch|TORCH|CUDA|cuda|NVIDIA|sys\.exit", line), line
+
+
+def test_torch_is_the_one_of_the_launch_script():
+    setup = (ROOT / "scripts" / "setup.sh").read_text()
+    (version,) = re.findall(r"^TORCH_VERSION=(.+)$", setup, re.M)
+    (index,) = re.findall(r"^TORCH_CPU_INDEX=(.+)$", setup, re.M)
+    cpu, gpu = ((ROOT / f"Dockerfile.{name}").read_text() for name in ("cpu", "gpu"))
+    assert f"ARG TORCH=torch=={version}+cpu\n" in cpu
+    assert f"ARG TORCH_INDEX={index}\n" in cpu
+    assert f"ARG TORCH=torch=={version}\n" in gpu
+
+
+def test_no_feature_that_docker_20_10_lacks():
+    """Its BuildKit takes no other frontend without a registry, and knows neither heredocs nor COPY --link."""
+    for name in ("Dockerfile.cpu", "Dockerfile.gpu"):
+        text = (ROOT / name).read_text()
+        assert not re.search(r"^# *syntax *=", text, re.M)
+        assert not re.search(r"<<|--link|--exclude|--network", text)
+
+
+def test_nothing_is_published_to_other_machines():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    published = {name: service["ports"] for name, service in services.items() if "ports" in service}
+    assert set(published) == {"swarm-cpu", "swarm-gpu"}
+    for ports in published.values():
+        assert len(ports) == 1
+        assert re.fullmatch(r"127\.0\.0\.1:(\$\{\w+:-3000\}):\1", ports[0])
+
+
+def test_a_plain_up_starts_nothing_and_every_volume_is_named():
+    spec = yaml.safe_load(COMPOSE.read_text())
+    used = set()
+    for service in spec["services"].values():
+        assert service["profiles"]
+        used |= {volume.partition(":/")[0] for volume in service["volumes"]} if "volumes" in service else set()
+    assert {re.sub(r"\$\{\w+:-([\w-]+)\}", r"\1", name) for name in used} == set(spec["volumes"])

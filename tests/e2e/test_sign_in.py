@@ -1,0 +1,168 @@
+"""A node with `ledger=modal`, through the real sign-in app as it is built, to a contract on a real chain. Stand-ins are
+the bundler and Alchemy's signer; the session is there already, as after a sign-in."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+
+from tests import chains
+from tests.builders import save_tiny
+from tests.e2e.test_chain import ticking
+from tests.unit.chain.deployed import Deployed
+
+ROOT = Path(__file__).parent.parent.parent
+APP = ROOT / "modal-login"
+ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
+SMART_ACCOUNT = chains.ACCOUNTS[5]
+NO_ONE = "http://127.0.0.1:9"
+SKIP = "CODEZERO_SKIP_SIGN_IN"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(os.environ.get(SKIP) == "1", reason=f"{SKIP}=1: the sign-in app is not tested"),
+]
+
+
+@contextlib.contextmanager
+def running(arguments, ready, **environment):
+    """A program of node's, until it prints what `ready` finds; yields that."""
+    path = {"PATH": os.environ["PATH"]}
+    process = subprocess.Popen(
+        [shutil.which("node"), *arguments],
+        cwd=APP,
+        env=path | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if found := re.search(ready, line):
+                break
+        else:
+            pytest.fail("".join(lines))
+        yield found
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def sign_in(folder):
+    """The files that the app leaves when a user has signed in, with a key of 62 days."""
+    key = Account.create()
+    nonce, deadline = 0x103 << 64, int(time.time()) + 62 * 86400
+    action = bytes(20) + b"\x01" + deadline.to_bytes(6, "big") + bytes.fromhex(key.address[2:])
+    digest = b"\x00" + nonce.to_bytes(32, "big") + len(action).to_bytes(4, "big") + action + bytes(70)
+    user = {"orgId": ORG_ID, "address": "0x" + "5" * 40, "userId": "user-1", "email": "anna@example.org"}
+    entry = {
+        "publicKey": key.address,
+        "privateKey": "0x" + bytes(key.key).hex(),
+        "createdAt": "2026-11-21T00:00:00.000Z",
+        "activated": True,
+        "accountAddress": SMART_ACCOUNT.address,
+        "initCode": "0x",
+        "deferredActionDigest": "0x" + digest.hex(),
+    }
+    folder.mkdir(mode=0o700)
+    (folder / "userData.json").write_text(json.dumps({ORG_ID: user}))
+    (folder / "userApiKey.json").write_text(json.dumps({ORG_ID: [entry]}))
+
+
+@pytest.fixture
+def chain(tmp_path):
+    with chains.running(tmp_path) as running_chain:
+        yield running_chain
+
+
+@pytest.fixture
+def contract(chain):
+    return Deployed(chain, "SwarmCoordinator", chain.coordinator())
+
+
+@pytest.fixture
+def app(chain, contract, tmp_path):
+    """Where the app is."""
+    if not (APP / ".next" / "standalone" / "server.js").exists():
+        pytest.fail(f"the sign-in app is not built: run modal-login/run_tests.sh first, or set {SKIP}=1")
+    sign_in(tmp_path / "temp-data")
+    port = free_port()
+    key = "0x" + bytes(SMART_ACCOUNT.key).hex()
+    settings = {
+        "PORT": str(port),
+        "DATA_DIR": str(tmp_path / "temp-data"),
+        "NODE_KEYS": str(tmp_path / "swarm.pem"),
+        "ALCHEMY_BASE_URL": NO_ONE,
+        "CHAIN_ID": str(chains.CHAIN_ID),
+        "SMART_CONTRACT_ADDRESS": contract.address,
+    }
+    with (
+        running(["tests/bundler.mjs", "--rpc", chain.url, "--key", key], r"^bundler: (\S+)") as bundler,
+        running(["start.mjs"], "Ready in", **settings, BUNDLER_URL=bundler[1]),
+    ):
+        yield f"http://localhost:{port}"
+
+
+def play(tmp_path, url, contract, app, *settings):
+    model = str(tmp_path / "model")
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}"),
+            *(f"evaluator.model={model}", "model.device=cpu", "train.method=full", "rollout.max_new_tokens=20"),
+            *("ledger=modal", f"ledger.rpc_url={url}", f"ledger.contract_address={contract.address}"),
+            *(f"ledger.chain_id={chains.CHAIN_ID}", f"ledger.proxy_url={app}"),
+            *(f"ledger.login_dir={tmp_path / 'temp-data'}", f"swarm.identity_path={tmp_path / 'swarm.pem'}"),
+            *(f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}", *settings),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state(chain, contract, app, tmp_path):
+    save_tiny(tmp_path / "model")
+    with ticking(contract, every_s=1.0):
+        output = play(tmp_path, chain.url, contract, app, "--rounds", "2")
+    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
+    (owner,) = contract.read("getEoa(string[])", [peer_id])
+    assert owner == SMART_ACCOUNT.address
+    reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    assert [report["ledger"] for report in reports] == ["", ""]
+    (total,) = contract.read("getTotalRewards(string[])", [peer_id])
+    assert total == int(sum(report["reward_mean"] * 8 for report in reports))  # 2 tasks of 4 attempts a round
+    assert contract.read("getVoterVoteCount(string)", peer_id) == 1
+    with urllib.request.urlopen(f"{app}/api/machine") as reply:
+        machine = json.load(reply)
+    assert machine["peers"] == [peer_id]  # the app's own reading of swarm.pem
+    assert [account["peers"] for account in machine["accounts"]] == [[peer_id]]
+    with urllib.request.urlopen(f"{app}/api/get-api-key-status?orgId={ORG_ID}") as reply:
+        assert reply.read() == b"activated"
+    fresh = (f"state_dir={tmp_path / 'state2'}", f"tracking.log_dir={tmp_path / 'logs2'}")  # knows of no registration
+    play(tmp_path, chain.url, contract, app, "--rounds", "1", *fresh)
+    (report,) = [json.loads(line) for line in (tmp_path / "logs2" / "rounds.jsonl").read_text().splitlines()]
+    assert report["ledger"] == ""
+    assert contract.read("getPeerId(address[])", [SMART_ACCOUNT.address]) == [[peer_id]]
