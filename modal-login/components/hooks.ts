@@ -2,17 +2,19 @@ import { useCallback, useEffect, useState } from "react";
 import type { Machine } from "@/app/api/machine/route";
 import { get } from "./requests";
 
-const AGAIN_MS = 10_000;
-const WHILE_WELL_MS = 60_000;
+const EVERY_MS = 10_000;
 const TURNKEY_TIMEOUT_MS = 4000;
 
-/** Whether the server reaches Alchemy and this browser Turnkey; undefined until that is known, within 5 s. */
-export function useHealth(): { alchemy: string | undefined; check: () => void } {
+/**
+ * Whether the server reaches Alchemy and this browser Turnkey; undefined until that is known, within 5 s. Asked again and
+ * again while it matters.
+ */
+export function useHealth(matters: boolean): { alchemy: string | undefined; check: () => void } {
   const [alchemy, setAlchemy] = useState<string>();
   const [round, setRound] = useState(0);
   useEffect(() => {
     let current = true;
-    let timer: ReturnType<typeof setTimeout>;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
       const [server, frame] = await Promise.all([
         get<{ alchemy: string }>("/api/health")
@@ -23,14 +25,14 @@ export function useHealth(): { alchemy: string | undefined; check: () => void } 
       const found = server === "reachable" ? frame : server;
       if (!current) return;
       setAlchemy(found);
-      timer = setTimeout(ask, found === "reachable" ? WHILE_WELL_MS : AGAIN_MS);
+      if (matters) timer = setTimeout(ask, EVERY_MS);
     };
     void ask();
     return () => {
       current = false;
       clearTimeout(timer);
     };
-  }, [round]);
+  }, [round, matters]);
   return { alchemy, check: useCallback(() => setRound((now) => now + 1), []) };
 }
 

@@ -16,9 +16,9 @@ export function SignIn({ chainId, sessionDays }: { chainId: number; sessionDays:
   const signer = useSigner<AlchemyWebSigner>();
   const status = useSignerStatus();
   const user = useUser();
-  const { openAuthModal } = useAuthModal();
+  const { openAuthModal, closeAuthModal, isOpen } = useAuthModal();
   const { logout } = useLogout();
-  const { alchemy, check } = useHealth();
+  const { alchemy, check } = useHealth(!status.isConnected);
   const { machine, refresh } = useMachine();
   const [installation, setInstallation] = useState<Installation>();
   const [attempt, setAttempt] = useState(0);
@@ -42,6 +42,16 @@ export function SignIn({ chainId, sessionDays }: { chainId: number; sessionDays:
     });
   }, [orgId, signer, attempt, chainId, sessionDays, refresh]);
 
+  const unreachable = alchemy !== undefined && alchemy !== "reachable" && !orgId;
+  useEffect(() => {
+    // It would wait without a word. A code that is being typed in may outlast a short outage.
+    if (unreachable && isOpen && !status.isAuthenticating) closeAuthModal();
+  }, [unreachable, isOpen, closeAuthModal, status.isAuthenticating]);
+
+  const signIn = () => {
+    check();
+    openAuthModal();
+  };
   const logOut = () => {
     localStorage.removeItem(SIGNED_IN);
     tried.current = "";
@@ -59,10 +69,10 @@ export function SignIn({ chainId, sessionDays }: { chainId: number; sessionDays:
     }
     return <Installing />;
   }
-  if (alchemy !== "reachable") {
+  if (unreachable) {
     return <Unreachable reason={alchemy.replace(/^unreachable: /, "")} machine={machine} again={check} />;
   }
   if (status.isInitializing || orgId) return <Loading />;
   const ended = localStorage.getItem(SIGNED_IN) !== null;
-  return <SignedOut machine={machine} ended={ended} signIn={openAuthModal} />;
+  return <SignedOut machine={machine} ended={ended} signIn={signIn} />;
 }

@@ -155,6 +155,19 @@ test("Alchemy unreachable: told within 5 s, with what to do; the page goes on wh
   await title(page, "Sign in for your node");
 });
 
+test("Alchemy goes away while the page is open: signing in tells so, instead of waiting without a word", async () => {
+  const page = await open();
+  await page.goto(app.url);
+  await title(page, "Sign in for your node");
+  app.alchemy.mode = 503;
+  const started = Date.now();
+  await button(page, "Sign in").click();
+  await title(page, "Alchemy cannot be reached");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  assert.ok(Date.now() - started < 5000);
+  await page.getByText("it answers with HTTP 503").waitFor(WITHIN);
+});
+
 test("a browser that cannot load Turnkey's frame is told so", async () => {
   const page = await open({ turnkey: false, dark: true });
   await page.goto(app.url);
