@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up what the tests need (first time only) and runs all of them: linters, types, and pytest.
+# Sets up what the tests need (first time only) and runs all of them: linters, types, pytest, the sign-in app's tests
+# and the containers'. Root gets what those two need beyond npm from Debian's packages: Chromium and a Docker engine.
 #
 #   ./run_tests.sh                  everything, as CI does
 #   ./run_tests.sh -m 'not slow'    any pytest arguments: pytest alone with these
@@ -17,5 +18,27 @@ fi
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
-.venv/bin/shellcheck -x run_rl_swarm.sh run_tests.sh scripts/setup.sh .ci/run
-.venv/bin/python -m pytest
+.venv/bin/shellcheck -x run_rl_swarm.sh run_tests.sh scripts/setup.sh modal-login/run_tests.sh .ci/run
+
+# What builds and runs the sign-in app and the images goes on beside the other tests, which wait a lot.
+beside=(tests/containers tests/e2e/test_sign_in.py)
+test_beside() {
+  modal-login/run_tests.sh
+  .venv/bin/python -m pytest "${beside[@]}"
+}
+[ "$(id -u)" != 0 ] || export CODEZERO_START_ENGINE="${CODEZERO_START_ENGINE-1}"
+log=$(mktemp)
+set -m # a process group of its own, which ends whole
+test_beside </dev/null >"$log" 2>&1 &
+lane=$!
+set +m
+trap 'kill -- -"$lane" 2>/dev/null || true; rm -f "$log"' EXIT
+failed=""
+.venv/bin/python -m pytest "${beside[@]/#/--ignore=}" || failed="those above"
+if wait "$lane"; then
+  grep -E '^(sign-in app:|SKIPPED|WARNING|=+ .* in )' "$log" || true
+else
+  cat "$log"
+  failed="${failed:+$failed and }those of the sign-in app or the containers, just above"
+fi
+[ -z "$failed" ] || fail "tests failed: $failed"
