@@ -230,7 +230,7 @@ test("health tells what is wrong with Alchemy, in time", async () => {
   app.alchemy.mode = "hangs";
   const started = Date.now();
   assert.equal(await health(), "unreachable: it gives no answer in time");
-  assert.ok(Date.now() - started < 5000);
+  assert.ok(Date.now() - started < 10_000);
 });
 
 test("who has signed in on this machine is told also while the chain hangs", async () => {
