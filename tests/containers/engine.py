@@ -15,6 +15,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 PYTHON_IMAGE = "python:3.11-slim-bookworm"
 STAND_IN = "codezero-tests/python:3.11-bookworm"
 SKIP_ENV, START_ENV = "CODEZERO_SKIP_CONTAINERS", "CODEZERO_START_ENGINE"
@@ -82,7 +84,7 @@ def engine():
         raise EngineError("no Docker engine answers, and none can be started without root and apt-get")
     if not all(Path(program).exists() for program in ("/usr/sbin/dockerd", "/usr/bin/docker", "/usr/bin/mmdebstrap")):
         install()
-    folder = Path(tempfile.mkdtemp(prefix="codezero-engine-"))
+    folder = Path(tempfile.mkdtemp(prefix="codezero-engine-", dir=fast_place()))
     try:
         with (folder / "dockerd.log").open("wb") as log, started(folder, log) as environment:
             # Debian's client and not another one in PATH: it has BuildKit built in.
@@ -90,6 +92,13 @@ def engine():
     finally:
         run(["umount", str(folder / "exec" / "netns" / "default")], check=False)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def fast_place():
+    """Memory where there is plenty of it: images are 200,000 small files that are written and soon removed."""
+    memory = Path("/dev/shm")
+    plenty = memory.is_dir() and min(shutil.disk_usage(memory).free, psutil.virtual_memory().available) > 18 << 30
+    return memory if plenty else None
 
 
 def has_buildkit(docker):
