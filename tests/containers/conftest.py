@@ -30,28 +30,25 @@ def engine():
         yield found
 
 
+def files_of_checkout():
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):  # an unpacked archive
+        made_here = {".venv", "node_modules", ".next", "__pycache__"}
+        return [path.relative_to(ROOT) for path in ROOT.rglob("*") if not made_here & set(path.parts)]
+    return [name for name in listed.decode().split("\0") if name]
+
+
 @pytest.fixture(scope="session")
 def context(tmp_path_factory):
     """What a fresh clone has, as a folder to build from, with things in it that must not get into an image."""
     folder = tmp_path_factory.mktemp("context")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.decode().split("\0")):
+    for name in files_of_checkout():
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-    for name in (
-        "swarm.pem",
-        ".env",
-        "codezero/.env",
-        "codezero/key.pem",
-        "state/decoy",
-        "modal-login/temp-data/decoy",
-    ):
+    for name in DECOYS:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"DECOY={packages.MARK}\n")
     return folder
