@@ -73,13 +73,11 @@ export function Unreachable({ reason, machine, again }: { reason: string; machin
       <ul>
         <li>
           <strong>Your own swarm</strong>, without an account or a chain:
-          <pre>./run_rl_swarm.sh --local</pre>
+          <pre>./run_rl_swarm.sh --nodes 2</pre>
         </li>
         <li>
           <strong>A wallet on this machine</strong> instead of a sign-in; it needs some ETH for fees:
-          <pre>
-            .venv/bin/codezero wallet create{"\n"}.venv/bin/codezero run ledger=wallet
-          </pre>
+          <pre>./run_rl_swarm.sh --testnet --sign-in wallet</pre>
         </li>
       </ul>
       {machine.accounts.some((account) => !account.expired) && (

@@ -148,8 +148,8 @@ test("Alchemy unreachable: told within 5 s, with what to do; the page goes on wh
   const started = Date.now();
   await title(page, "Alchemy cannot be reached");
   assert.ok(Date.now() - started < 10_000); // 5 s where nothing else runs
-  await page.getByText("codezero wallet create").waitFor(WITHIN);
-  await page.getByText("./run_rl_swarm.sh --local").waitFor(WITHIN);
+  await page.getByText("--testnet --sign-in wallet").waitFor(WITHIN);
+  await page.getByText("./run_rl_swarm.sh --nodes 2").waitFor(WITHIN);
   await screenshot(page, "unreachable-phone");
   app.alchemy.mode = "ok";
   await button(page, "Try again now").click();
