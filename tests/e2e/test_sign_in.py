@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from eth_account import Account
 
 from tests import chains
 from tests.builders import save_tiny
+from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
 from tests.unit.chain.deployed import Deployed
 
@@ -100,13 +102,20 @@ def contract(chain):
 
 
 @pytest.fixture
-def app(chain, contract, tmp_path):
-    """Where the app is."""
+def bundler(chain):
+    """Where the stand-in of Alchemy's bundler is, and of the account that it acts for."""
     if not (APP / ".next" / "standalone" / "server.js").exists():
         pytest.fail(f"the sign-in app is not built: run modal-login/run_tests.sh first, or set {SKIP}=1")
+    key = "0x" + bytes(SMART_ACCOUNT.key).hex()
+    with running(["tests/bundler.mjs", "--rpc", chain.url, "--key", key], r"^bundler: (\S+)") as found:
+        yield found[1]
+
+
+@pytest.fixture
+def app(contract, bundler, tmp_path):
+    """Where the app is."""
     sign_in(tmp_path / "temp-data")
     port = free_port()
-    key = "0x" + bytes(SMART_ACCOUNT.key).hex()
     settings = {
         "PORT": str(port),
         "DATA_DIR": str(tmp_path / "temp-data"),
@@ -115,10 +124,7 @@ def app(chain, contract, tmp_path):
         "CHAIN_ID": str(chains.CHAIN_ID),
         "SMART_CONTRACT_ADDRESS": contract.address,
     }
-    with (
-        running(["tests/bundler.mjs", "--rpc", chain.url, "--key", key], r"^bundler: (\S+)") as bundler,
-        running(["start.mjs"], "Ready in", **settings, BUNDLER_URL=bundler[1]),
-    ):
+    with running(["start.mjs"], "Ready in", **settings, BUNDLER_URL=bundler):
         yield f"http://localhost:{port}"
 
 
@@ -145,7 +151,7 @@ def play(tmp_path, url, contract, app, *settings):
 
 def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state(chain, contract, app, tmp_path):
     save_tiny(tmp_path / "model")
-    with ticking(contract, every_s=1.0):
+    with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         output = play(tmp_path, chain.url, contract, app, "--rounds", "2")
     (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
     (owner,) = contract.read("getEoa(string[])", [peer_id])
@@ -166,3 +172,25 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     (report,) = [json.loads(line) for line in (tmp_path / "logs2" / "rounds.jsonl").read_text().splitlines()]
     assert report["ledger"] == ""
     assert contract.read("getPeerId(address[])", [SMART_ACCOUNT.address]) == [[peer_id]]
+
+
+def test_the_launch_script_starts_the_app_and_a_node_for_who_has_signed_in(chain, contract, bundler, tmp_path):
+    model = save_tiny(tmp_path / "model")
+    folder = checkout(tmp_path / "checkout", app=True)
+    sign_in(folder / "modal-login" / "temp-data")
+    with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
+        output = start(
+            folder,
+            *("--testnet", "--sign-in", "app", "--no-push", "--no-market", "--rounds", "2"),
+            *("--port-sign-in", str(free_port()), "judge.enabled=false", "swarm.listen=[/ip4/127.0.0.1/tcp/0]"),
+            *(f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.method=full"),
+            *("preset=local", "rollout.max_new_tokens=20", f"ledger.rpc_url={chain.url}"),
+            *(f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
+            BUNDLER_URL=bundler,
+            ALCHEMY_BASE_URL=NO_ONE,
+        )
+    assert f"sign-in: user {ORG_ID} is signed in already" in output
+    (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
+    assert contract.read("getEoa(string[])", [peer_id]) == [SMART_ACCOUNT.address]
+    (total,) = contract.read("getTotalRewards(string[])", [peer_id])
+    assert total != 0

@@ -1,0 +1,45 @@
+"""A checkout in a folder of its own, started by its launch script with the code that is tested."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PARTS = ("run_rl_swarm.sh", "scripts", "codezero", "configs")
+BUILT_APP = (
+    *("package.json", "package-lock.json", "start.mjs"),
+    *(".next/standalone", ".next/BUILD_ID", "node_modules/.package-lock.json"),
+)
+"""As much of the sign-in app as it runs from, and by which the script sees that it is built."""
+
+
+def checkout(folder, app=False):
+    names = [*PARTS, *(f"modal-login/{name}" for name in BUILT_APP if app)]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, folder / name)
+    return folder
+
+
+def start(folder, *arguments, **environment):
+    """Runs the script to its end, with nobody at a terminal; returns what it has printed."""
+    ended = subprocess.run(
+        ["./run_rl_swarm.sh", *arguments],
+        cwd=folder,
+        env={
+            **os.environ,
+            **{"CODEZERO_VENV": sys.prefix, "PYTHONPATH": str(folder), "HOME": str(folder)},
+            **environment,
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
