@@ -10,6 +10,13 @@ import termios
 import time
 
 
+def at_a_terminal():
+    """As a shell starts a program; these tests may run in the background, where Ctrl-C and a hang-up are ignored."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Tty:
     def __init__(self, command, *, cwd, env):
         self._master, slave = pty.openpty()
@@ -23,7 +30,7 @@ class Tty:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=at_a_terminal,
         )
         os.close(slave)
 
