@@ -43,6 +43,8 @@ class Tty:
         self._read_to = at + len(text)
 
     def type(self, text):
+        """As a person does, not at once: Python takes no notice of a Ctrl-C between its question and its read."""
+        time.sleep(0.2)
         os.write(self._master, text.encode())
 
     def wait(self, timeout_s=60):
