@@ -26,7 +26,7 @@ def serve(source: Source, leaderboard: Leaderboard | None, host: str, port: int,
 
     Raises DashboardError: the address cannot be had.
     """
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         port = listener.getsockname()[1]
         config = uvicorn.Config(
             make_app(source, leaderboard, hosts=(host,)),
@@ -57,7 +57,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
