@@ -158,7 +158,7 @@ def append(path, *reports):
 
 def ledger(path, *peer_ids, rounds=2):
     """A ledger in which each of the peers has rewards, and votes of its own for itself."""
-    LocalLedger(path, "QmAnybody").close()
+    LocalLedger(path, peer_ids[0]).close()
     rows = [(number, peer, json.dumps([peer])) for peer in peer_ids for number in range(rounds)]
     with closing(sqlite3.connect(path)) as db, db:
         into = "INSERT INTO settlement (round, stage, peer_id, reward, winners, settled_at_s)"

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from codezero import __version__
 from codezero.dashboard import api, views
-from codezero.dashboard.guard import Guard
+from codezero.dashboard.guard import FAILED, Guard
 from codezero.dashboard.pages import Pages, static_files
 from codezero.dashboard.source import Node, Source
 from codezero.dashboard.views import Leaderboard
@@ -110,6 +110,10 @@ def _answer_errors(app: FastAPI) -> None:
     def refused(request: Request, error: StarletteHTTPException) -> Response:
         text = "There is no such page, node or round here; old rounds go. The start page is /"
         return PlainTextResponse(f"{text}\n" if error.status_code == 404 else "Refused.\n", error.status_code)
+
+    @app.exception_handler(Exception)
+    def failed(request: Request, error: Exception) -> Response:  # and the guard logs it
+        return PlainTextResponse(FAILED, 500)
 
     @app.exception_handler(RequestValidationError)
     def unreadable(request: Request, error: RequestValidationError) -> Response:

@@ -32,6 +32,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+FAILED = "This page could not be made. The dashboard's terminal says why.\n"
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -55,16 +56,18 @@ class Guard:
         answer = _Answer(send, headless=scope["method"] == "HEAD")
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or not self.allows(hosts[0].decode("latin-1")):
-            await answer.text(421, "This dashboard does not answer under that name: open it under the one it printed.")
+            await answer.text(
+                421, "This dashboard does not answer under that name: open it under the one it printed.\n"
+            )
         elif scope["method"] not in ("GET", "HEAD"):
-            await answer.text(405, "The dashboard is read-only: GET and HEAD are all it knows.", allow="GET, HEAD")
+            await answer.text(405, "The dashboard is read-only: GET and HEAD are all it knows.\n", allow="GET, HEAD")
         else:
             try:
                 await self._app({**scope, "method": "GET"}, receive, answer)
             except Exception:  # the outermost boundary: a page that fails must neither end the server nor say why
                 logger.error("a page failed:\n%s", printable(traceback.format_exc()))
                 if not answer.begun:
-                    await answer.text(500, "This page could not be made. The dashboard's terminal says why.")
+                    await answer.text(500, FAILED)
 
     def allows(self, header: str) -> bool:
         """Whether a Host header names this server, under whatever port."""
@@ -95,7 +98,7 @@ class _Answer:
         await self._send(message)
 
     async def text(self, status: int, text: str, **headers: str) -> None:
-        body = text.encode() + b"\n"
+        body = text.encode()
         sent = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), **headers}
         raw = [(name.encode(), value.encode()) for name, value in sent.items()]
         await self({"type": "http.response.start", "status": status, "headers": raw})

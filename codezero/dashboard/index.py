@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -79,9 +80,7 @@ class _File:
                 if found.st_ino != self._inode or found.st_size < self._offset:
                     self._inode, self._offset, self._places = found.st_ino, 0, {}
                 file.seek(self._offset)
-                while (line := file.readline(MAX_LINE_BYTES)).endswith(b"\n"):
-                    self._note(line)
-                    self._offset += len(line)
+                self._note_all(file)
         except OSError:
             self._inode, self._offset, self._places = -1, 0, {}
         return self._places
@@ -97,6 +96,19 @@ class _File:
         except (OSError, msgspec.DecodeError, RecursionError):  # it was replaced just now, or is damaged
             return None
         return seen if seen.round == number else None
+
+    def _note_all(self, file: BinaryIO) -> None:
+        """Every whole line from here on; those that are too long are passed over."""
+        while line := file.readline(MAX_LINE_BYTES):
+            size, short = len(line), True
+            while not line.endswith(b"\n"):
+                if len(line) < MAX_LINE_BYTES:
+                    return  # half written
+                line, short = file.readline(MAX_LINE_BYTES), False
+                size += len(line)
+            if short:
+                self._note(line)
+            self._offset += size
 
     def _note(self, line: bytes) -> None:
         try:
