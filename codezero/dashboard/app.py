@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from codezero import __version__
 from codezero.dashboard import api, views
 from codezero.dashboard.guard import FAILED, Guard
-from codezero.dashboard.pages import Pages, static_files
+from codezero.dashboard.pages import render, static_files
 from codezero.dashboard.source import Node, Source
 from codezero.dashboard.views import Leaderboard
 
@@ -41,13 +41,11 @@ def make_app(source: Source, leaderboard: Leaderboard | None = None, hosts: Sequ
 
 
 def _serve_pages(app: FastAPI, source: Source, leaderboard: Leaderboard | None) -> None:
-    pages = Pages()
-
     def answer(request: Request, name: str, key: str | None, node: Node | None, content: dict[str, object]) -> Response:
         if node is None and key is not None:
             raise HTTPException(404)
         frame = {"nodes": views.node_rows(source), "node": node, "page_name": name, "folders": source.folders}
-        return _page(request, pages.render(f"{name}.html", {**frame, **content}))
+        return _page(request, render(f"{name}.html", {**frame, **content}))
 
     @app.get("/", include_in_schema=False)
     def overview(request: Request, node: NodeName = None) -> Response:

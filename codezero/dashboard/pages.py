@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,33 +32,34 @@ def static_files() -> dict[str, tuple[bytes, str]]:
     return {**files, "charts.css": (charts.STYLE.encode(), _KINDS[".css"])}
 
 
-class Pages:
-    """The templates."""
+def render(name: str, content: Mapping[str, object]) -> str:
+    """The page that a template makes."""
+    return _environment().get_template(name).render(content)
 
-    def __init__(self) -> None:
-        self._environment = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            finalize=_finalize,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters |= {
-            "animal": animal_name,
-            "whole": _Whole,
-            "num": written,
-            "span": span,
-            "gib": gib,
-            "utc": _utc,
-            "first_few": lambda mapping: list(mapping.items())[:FEW],
-            "arg": lambda text: quote(text, safe=""),
-        }
-        versions = {name: hashlib.sha256(body).hexdigest()[:12] for name, (body, _) in static_files().items()}
-        self._environment.globals["file"] = lambda name: f"/static/{name}?v={versions[name]}"
 
-    def render(self, name: str, content: Mapping[str, object]) -> str:
-        return self._environment.get_template(name).render(content)
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "animal": animal_name,
+        "whole": _Whole,
+        "num": written,
+        "span": span,
+        "gib": gib,
+        "utc": _utc,
+        "first_few": lambda mapping: list(mapping.items())[:FEW],
+        "arg": lambda text: quote(text, safe=""),
+    }
+    versions = {name: hashlib.sha256(body).hexdigest()[:12] for name, (body, _) in static_files().items()}
+    environment.globals["file"] = lambda name: f"/static/{name}?v={versions[name]}"
+    return environment
 
 
 class _Whole(str):

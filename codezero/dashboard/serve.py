@@ -58,6 +58,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises DashboardError: it cannot be had."""
+    if not 0 <= port < 2**16:
+        raise DashboardError(f"--port {port} is no port: give one from 1 to 65535, or 0 for a free one")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
