@@ -55,7 +55,7 @@ def _environment() -> Environment:
         "gib": gib,
         "utc": _utc,
         "first_few": lambda mapping: list(mapping.items())[:FEW],
-        "arg": lambda text: quote(text, safe=""),
+        "arg": lambda text: quote(text, safe="", errors="replace"),
     }
     versions = {name: hashlib.sha256(body).hexdigest()[:12] for name, (body, _) in static_files().items()}
     environment.globals["file"] = lambda name: f"/static/{name}?v={versions[name]}"

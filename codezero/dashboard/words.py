@@ -179,7 +179,9 @@ def proposer_obstacles(batches: Sequence[BatchReport]) -> list[Obstacle]:
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest unit or two."""
+    """A length of time in its largest unit or two; a dash for one that no clock has shown."""
+    if not abs(seconds) < 1e12:
+        return "\N{EN DASH}"
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole} s"

@@ -194,7 +194,7 @@ def test_values_of_any_size_are_shown(tmp_path):
         values = {
             "reward_mean": 1e308 * (-1) ** number,
             "finished_at_s": 1e300,
-            "seconds": {"solve": 1e308, "x": -1e308},
+            "seconds": {"solve": 1e308, "x": 1e308},
         }
         append(logs / "rounds.jsonl", round_report(number, **values, tokens_per_s=-1e308, peak_rss_bytes=10**300))
     (logs / "rounds.jsonl").open("a").write(json.dumps({"round": 10**400}) + "\n")

@@ -114,7 +114,15 @@ def test_what_is_in_a_proposers_way():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.4, "0 s"), (59, "59 s"), (61, "1 min"), (3 * 3600 + 120, "3 h 2 min"), (3 * 86400, "3 days"), (-5, "0 s")],
+    [
+        (0.4, "0 s"),
+        (59, "59 s"),
+        (61, "1 min"),
+        (3 * 3600 + 120, "3 h 2 min"),
+        (3 * 86400, "3 days"),
+        (-5, "0 s"),
+        (float("inf"), "\N{EN DASH}"),
+    ],
 )
 def test_a_length_of_time(seconds, text):
     assert span(seconds) == text
