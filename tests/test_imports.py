@@ -55,6 +55,7 @@ LEVELS = {
     "peer": 5,
     "launch": 6,
     "chain": 6,
+    "report": 6,
     "cli": 7,
     "__main__": 7,
 }
