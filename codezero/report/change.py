@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
+AT_ONCE = 1_000_000
+"""Values drawn at a time, so that long runs need little memory."""
 MIN_EACH = 10
 """Values on each side; with fewer the percentile bootstrap's intervals are too narrow to be believed."""
 
@@ -72,8 +74,14 @@ def _change(first: Floats, last: Floats, differences: Floats) -> Change:
 
 
 def _means(rng: np.random.Generator, values: Floats) -> Floats:
-    """Means of `RESAMPLES` samples, each drawn from the values with replacement: [RESAMPLES]."""
-    return np.array([values[rng.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)])
+    """Means of `RESAMPLES` samples, each drawn from the values with replacement, some at a time: [RESAMPLES]."""
+    at_once = max(1, AT_ONCE // len(values))
+    return np.concatenate(
+        [
+            values[rng.integers(0, len(values), (min(at_once, RESAMPLES - start), len(values)))].mean(axis=1)
+            for start in range(0, RESAMPLES, at_once)
+        ]
+    )
 
 
 def _finite(values: Sequence[float | None]) -> list[float]:

@@ -99,7 +99,7 @@ def _environment() -> Environment:
     environment = Environment(autoescape=True, finalize=_visible, trim_blocks=True)
     environment.filters |= {
         "cut": _cut,
-        "signed": lambda value: f"{value:+.2f}" if isinstance(value, float) else "unknown",
+        "signed": words.signed,
         "metric": lambda found: f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]",
         "interval": words.interval,
     }

@@ -21,6 +21,9 @@ COLUMNS, CELL, PLOT, GAP, MARGIN = 2, 420, 200, 40, 36
 HEAD, CAPTION, LEGEND_LINE = 116, 26, 17
 SCALE = 2
 """Pixels for one unit of the drawing."""
+NOTE = (
+    "Rewards and solved tasks are what the node's evaluator made of them; by default it predicts and executes nothing."
+)
 FONT, FONT_FAMILY = "font_source_sans_pro", "Source Sans Pro"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -66,6 +69,8 @@ def svg(runs: Sequence[Facts]) -> str:
         for column, chart in enumerate(row):
             parts += _cell(chart, MARGIN + column * (CELL + GAP), y)
         y += CAPTION + PLOT + LEGEND_LINE * max(len(_legend(chart)) for chart in row) + GAP
+    parts.append(_text(MARGIN, y, NOTE, 'font-size="11" fill="#565f6d"'))
+    y += GAP / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y:.0f}" viewBox="0 0 {width} {y:.0f}" '
         f'font-family="sans-serif">{"".join(parts)}</svg>'

@@ -119,7 +119,7 @@ def _about(
         stamped = sorted((one for one in done if one.finished_at_s > 0), key=lambda one: one.finished_at_s)
         if stamped:
             began_s = stamped[0].finished_at_s - sum(stamped[0].seconds.values())
-            about.append(("from", f"{instant(began_s)} to {instant(stamped[-1].finished_at_s)}"))
+            about.append(("when", f"{instant(began_s)} to {instant(stamped[-1].finished_at_s)}"))
     return [(what, value) for what, value in about if value]
 
 

@@ -31,16 +31,23 @@ def headline(solvers: Sequence[Facts]) -> str:
 def sentence(what: str, change: Change | None) -> str:
     """A change with its numbers."""
     if change is None:
-        return f"{what}: not known."
-    moved = f"{change.before:.2f} in the first third of the rounds that have it, {change.after:.2f} in the last"
+        return f"{what}: not known yet."
+    thirds = f"{what} was {change.before:.2f} over the first third of its rounds and {change.after:.2f} over the last"
     if change.low is None or change.high is None:
-        return f"{what}: {moved}; too few rounds for an interval ({3 * MIN_EACH} are needed)."
-    verdict = {"rose": "it rose", "fell": "it fell"}.get(change.verdict, "no clear change, the interval includes 0")
-    return f"{what}: {moved}: {interval(change)}; {verdict}."
+        return f"{thirds}: too few rounds to tell ({3 * MIN_EACH} are needed)."
+    verdict = {"rose": "a rise", "fell": "a fall"}.get(change.verdict, "no clear change, since the interval includes 0")
+    return f"{thirds}: {interval(change)}, {verdict}."
 
 
 def interval(change: Change) -> str:
-    """A difference with its interval, as in +0.12 [0.03, 0.21]."""
+    """A difference with its interval, as in +0.12 [+0.03, +0.21]."""
     if change.low is None or change.high is None:
-        return f"{change.difference:+.2f}"
-    return f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
+        return signed(change.difference)
+    return f"{signed(change.difference)} [{signed(change.low)}, {signed(change.high)}]"
+
+
+def signed(value: float | None) -> str:
+    """Two digits with their sign; 0.00 has none."""
+    if value is None:
+        return "unknown"
+    return f"{value:+.2f}" if f"{abs(value):.2f}" != "0.00" else "0.00"
