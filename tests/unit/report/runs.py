@@ -17,7 +17,7 @@ def solver(folder, rewards, **changes):
     """A solver whose rounds had these mean rewards, None for a round without one; returns its folder of logs."""
     logs = folder / "logs"
     logs.mkdir(parents=True)
-    with StatusFile(state_of(folder), new_status("solver", logs)) as status:
+    with StatusFile(state_of(folder), new_status("solver", state_of(folder), logs)) as status:
         status.update(peer_id=PEER, model="tiny", method="full", group_size=4)
     reports = [
         test_monitor.report(
@@ -36,7 +36,8 @@ def solver(folder, rewards, **changes):
 def proposer(folder, batches, **changes):
     logs = folder / "logs"
     logs.mkdir(parents=True)
-    with StatusFile(state_of(folder) / "proposer", new_status("proposer", logs)) as status:
+    state = state_of(folder) / "proposer"
+    with StatusFile(state, new_status("proposer", state, logs)) as status:
         status.update(peer_id=PEER, model="tiny")
     append(logs / "proposals.jsonl", [test_batches.report(number, **changes) for number in range(1, batches + 1)])
     return logs
