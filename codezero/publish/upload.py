@@ -114,8 +114,8 @@ def _what_went_wrong(error: BaseException) -> dict[str, Any]:
             return {"status": cause.status, "wait_s": cause.wait_s}
         response = getattr(cause, "response", None)
         if response is not None:
-            said = _first_line(getattr(cause, "server_message", None) or "")
-            return {"status": response.status_code, "wait_s": None, "detail": said}
+            said = [_first_line(getattr(other, "server_message", None) or "") for other in causes]
+            return {"status": response.status_code, "wait_s": None, "detail": next(filter(None, said), "")}
     return {"status": None, "wait_s": None, "detail": _first_line(str(causes[-1])) or type(causes[-1]).__name__}
 
 
