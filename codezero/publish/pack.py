@@ -22,7 +22,7 @@ from codezero.llm.load import LoadedModel
 from codezero.publish.card import Facts
 
 SHARD = "500MB"
-"""Of a file of weights: what a broken upload has to send again, and what is copied in memory while writing."""
+"""Of a file of weights: what a broken upload has to send again."""
 _SPARE_BYTES = 512 << 20
 _GIB = 1 << 30
 
