@@ -180,7 +180,7 @@ def test_the_uploading_process_does_not_outlive_its_parent(tmp_path, server):
     (tmp_path / "files").mkdir()
     pid = os.fork()
     if pid == 0:  # a node that is killed
-        hub(server).push(tmp_path / "files", "alice/x", "", "m")
+        hub(server, timeout_s=300.0).push(tmp_path / "files", "alice/x", "", "m")
         os._exit(0)
     try:
         wait_until(lambda: server.asked("repos/create"))
