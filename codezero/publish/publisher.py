@@ -50,6 +50,7 @@ class Uploads(Protocol):
 class Pushed:
     """The last push, as it is kept."""
 
+    repo: str
     round: int
     policy_version: int
     at_s: float
@@ -87,8 +88,10 @@ class Publisher:
         self._changed, self._stopping = threading.Condition(), False
         self._reports: deque[RoundReport] = deque(maxlen=CARD_ROUNDS)
         self._offer: _Offer | None = None
-        self._pushed = _read(notes)
         self._repo = config.repo or packer.facts.repository
+        self._pushed = _read(notes)
+        if self._pushed is not None and not f"/{self._pushed.repo}".endswith(f"/{self._repo}"):
+            self._pushed = None  # another repository has nothing yet
         self._not_before_s, self._is_refused = 0.0, False
         self._warned: set[str] = set()
         self.trouble = ""
@@ -205,7 +208,11 @@ class Publisher:
     def _note(self, offer: _Offer, answer: Answer) -> None:
         report = offer.report
         self._pushed = Pushed(
-            round=report.round, policy_version=report.policy_version, at_s=self._clock(), url=answer.url
+            repo=answer.repo,
+            round=report.round,
+            policy_version=report.policy_version,
+            at_s=self._clock(),
+            url=answer.url,
         )
         self.trouble, self.last = "", f"round {report.round}: {answer.url}"
         logger.info("round %d pushed: %s", report.round, answer.url)
@@ -238,6 +245,7 @@ def _read(notes: Path) -> Pushed | None:
     try:
         found = json.loads(notes.read_text(encoding="utf-8"))
         return Pushed(
+            repo=str(found["repo"]),
             round=int(found["round"]),
             policy_version=int(found["policy_version"]),
             at_s=float(found["at_s"]),

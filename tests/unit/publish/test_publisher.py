@@ -160,7 +160,7 @@ def test_a_model_that_did_not_change_is_not_pushed_again(rig):
 
 
 def test_a_restart_goes_on_counting_and_a_damaged_note_costs_one_push(rig):
-    swarm = rig(every_rounds=10)
+    swarm = rig(every_rounds=10, repo="tiny")
     swarm.play(5)
     swarm.restart()
     assert swarm.publisher.last == "round 5: https://hub/commit/1"
@@ -170,6 +170,16 @@ def test_a_restart_goes_on_counting_and_a_damaged_note_costs_one_push(rig):
     swarm.restart()
     swarm.play(7)
     assert swarm.pushed == [5, 7]
+
+
+def test_another_repository_gets_its_first_push_at_once(rig):
+    swarm = rig(every_rounds=10, repo="tiny")
+    swarm.play(5)
+    for repo, pushed in (("alice/tiny", [5]), ("lice/tiny", [5, 6]), ("bob/other", [5, 6, 7])):
+        swarm.config = PushConfig(enabled=True, every_rounds=10, repo=repo)
+        swarm.restart()
+        swarm.play(pushed[-1] if len(pushed) > 1 else 6)
+        assert swarm.pushed == pushed
 
 
 def test_a_state_begun_anew_or_a_clock_set_back_does_not_silence_it(rig):
