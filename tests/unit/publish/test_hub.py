@@ -1,6 +1,7 @@
 """Uploads through the hub's own library, against a hub on this machine."""
 
 import email.utils
+import json
 import os
 import threading
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codezero.config import TrainMethod
 from codezero.errors import Stopping
-from codezero.publish import upload
+from codezero.publish import pack, upload
 from codezero.publish.card import card
 from codezero.publish.hub import Hub
 from tests.unit.publish.builders import Trainee, report, write
@@ -85,6 +86,19 @@ def test_a_model_in_a_repository_that_held_an_adapter_takes_its_place(tmp_path, 
     names = set(server.repos["alice/mine"])
     assert {"model.safetensors", "config.json", "notes.txt", ".gitattributes"} <= names
     assert not names & {"adapter_config.json", "adapter_model.safetensors"}
+
+
+def test_a_model_in_several_files_loads_again_and_files_that_are_no_more_are_removed(tmp_path, server, monkeypatch):
+    trainee = Trainee(tmp_path)
+    for size in ("20KB", "40KB", "1MB"):
+        monkeypatch.setattr(pack, "SHARD", size)
+        push(trainee, server, trainee.train(), "mine")
+        files = write(tmp_path / size, server.repos["alice/mine"])
+        assert torch.equal(trainee.logits(AutoModelForCausalLM.from_pretrained(files)), trainee.logits())
+        index = files / "model.safetensors.index.json"
+        named = set(json.loads(index.read_text())["weight_map"].values()) if index.exists() else {"model.safetensors"}
+        assert {path.name for path in files.glob("*.safetensors")} == named
+        assert (len(named) > 1) == (size != "1MB")
 
 
 def test_what_arrived_before_a_failure_is_not_sent_again(tmp_path, server):
