@@ -22,9 +22,9 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.items import Kind, Scope, State
-from codezero.ledger.outbox import Outbox
+from codezero.ledger.outbox import TROUBLE, Outbox
 from codezero.ledger.pending import read_pending
-from codezero.ledger.submitter import TROUBLE, Policy, Submitter
+from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 
 OURS, THEIRS = "0xOurs", "0xTheirs"
