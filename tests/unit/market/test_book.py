@@ -1,8 +1,7 @@
-import json
-
 """The book outlives power cuts, and does not mix up peers or markets."""
 
 import errno
+import json
 import os
 from dataclasses import replace
 
