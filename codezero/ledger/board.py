@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from codezero.errors import LedgerError
 from codezero.ledger.items import Scope
-from codezero.ledger.leaderboard import Leaderboard, read_leaderboard
+from codezero.ledger.leaderboard import Leaderboard, Place, best_first, read_leaderboard
 from codezero.ledger.reading import newest_scope, reading
 from codezero.ledger.tally import TALLY, Tally
-from codezero.ledger.whereabouts import LEDGER, OUTBOX, read_whereabouts
+from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
 
 MOST = 100
 """Places."""
@@ -23,49 +24,88 @@ def read_board(folder: Path, *, rpc_url: str = "", limit_s: float = 20.0, most: 
     For a chain it first reads what is new, for about `limit_s` and one more answer; 0 asks nobody and tells what was
     read before. `rpc_url` is asked in place of the node's own. What is read is kept in the state folder.
     """
-    try:
-        found = read_whereabouts(folder)
-        if found is not None and found.contract:
-            scope: Scope | None = Scope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
-        else:
-            scope = _scope(folder / OUTBOX) if found is None else None
+    return read_swarm_board([folder], rpc_url=rpc_url, limit_s=limit_s, most=most)
+
+
+def read_swarm_board(
+    folders: Sequence[Path], *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST
+) -> Leaderboard:
+    """As `read_board`, of nodes of one swarm: that of the chain that the first of them uses which uses one, else of
+    all their files together, each of which holds what its own nodes earned and whom they voted for. `own` is the only
+    folder's."""
+    paths, peers, problems = [], [], []
+    for folder in folders:
+        try:
+            found = read_whereabouts(folder)
+            scope = _scope(folder, found)
+        except LedgerError as error:
+            problems.append(str(error))
+            continue
         if scope is not None:
             return _of_chain(folder, scope, rpc_url or (found.rpc_url if found else ""), limit_s, most)
-        path = Path(found.path) if found and found.path else folder / LEDGER
-        return _of_file(path, found.peer_id if found else "", most)
-    except LedgerError as error:
-        return Leaderboard(is_whole=False, problem=str(error))
+        paths.append(Path(found.path) if found and found.path else folder / LEDGER)
+        peers.append(found.peer_id if found else "")
+    return _of_files(paths, peers[0] if len(folders) == len(peers) == 1 else "", most, problems)
 
 
 def read_shared(path: Path, *, most: int = MOST) -> Leaderboard:
-    """Of a ledger that nodes share, such as that of a swarm of one's own. Never raises for what it finds there."""
-    return _of_file(path, "", most)
+    """Of a ledger that nodes share. Never raises for what it finds there."""
+    return _of_files([path], "", most, [])
 
 
-def _of_file(path: Path, peer_id: str, most: int) -> Leaderboard:
-    board = Leaderboard(kind="local", where=str(path))
-    if not path.exists():
-        return replace(board, kind="", is_whole=False, problem=f"there is no ledger at {path}: no node has used it yet")
-    try:
-        places = read_leaderboard(path)
-    except LedgerError as error:
-        return replace(board, is_whole=False, problem=str(error))
-    own = next(((rank, place) for rank, place in enumerate(places, 1) if place.peer_id == peer_id), None)
-    return replace(
-        board,
+def _of_files(paths: Sequence[Path], peer_id: str, most: int, problems: list[str]) -> Leaderboard:
+    read: list[Path] = []
+    found: list[Place] = []
+    for path in dict.fromkeys(path.resolve() for path in paths):
+        try:
+            if not path.exists():
+                raise LedgerError(f"there is no ledger at {path}: no node has used it yet")
+            found += read_leaderboard(path)
+            read.append(path)
+        except LedgerError as error:
+            problems.append(str(error))
+    places = _merged(found)
+    own = next((rank for rank, place in enumerate(places, 1) if place.peer_id == peer_id), None)
+    return Leaderboard(
+        kind="local" if read else "",
+        where=str(read[0]) if len(read) == 1 else f"{len(read)} ledgers of this machine",
         places=tuple(places[:most]),
         num_peers=len(places),
-        own=own[1] if own else None,
-        own_rank=own[0] if own else None,
-        as_of_s=time.time(),
+        own=places[own - 1] if own else None,
+        own_rank=own,
+        as_of_s=time.time() if read else None,
+        is_whole=not problems,
+        problem="; ".join(problems),
     )
 
 
-def _scope(outbox: Path) -> Scope | None:
-    """Of an outbox that an earlier version of codezero left. Raises LedgerError."""
-    if not outbox.exists():
+def _merged(places: Sequence[Place]) -> list[Place]:
+    """A place a peer, out of ledgers that have no round of a peer in common; the best first. Pure."""
+    merged: dict[str, Place] = {}
+    for place in places:
+        if (old := merged.get(place.peer_id)) is not None:
+            last = [number for number in (old.last_round, place.last_round) if number is not None]
+            place = Place(
+                peer_id=place.peer_id,
+                reward=old.reward + place.reward,
+                rounds=old.rounds + place.rounds,
+                wins=old.wins + place.wins,
+                last_round=max(last, default=None),
+            )
+        merged[place.peer_id] = place
+    return sorted(merged.values(), key=best_first)
+
+
+def _scope(folder: Path, found: Whereabouts | None) -> Scope | None:
+    """The contract that a node uses; without whereabouts that of the outbox that an earlier version of codezero left.
+    Raises LedgerError."""
+    if found is not None:
+        if not found.contract:
+            return None
+        return Scope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
+    if not (folder / OUTBOX).exists():
         return None
-    with reading(outbox, "outbox") as db:
+    with reading(folder / OUTBOX, "outbox") as db:
         return newest_scope(db)
 
 

@@ -78,7 +78,12 @@ def read_leaderboard(path: Path) -> Sequence[Place]:
     for peer in registered | set(earned) | set(wins):
         reward, rounds, last = earned.get(peer, (0.0, 0, None))
         places.append(Place(peer_id=peer, reward=reward, rounds=rounds, wins=wins[peer], last_round=last))
-    return sorted(places, key=lambda place: (-place.reward, -place.wins, place.peer_id))
+    return sorted(places, key=best_first)
+
+
+def best_first(place: Place) -> tuple[float, int, str]:
+    """The key to sort places by."""
+    return -place.reward, -place.wins, place.peer_id
 
 
 @contextmanager

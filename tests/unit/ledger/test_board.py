@@ -1,11 +1,12 @@
 """The leaderboard of real chains, as whoever has only the state folder reads it."""
 
 import json
+import time
 
 import pytest
 from eth_abi import encode
 
-from codezero.ledger.board import read_board, read_shared
+from codezero.ledger.board import read_board, read_shared, read_swarm_board
 from codezero.ledger.contract import Call
 from codezero.ledger.items import Scope
 from codezero.ledger.local import LocalLedger
@@ -25,12 +26,22 @@ class Peer:
     """One that is registered and submits at once."""
 
     def __init__(self, deployed, peer_id):
-        self.peer_id, self.writer = peer_id, deployed.writer()
+        self.peer_id, self.writer, self.rpc = peer_id, deployed.writer(), deployed.rpc()
         self.writer.register_peer(peer_id, JOURNAL)
+        wait_until_mined(self.rpc, self.writer.address)
 
     def play(self, number, points, *winners):
         self.writer.submit_reward(RoundId(number=number), points, self.peer_id, JOURNAL)
         self.writer.submit_winners(number, winners, self.peer_id, JOURNAL)
+        wait_until_mined(self.rpc, self.writer.address)
+
+
+def wait_until_mined(rpc, account):
+    """anvil answers before it mines."""
+    deadline = time.monotonic() + 30
+    while len(set(rpc.ask([("eth_getTransactionCount", [account, at]) for at in ("latest", "pending")]))) > 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def folder_of(deployed, folder, peer_id, url=None):
@@ -77,6 +88,7 @@ def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
     for raw in odd:
         data = register + encode(["bytes"], [raw]).hex()
         account.send(Call(to=deployed.address, name="registerPeer", data=data, outputs=()), JOURNAL)
+    wait_until_mined(deployed.rpc(), account.address)
     board = read_board(folder_of(deployed, tmp_path, "me"))
     assert board.problem == ""
     assert {place.peer_id for place in board.places} > {"\ufffd\ufffd", "\x1b[2Jx"}
@@ -182,6 +194,30 @@ def test_a_local_ledger_has_the_same_records(tmp_path):
     assert shown(board) == [("b", 5.0, 1, 1, 2), ("a", 2.0, 2, 2, 2)]
     assert (board.own, board.own_rank, board.is_whole) == (board.places[1], 2, True)
     assert [place.last_round for place in read_shared(path).places] == [2, 2, None]
+
+
+def test_nodes_of_a_swarm_that_have_a_ledger_each_are_told_together(tmp_path):
+    for name, points in (("a", 1.0), ("b", 5.0)):
+        (tmp_path / name).mkdir()
+        made = LocalLedger(tmp_path / name / "ledger.sqlite", name)
+        seen = [scored([rollout()], [points]), scored([rollout()], [2.0], external=True, peer_id="c")]
+        for number in (1, 2):
+            made.settle(RoundId(number=number), seen)
+    folders = [tmp_path / "a", tmp_path / "b"]
+    board = read_swarm_board(folders)
+    assert (board.where, board.problem, board.own) == ("2 ledgers of this machine", "", None)
+    assert shown(board) == [("b", 10.0, 2, 0, 2), ("a", 2.0, 2, 0, 2), ("c", 0.0, 0, 4, None)]
+    assert read_swarm_board([*folders, folders[0]]).places == board.places  # the same ledger twice counts once
+    partly = read_swarm_board([*folders, tmp_path / "missing"])
+    assert (partly.places, partly.is_whole) == (board.places, False)
+    assert partly.problem.startswith("there is no ledger at ")
+
+
+def test_of_a_swarm_on_a_chain_the_chain_is_asked(deployed, tmp_path):
+    Peer(deployed, "me").play(0, 2, "me")
+    LocalLedger(tmp_path / "ledger.sqlite", "other").close()
+    board = read_swarm_board([tmp_path, folder_of(deployed, tmp_path / "chain", "me")])
+    assert (board.kind, shown(board)) == ("chain", [("me", 2.0, 1, 1, 0)])
 
 
 def test_a_folder_without_a_ledger_says_so(tmp_path):
