@@ -24,7 +24,7 @@ class Place:
     """With a reward of its own. On a chain: rewards submitted, each of which may be the sum of many rounds."""
     wins: int
     """Votes for it."""
-    last_round: int | None
+    last_round: int | None = None
     """The last one in which it was rewarded or, on a chain, voted; None for none."""
 
 
