@@ -257,7 +257,7 @@ class Submitter:
             try:
                 self._outbox.note_trouble(text)
             except OutboxError as full:
-                logger.warning("%s", full)
+                self._remind("outbox", str(full))
 
     def _remind(self, kind: str, text: str) -> None:
         """Warns, but of the same thing only from time to time."""

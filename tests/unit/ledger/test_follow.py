@@ -3,16 +3,19 @@
 import os
 import random
 import signal
+import sys
 
 import pytest
+from eth_abi import encode
 
 from codezero.errors import LedgerError
-from codezero.ledger import follow, tally
+from codezero.ledger import abi, follow, tally
+from codezero.ledger.events import EVENTS, REGISTERED
 from codezero.ledger.faults import NoContract, RateLimited, RpcBadReply, RpcRefused, RpcTimeout, StaleChain, WrongChain
 from codezero.ledger.follow import Follower
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.tally import FIRST_SPAN, Tally
-from tests.unit.ledger.log_chain import ADDRESS, CHAIN_ID, LogChain, log, registered, rewarded, voted, word
+from tests.unit.ledger.log_chain import ACCOUNT, ADDRESS, CHAIN_ID, LogChain, log, registered, rewarded, voted, word
 
 
 @pytest.fixture
@@ -49,6 +52,11 @@ def busy_chain(num_blocks=60, **limits):
         ("a", float(totals[0]), 19, 0, 57),
         ("z", 0.0, 0, 59, None),
     ]
+
+
+def test_the_events_are_those_of_the_contract():
+    for event in EVENTS:
+        assert abi.load("SwarmCoordinator").entry(event)["type"] == "event"
 
 
 def test_rewards_votes_and_rounds_are_counted_and_so_are_those_who_have_none(made):
@@ -274,11 +282,6 @@ def test_peer_ids_are_other_people_s_text(made):
 
 
 def registered_raw(raw):
-    from eth_abi import encode
-
-    from codezero.ledger.events import REGISTERED
-    from tests.unit.ledger.log_chain import ACCOUNT
-
     return log(REGISTERED, [ACCOUNT], encode(["bytes"], [raw]))
 
 
@@ -363,8 +366,6 @@ def test_killed_anywhere_every_block_counts_once(tmp_path):
 
 def die_at(line):
     """Kills this process at that line of `tally` or `follow`."""
-    import sys
-
     left = line
 
     def local(frame, event, _):
