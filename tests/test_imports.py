@@ -41,6 +41,7 @@ LEVELS = {
     "harness": 4,
     "state": 5,
     "health": 5,
+    "accounts": 5,
     "runs": 5,
     "stop": 5,
     "judging": 5,
