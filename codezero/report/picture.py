@@ -21,9 +21,7 @@ COLUMNS, CELL, PLOT, GAP, MARGIN = 2, 420, 200, 40, 36
 HEAD, CAPTION, LEGEND_LINE = 116, 26, 17
 SCALE = 2
 """Pixels for one unit of the drawing."""
-NOTE = (
-    "Rewards and solved tasks are what the node's evaluator made of them; by default it predicts and executes nothing."
-)
+NOTE = "Rewards and solved tasks are as the evaluator judged them: by default a prediction, nothing is executed."
 FONT, FONT_FAMILY = "font_source_sans_pro", "Source Sans Pro"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -115,7 +113,7 @@ def _cell(chart: ElementTree.Element, x: float, y: float) -> Iterator[str]:
         if sign is not None:
             sign.attrib |= {"x": str(x), "y": str(at)}
             yield ElementTree.tostring(sign, encoding="unicode")
-        yield _text(x + 36, at + 10, f"{label}  {entry.findtext('b', '')}", 'font-size="12"')
+        yield _text(x + 36, at + 10, f"{label}: {entry.findtext('b', '').strip()}", 'font-size="12"')
 
 
 def _legend(chart: ElementTree.Element) -> list[ElementTree.Element]:
