@@ -9,11 +9,12 @@ from datetime import datetime, timezone
 
 from codezero.identity.names import animal_name
 from codezero.observe.status import Status
+from codezero.peer import SOLO_PEER_ID
 from codezero.proposals import BatchReport
 from codezero.report.change import Change, between_thirds
 from codezero.report.examples import Examples, find_examples
 from codezero.runs import PROPOSER, Run
-from codezero.types import RoundReport
+from codezero.types import RoundReport, SkipReason
 
 MAX_PEERS = 20
 DROPPED = {
@@ -70,7 +71,7 @@ def gather(run: Run) -> Facts:
     reports = [one for _, one in sorted({one.round: one for one in run.reports()}.items())]
     batches = [one for _, one in sorted({one.batch: one for one in run.batches()}.items())]
     status = run.status()
-    peer_id = status.peer_id if status is not None else ""
+    peer_id = status.peer_id if status is not None and status.peer_id != SOLO_PEER_ID else ""
     done: list[RoundReport | BatchReport] = [*reports, *batches]
     sources = _summed([one.external_groups for one in reports])
     return Facts(
@@ -85,7 +86,7 @@ def gather(run: Run) -> Facts:
         reward=between_thirds([one.reward_mean for one in reports]),
         solved=between_thirds([one.pass_at_k for one in reports]),
         dropped=_counts(_summed([one.dropped for one in done]), DROPPED),
-        skipped=_counts(Counter(one.skipped for one in done if one.skipped is not None)),
+        skipped=_counts(Counter(_reason(one.skipped) for one in done if one.skipped is not None)),
         rejected=_counts(_summed([one.rejected for one in batches])),
         peers=[Count(name=animal_name(peer), count=n, meaning=peer) for peer, n in sources.most_common(MAX_PEERS)],
         more_peers=max(0, len(sources) - MAX_PEERS),
@@ -101,7 +102,7 @@ def _about(
     if status is not None:
         trained = {"full": "all weights", "lora": "adapters (LoRA)"}.get(status.method, status.method)
         about += [
-            ("model", status.model),
+            ("model", status.model.rsplit("/", 1)[-1] if status.model.startswith("/") else status.model),
             ("trained", trained or "nothing"),
             ("codezero", status.version),
             ("state", "runs" if runs else status.ended or "not running; it did not end by itself"),
@@ -121,6 +122,11 @@ def _about(
             began_s = stamped[0].finished_at_s - sum(stamped[0].seconds.values())
             about.append(("when", f"{instant(began_s)} to {instant(stamped[-1].finished_at_s)}"))
     return [(what, value) for what, value in about if value]
+
+
+def _reason(skipped: str) -> str:
+    """Why there was no update, without what was found in that round."""
+    return next((reason.value for reason in SkipReason if skipped.startswith(reason.value)), skipped)
 
 
 def _version(reports: Sequence[RoundReport]) -> str:

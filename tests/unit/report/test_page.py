@@ -139,6 +139,30 @@ def test_a_swarm_has_a_section_for_each_and_titles_that_differ(tmp_path):
     assert "unreadable 3" in found
 
 
+def test_a_node_that_trains_alone_is_nobodys_peer_and_no_path_of_its_machine_is_told(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    state = runs.state_of(tmp_path)
+    with runs.StatusFile(state, runs.new_status("solver", state, logs)) as status:
+        status.update(peer_id="local", model="/home/me/models/tiny", method="lora")
+    runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(1)])
+    text = report(state)
+    found = words_of(text)
+    assert "Report of solver" in found
+    assert "model tiny trained adapters (LoRA)" in found
+    assert "peer id" not in found
+    assert "/home" not in text
+    assert str(tmp_path) not in text
+
+
+def test_skipped_updates_are_counted_by_reason_whatever_was_found(tmp_path):
+    logs = runs.solver(tmp_path, [])
+    for number, found in ((1, "2 of 2 groups scored"), (2, "1 of 2 groups scored")):
+        skipped = f"every group has equal rewards ({found})"
+        runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(number, skipped=skipped)])
+    assert "Updates left out reason count every group has equal rewards 2" in words_of(report(tmp_path / "state"))
+
+
 def test_only_a_proposer(tmp_path):
     runs.proposer(tmp_path, 2)
     found = words_of(report(tmp_path / "state"))
