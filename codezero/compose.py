@@ -60,7 +60,7 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
     ConfigStore.instance().store("schema", NodeConfig)
     try:
         with initialize_config_dir(str(config_dir()), version_base="1.3", job_name="codezero"):
-            config = OmegaConf.to_object(compose("node", list(overrides)))
+            config = OmegaConf.to_object(compose("node", [_taken_literally(override) for override in overrides]))
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_one_line(error)) from error
     assert isinstance(config, NodeConfig)
@@ -107,6 +107,19 @@ def _check_override(override: str, leaves: set[str]) -> None:
         raise ConfigError(f"unknown setting {key}: {hint}")
 
 
+def _taken_literally(override: str) -> str:
+    """The override, in quotes where Hydra cannot parse its value, such as ~/swarm.sqlite: that then means itself."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    key, _, value = override.partition("=")
+    try:
+        OverridesParser.create().parse_override(override)
+    except HydraException:
+        return f"{key}={swarmfile.quoted(value)}"
+    return override
+
+
 def _one_line(error: Exception) -> str:
     """Hydra and OmegaConf put the key and the reason on separate lines; this keeps both and drops their tails."""
     cause: BaseException = error
@@ -123,7 +136,7 @@ def explain(config: NodeConfig) -> str:
 
 
 def _explained(section: Any, indent: str) -> Iterator[str]:
-    notes = _field_notes(type(section))
+    notes = field_notes(type(section))
     for field in dataclasses.fields(section):
         value = getattr(section, field.name)
         if field.name in notes:
@@ -134,10 +147,10 @@ def _explained(section: Any, indent: str) -> Iterator[str]:
             yield f"{indent}{field.name}:"
             yield from _explained(value, indent + "  ")
         else:
-            yield f"{indent}{field.name}: {_scalar(value)}"
+            yield f"{indent}{field.name}: {scalar(value)}"
 
 
-def _field_notes(section: type) -> dict[str, str]:
+def field_notes(section: type) -> dict[str, str]:
     """The string below each field of a configuration class, by field name."""
     (definition,) = ast.parse(inspect.getsource(section)).body
     assert isinstance(definition, ast.ClassDef)
@@ -148,6 +161,7 @@ def _field_notes(section: type) -> dict[str, str]:
     return notes
 
 
-def _scalar(value: object) -> str:
+def scalar(value: object) -> str:
+    """A value as YAML on one line."""
     plain = value.value if isinstance(value, Enum) else value
     return yaml.safe_dump(plain, width=math.inf, default_flow_style=True).removesuffix("...\n").strip()

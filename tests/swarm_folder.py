@@ -169,7 +169,7 @@ def ledger(path, *peer_ids, rounds=2):
 def _status(state, logs, role, text, peer_id, last):
     state.mkdir(parents=True, exist_ok=True)
     logs.mkdir(parents=True, exist_ok=True)
-    with StatusFile(state, new_status(role, logs)) as status:
+    with StatusFile(state, new_status(role, state, logs)) as status:
         status.update(
             peer_id=peer_id,
             model=text or "Qwen2.5-Coder-0.5B-Instruct",

@@ -14,8 +14,10 @@ from codezero.cli import (
     evaluation,
     health,
     identity,
+    leaderboard,
     models,
     propose,
+    report,
     score,
     start,
     status,
@@ -79,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    for group in (start, swarm, propose, status, dashboard, health, score, evaluation, models, identity, wallet, chain):
+    groups = (start, swarm, propose, status, leaderboard, dashboard, health, report, score)
+    for group in (*groups, evaluation, models, identity, wallet, chain):
         group.add_commands(commands)
     return parser
 

@@ -33,10 +33,11 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _dashboard(options: argparse.Namespace) -> None:
-    from codezero.dashboard.peers import merged
     from codezero.dashboard.serve import serve
     from codezero.dashboard.source import Source
+    from codezero.dashboard.views import MOST
     from codezero.errors import DashboardError
+    from codezero.ledger.board import read_shared
     from codezero.observe.console import Console
 
     folders = [Path(name).expanduser() for name in options.folders or FOLDERS]
@@ -47,5 +48,5 @@ def _dashboard(options: argparse.Namespace) -> None:
                 "folder of a swarm such as swarms/home"
             )
     ledger = None if options.ledger is None else Path(options.ledger).expanduser()
-    leaderboard = None if ledger is None else lambda: merged([ledger])
-    serve(Source(folders), leaderboard, options.host, options.port, Console().line)
+    board = None if ledger is None else lambda: read_shared(ledger, most=MOST)
+    serve(Source(folders), board, options.host, options.port, Console().line)

@@ -12,8 +12,7 @@ from codezero.dashboard import views
 from codezero.dashboard.peers import peers_seen
 from codezero.dashboard.solutions import GROUPS_A_PAGE, shown
 from codezero.dashboard.source import Node, Source
-from codezero.dashboard.views import Leaderboard
-from codezero.errors import LedgerError
+from codezero.dashboard.views import Board
 from codezero.identity.names import animal_name
 
 MOST = 1000
@@ -23,7 +22,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST)]
 Json = dict[str, Any]
 
 
-def add_routes(app: FastAPI, source: Source, leaderboard: Leaderboard | None) -> None:
+def add_routes(app: FastAPI, source: Source, board: Board | None) -> None:
     def found(key: str) -> Node:
         node = source.node(key)
         if node is None:
@@ -77,10 +76,8 @@ def add_routes(app: FastAPI, source: Source, leaderboard: Leaderboard | None) ->
         return [{"name": animal_name(peer.peer_id), **asdict(peer)} for peer in seen[:limit]]
 
     @app.get("/api/leaderboard")
-    def standings(limit: Limit = 100) -> list[Json]:
-        """Rewards, rounds and votes by peer, the best first."""
-        try:
-            places = views.places(source, leaderboard)
-        except LedgerError as error:
-            raise HTTPException(503) from error
-        return [{"name": animal_name(place.peer_id), **asdict(place)} for place in places[:limit]]
+    def standings(limit: Limit = 100) -> Json:
+        """Rewards, rounds and votes by peer, the best first: the record `Leaderboard`, with names."""
+        found = asdict(views.leaderboard(source, board))
+        places = [{"name": animal_name(place["peer_id"]), **place} for place in found["places"][:limit]]
+        return {**found, "places": places}

@@ -17,16 +17,16 @@ from codezero.dashboard import api, views
 from codezero.dashboard.guard import FAILED, Guard
 from codezero.dashboard.pages import render, static_files
 from codezero.dashboard.source import Node, Source
-from codezero.dashboard.views import Leaderboard
+from codezero.dashboard.views import Board
 
 NodeName = Annotated[str | None, Query(alias="node", max_length=200)]
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
-def make_app(source: Source, leaderboard: Leaderboard | None = None, hosts: Sequence[str] = ()) -> Guard:
+def make_app(source: Source, board: Board | None = None, hosts: Sequence[str] = ()) -> Guard:
     """The dashboard of the nodes of `source`, as an ASGI app.
 
-    `leaderboard` gives the standings of a ledger that is not in the nodes' state folders; `hosts` are further names, or
+    `board` gives the leaderboard, if it is not that of the nodes' own ledgers; `hosts` are further names, or
     addresses, under which the dashboard is reached.
     """
     app = FastAPI(
@@ -35,12 +35,12 @@ def make_app(source: Source, leaderboard: Leaderboard | None = None, hosts: Sequ
     app.router.redirect_slashes = False
     _answer_errors(app)
     _serve_files(app)
-    _serve_pages(app, source, leaderboard)
-    api.add_routes(app, source, leaderboard)
+    _serve_pages(app, source, board)
+    api.add_routes(app, source, board)
     return Guard(app, hosts)
 
 
-def _serve_pages(app: FastAPI, source: Source, leaderboard: Leaderboard | None) -> None:
+def _serve_pages(app: FastAPI, source: Source, board: Board | None) -> None:
     def answer(request: Request, name: str, key: str | None, node: Node | None, content: dict[str, object]) -> Response:
         if node is None and key is not None:
             raise HTTPException(404)
@@ -78,7 +78,7 @@ def _serve_pages(app: FastAPI, source: Source, leaderboard: Leaderboard | None) 
     @app.get("/leaderboard", include_in_schema=False)
     def standings(request: Request, node: NodeName = None, page: Page = 1) -> Response:
         found = source.node(node)
-        return answer(request, "leaderboard", node, found, views.standings(source, leaderboard, page))
+        return answer(request, "leaderboard", node, found, views.standings(source, board, page))
 
 
 def _page(request: Request, html: str) -> Response:

@@ -1,15 +1,12 @@
-"""Whom a node has learned from, and what ledgers say of everyone."""
+"""Whom a node has learned from."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from codezero.dashboard.index import MAX_ID, Head
-from codezero.errors import LedgerError
-from codezero.ledger.leaderboard import Place, read_leaderboard
 from codezero.types import RoundReport
 
 MAX_PEERS = 10_000
@@ -59,23 +56,3 @@ def peers_seen(reports: Sequence[RoundReport], heads: Mapping[int, Sequence[Head
         for peer in {*taken, *judged}
     ]
     return sorted(found, key=lambda peer: (-peer.taken, -peer.judged, peer.peer_id))
-
-
-def merged(paths: Sequence[Path]) -> list[Place]:
-    """The leaderboard of all these ledgers together: a node's own ledger knows its own rewards and votes only.
-
-    Raises LedgerError: one cannot be read.
-    """
-    reward, rounds, wins = Counter[str](), Counter[str](), Counter[str]()
-    for path in paths:
-        if not path.exists():
-            raise LedgerError(f"there is no ledger {path}: give the file that nodes share (ledger.path=...)")
-        for place in read_leaderboard(path):
-            reward[place.peer_id] += place.reward  # type: ignore[assignment]
-            rounds[place.peer_id] += place.rounds
-            wins[place.peer_id] += place.wins
-    places = [
-        Place(peer_id=peer, reward=float(reward[peer]), rounds=rounds[peer], wins=wins[peer])
-        for peer in {*reward, *rounds, *wins}
-    ]
-    return sorted(places, key=lambda place: (-place.reward, -place.wins, place.peer_id))

@@ -14,14 +14,14 @@ import uvicorn
 from codezero.dashboard.app import make_app
 from codezero.dashboard.guard import is_loopback
 from codezero.dashboard.source import Source
-from codezero.dashboard.views import Leaderboard
+from codezero.dashboard.views import Board
 from codezero.errors import DashboardError
 
 CONNECTIONS = 64
 """At a time; more are answered 503."""
 
 
-def serve(source: Source, leaderboard: Leaderboard | None, host: str, port: int, say: Callable[[str], None]) -> None:
+def serve(source: Source, board: Board | None, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serves on `host` and `port` (0: a free one), told with `say`; returns when Ctrl-C or SIGTERM ends it.
 
     Raises DashboardError: the address cannot be had.
@@ -29,7 +29,7 @@ def serve(source: Source, leaderboard: Leaderboard | None, host: str, port: int,
     with listening(host, port) as listener:
         port = listener.getsockname()[1]
         config = uvicorn.Config(
-            make_app(source, leaderboard, hosts=(host,)),
+            make_app(source, board, hosts=(host,)),
             log_level="warning",
             access_log=False,
             lifespan="off",

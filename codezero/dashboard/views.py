@@ -12,15 +12,17 @@ from markupsafe import Markup
 from codezero.charts import sparkline
 from codezero.dashboard import words
 from codezero.dashboard.curves import level_name, proposer_charts, solver_charts
-from codezero.dashboard.peers import merged, peers_seen
+from codezero.dashboard.peers import peers_seen
 from codezero.dashboard.solutions import GROUPS_A_PAGE, shown
 from codezero.dashboard.source import Node, Source
-from codezero.errors import LedgerError
-from codezero.ledger.leaderboard import Place
+from codezero.ledger.board import read_swarm_board
+from codezero.ledger.leaderboard import Leaderboard
 
 T = TypeVar("T")
-Leaderboard = Callable[[], Sequence[Place]]
-"""Gives the standings, the best first. Raises LedgerError: they cannot be had."""
+Board = Callable[[], Leaderboard]
+"""Gives the leaderboard of a ledger. Never raises."""
+MOST = 1000
+"""Places of a leaderboard."""
 ROWS_A_PAGE = 50
 SPARK = 100
 """Rounds of the small curves."""
@@ -140,20 +142,17 @@ def peers(node: Node | None, page: int) -> dict[str, object]:
     return {"paged": paged(found, page), "own_id": status.peer_id if status is not None else ""}
 
 
-def standings(source: Source, leaderboard: Leaderboard | None, page: int) -> dict[str, object]:
+def standings(source: Source, board: Board | None, page: int) -> dict[str, object]:
+    found = leaderboard(source, board)
     own = {status.peer_id for node in source.nodes().values() if (status := node.status()) is not None}
-    try:
-        return {"paged": paged(places(source, leaderboard), page), "own_ids": own - {""}, "trouble": ""}
-    except LedgerError as error:
-        return {"paged": paged([], 1), "own_ids": own, "trouble": str(error)}
+    return {"board": found, "paged": paged(found.places, page), "own_ids": own - {""}}
 
 
-def places(source: Source, leaderboard: Leaderboard | None) -> Sequence[Place]:
-    """Raises LedgerError: they cannot be had."""
-    if leaderboard is not None:
-        return leaderboard()
-    paths = (node.folder / "ledger.sqlite" for node in source.nodes().values())
-    return merged([path for path in paths if path.exists()])
+def leaderboard(source: Source, board: Board | None) -> Leaderboard:
+    """Of the nodes' own ledgers unless another one was given; of a chain, what was read before."""
+    if board is not None:
+        return board()
+    return read_swarm_board([node.folder for node in source.nodes().values() if node.solves], limit_s=0, most=MOST)
 
 
 def _spark(values: Sequence[float | None], name: str) -> Markup:

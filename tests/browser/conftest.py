@@ -69,10 +69,10 @@ def wrong_in(page):
 
 
 @contextmanager
-def serving(*folders, leaderboard=None):
+def serving(*folders, board=None):
     """The URL of a dashboard of these folders."""
     listener = listening("127.0.0.1", 0)
-    app = make_app(Source(folders), leaderboard)
+    app = make_app(Source(folders), board)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

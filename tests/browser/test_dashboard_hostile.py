@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from codezero.dashboard.peers import merged
 from codezero.dashboard.solutions import GROUPS_A_PAGE
+from codezero.ledger.board import read_shared
 from tests.browser.conftest import serving, wrong_in
 from tests.browser.payloads import PAYLOADS
 from tests.swarm_folder import add_round, ledger, proposer, scored_group, solver
@@ -52,8 +52,8 @@ def folders(tmp_path_factory):
 @pytest.fixture(scope="module")
 def sites(folders):
     with (
-        serving(folders["hostile"], leaderboard=lambda: merged([folders["hostile"] / "shared.sqlite"])) as hostile,
-        serving(folders["benign"], leaderboard=lambda: merged([folders["benign"] / "shared.sqlite"])) as benign,
+        serving(folders["hostile"], board=lambda: read_shared(folders["hostile"] / "shared.sqlite")) as hostile,
+        serving(folders["benign"], board=lambda: read_shared(folders["benign"] / "shared.sqlite")) as benign,
     ):
         yield hostile, benign
 

@@ -6,16 +6,15 @@ from starlette.testclient import TestClient
 
 from codezero.dashboard.app import make_app
 from codezero.dashboard.source import Source
-from codezero.errors import LedgerError
-from codezero.ledger.leaderboard import Place
+from codezero.ledger.leaderboard import Leaderboard, Place
 from tests.browser.payloads import PAYLOADS
 from tests.swarm_folder import add_round, append, ledger, proposer, round_report, scored_group, solver
 
 MB = 1_000_000
 
 
-def client(*folders, leaderboard=None):
-    return TestClient(make_app(Source(folders), leaderboard), base_url="http://127.0.0.1:7007")
+def client(*folders, board=None):
+    return TestClient(make_app(Source(folders), board), base_url="http://127.0.0.1:7007")
 
 
 class Tags(HTMLParser):
@@ -75,7 +74,10 @@ def test_each_payload_in_each_field_leaves_the_tags_of_a_page_as_they_are(tmp_pa
         folder = tmp_path / name
         solver(folder / "node-1", 1, text)
         proposer(folder / "proposer-1", 1, text)
-        site = client(folder, leaderboard=lambda: [Place(peer_id=text, reward=1.0, rounds=1, wins=1)])
+        board = Leaderboard(
+            places=(Place(peer_id=text, reward=1.0, rounds=1, wins=1),), kind="chain", where=text, problem=text
+        )
+        site = client(folder, board=lambda: board)
         return [Tags(site.get(path).text).found for path in paths]
 
     expected = tags("benign", "plain")
@@ -207,7 +209,7 @@ def test_the_leaderboard_adds_up_what_the_nodes_own_ledgers_know(tmp_path):
     for number in (1, 2):
         solver(tmp_path / f"node-{number}", peer_id=f"QmNode{number}")
         ledger(tmp_path / f"node-{number}" / "state" / "ledger.sqlite", "QmNode1", *["QmNode2"] * (number == 2))
-    places = client(tmp_path).get("/api/leaderboard").json()
+    places = client(tmp_path).get("/api/leaderboard").json()["places"]
     assert [(place["peer_id"], place["reward"], place["wins"]) for place in places] == [
         ("QmNode1", 2.0, 4),
         ("QmNode2", 1.0, 2),
@@ -217,13 +219,9 @@ def test_the_leaderboard_adds_up_what_the_nodes_own_ledgers_know(tmp_path):
 
 def test_a_ledger_that_cannot_be_read_is_told_on_its_page_alone(tmp_path):
     solver(tmp_path / "node-1", 1)
-
-    def fails():
-        raise LedgerError("the chain does not answer; try later")
-
-    site = client(tmp_path, leaderboard=fails)
+    site = client(tmp_path, board=lambda: Leaderboard(problem="the chain does not answer; try later"))
     assert "the chain does not answer; try later" in site.get("/leaderboard").text
-    assert site.get("/api/leaderboard").status_code == 503
+    assert site.get("/api/leaderboard").json()["problem"] == "the chain does not answer; try later"
     assert site.get("/").status_code == 200
 
 
