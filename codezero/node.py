@@ -22,6 +22,8 @@ from codezero.network.selection import SapoSelection
 from codezero.observe import logs
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
+from codezero.observe.trackers.metrics import round_metrics
+from codezero.observe.tracking import trackers
 from codezero.proposals import Proposal
 from codezero.proposer import checks
 from codezero.rollout.solver import PolicySolver
@@ -114,6 +116,8 @@ class Node:
         )
         self._last = self._resume()
         self._services.start(models.policy, models.turn, stack)
+        name, last = names.animal_name(place.peer_id), self._last.number if self._last else 0
+        self._trackers = stack.enter_context(trackers(config, self._folder, name, last))
 
     def run(self) -> None:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
@@ -124,6 +128,7 @@ class Node:
             report = self._services.report(run_round(round_id, self._stages, self._config.swarm.num_local))
             self._save(report)
             self._monitor.report(report)
+            self._trackers.log(report.round, round_metrics(report))
             self._last = round_id
             played += 1
 

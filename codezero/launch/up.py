@@ -222,6 +222,9 @@ def command_line(
         f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
         f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
     ]
+    if config.tracking.prometheus_port:  # one each, the proposers behind the nodes
+        place = int(number) - 1 + (options.nodes if kind == PROPOSER else 0)
+        own.append(f"tracking.prometheus_port={config.tracking.prometheus_port + place}")
     if kind == PROPOSER:
         return [*start, "propose", "--stop-with-parent", *settings, *own]
     return [*start, "run", "--stop-with-parent", *settings, *own, f"rounds={rounds_left}"]
