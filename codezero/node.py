@@ -19,7 +19,7 @@ from codezero.ledgers import load_key, make_ledger, with_contract_bootnodes
 from codezero.loop import Stages, run_round
 from codezero.models import Models
 from codezero.network.selection import SapoSelection
-from codezero.observe import logs
+from codezero.observe import logs, system_info
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
 from codezero.observe.status import SAVING, WAITING, StatusFile, new_status
@@ -62,7 +62,8 @@ class Node:
 
     def __init__(self, config: NodeConfig, console: Console, stack: ExitStack) -> None:
         log_dir = Path(config.tracking.log_dir).expanduser()
-        logs.set_up(log_dir, config.tracking.level, console)
+        logs.set_up(log_dir, config.tracking.level, console, log_format=config.tracking.log_format)
+        system_info.write(log_dir)
         self._config, self._console = config, console
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))

@@ -19,7 +19,7 @@ from codezero.errors import StateError
 from codezero.identity import names
 from codezero.ledgers import with_contract_bootnodes
 from codezero.llm.load import LoadedModel
-from codezero.observe import logs
+from codezero.observe import logs, system_info
 from codezero.observe.batches import BatchMonitor, report_from_dict
 from codezero.observe.console import Console
 from codezero.observe.status import SAVING, StatusFile, new_status
@@ -71,7 +71,8 @@ class ProposerNode:
 
     def __init__(self, config: NodeConfig, out: Path | None, console: Console, stack: ExitStack) -> None:
         log_dir = Path(config.tracking.log_dir).expanduser()
-        logs.set_up(log_dir, config.tracking.level, console, "proposer.log")
+        logs.set_up(log_dir, config.tracking.level, console, "proposer.log", config.tracking.log_format)
+        system_info.write(log_dir)
         self._config, self._out, self._console = config, out, console
         torch.manual_seed(config.seed)
         console.line(f"codezero {__version__}: proposer")

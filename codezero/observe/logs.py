@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import time
 import warnings
+from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from codezero.config import LogFormat
 from codezero.errors import StateError
 from codezero.observe.console import Console, printable
 
@@ -25,12 +29,37 @@ QUIET_LIBRARIES = (
 )
 
 
+def utc(at_s: float | None = None) -> str:
+    """A time, or now, as logs have it: ISO 8601 in UTC to the millisecond, such as 2026-11-21T23:59:59.123Z."""
+    at = datetime.fromtimestamp(time.time() if at_s is None else at_s, timezone.utc)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class _OneLine(logging.Formatter):
-    """One record a line: untrusted text inside a message cannot start a line of its own."""
+    """One record a line, with the lines of an exception indented below it: untrusted text inside a message cannot start
+    a line of its own."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return utc(record.created)
 
     def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
-        return printable(text) if record.exc_info else printable(text).replace("\n", "\\n")
+        text = printable(super().format(record))
+        return text.replace("\n", "\n  " if record.exc_info else "\\n")
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        found = {
+            "time": utc(record.created),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            found["exception"] = self.formatException(record.exc_info)
+        return json.dumps(found)
 
 
 class _ConsoleHandler(logging.Handler):
@@ -43,14 +72,21 @@ class _ConsoleHandler(logging.Handler):
         self._console.line(self.format(record).splitlines()[0])
 
 
-def set_up(log_dir: Path, level: str, console: Console, name: str = "swarm.log") -> None:
+def set_up(
+    log_dir: Path,
+    level: str,
+    console: Console,
+    name: str = "swarm.log",
+    log_format: LogFormat = LogFormat.text,
+) -> None:
     """Routes logging of this process to the file of this name. Raises StateError: the log folder cannot be written."""
     try:
         log_dir.mkdir(parents=True, exist_ok=True)
         file = RotatingFileHandler(log_dir / name, maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
     except OSError as error:
         raise StateError(f"cannot write logs to {log_dir}: {error.strerror}; give another tracking.log_dir") from error
-    file.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    text = _OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    file.setFormatter(_Json() if log_format is LogFormat.json else text)
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)
