@@ -22,6 +22,7 @@ class LoggedConsole(Console):
         super().__init__()
         self._path: Path | None = None
         self._early: list[str] = []
+        self.on_line = self._log
 
     def log_to(self, folder: Path) -> None:
         """From here on lines go into this folder, those that came before first."""
@@ -32,8 +33,7 @@ class LoggedConsole(Console):
             self._write(line)
         self._early.clear()
 
-    def line(self, text: str) -> None:
-        super().line(text)
+    def _log(self, text: str) -> None:
         line = f"{utc()} {printable(text)}".replace("\n", "\\n") + "\n"
         if self._path is not None:
             self._write(line)

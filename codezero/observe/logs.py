@@ -1,4 +1,5 @@
-"""Logging, set up once: everything into a file, our own warnings on the console, libraries' chatter on neither."""
+"""Logging, set up once: everything into a file, also what the console shows; our own warnings on the console,
+libraries' chatter on neither."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ import os
 import time
 import warnings
 from datetime import datetime, timezone
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from codezero import __version__
 from codezero.config import LogFormat
 from codezero.errors import StateError
 from codezero.observe.console import Console, printable
@@ -69,7 +72,7 @@ class _ConsoleHandler(logging.Handler):
         self.setFormatter(_OneLine("%(levelname)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.line(self.format(record).splitlines()[0])
+        self._console.show(self.format(record).splitlines()[0])
 
 
 def set_up(
@@ -96,6 +99,8 @@ def set_up(
     own = logging.getLogger("codezero")
     own.setLevel(level)
     own.addHandler(_ConsoleHandler(console))
+    own.info("codezero %s starts as process %d", __version__, os.getpid())
+    console.on_line = partial(logging.getLogger("codezero.console").info, "%s")
     for name in QUIET_LIBRARIES:
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from codezero import __version__
 from codezero.config import LogFormat
 from codezero.errors import StateError
 from codezero.observe import logs
@@ -18,18 +19,26 @@ from codezero.observe.console import Console
 @pytest.mark.usefixtures("restored_logging")
 def test_all_goes_to_the_file_warnings_to_the_console_and_nothing_forges_a_line(tmp_path):
     out = io.StringIO()
-    logs.set_up(tmp_path / "logs", "INFO", Console(out))
+    console = Console(out)
+    logs.set_up(tmp_path / "logs", "INFO", console)
     logging.getLogger("codezero.x").debug("too fine")
     logging.getLogger("codezero.x").info("quiet note")
     logging.getLogger("codezero.x").warning("peer said %s", "hi\nERROR forged \x1b[2J")
     logging.getLogger("transformers.y").warning("library chatter")
-    written = (tmp_path / "logs" / "swarm.log").read_text().splitlines()
+    console.line("round 1 | reward +0.58\x1b[2J")
+    console.progress("solve", 1, 2)
+    first, *written = (tmp_path / "logs" / "swarm.log").read_text().splitlines()
+    assert first.endswith(f" INFO codezero: codezero {__version__} starts as process {os.getpid()}")
     assert [line.split(" ", 1)[1] for line in written] == [
         "INFO codezero.x: quiet note",
         "WARNING codezero.x: peer said hi\\nERROR forged \\x1b[2J",
+        "INFO codezero.console: round 1 | reward +0.58\\x1b[2J",
     ]
     assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ", line) for line in written)
-    assert out.getvalue() == "WARNING: peer said hi\\nERROR forged \\x1b[2J\n"
+    assert out.getvalue().splitlines() == [
+        "WARNING: peer said hi\\nERROR forged \\x1b[2J",
+        "round 1 | reward +0.58\\x1b[2J",
+    ]
 
 
 @pytest.mark.usefixtures("restored_logging")
@@ -46,7 +55,7 @@ def test_an_exception_cannot_forge_a_line_either(tmp_path):
         raise ValueError("bad\n2026-01-01T00:00:00.000Z ERROR codezero.x: forged")
     except ValueError:
         logging.getLogger("codezero.x").exception("failed")
-    first, *rest = (tmp_path / "swarm.log").read_text().splitlines()
+    _, first, *rest = (tmp_path / "swarm.log").read_text().splitlines()
     assert first.endswith(" ERROR codezero.x: failed")
     assert rest
     assert all(line.startswith("  ") for line in rest)
@@ -63,7 +72,7 @@ def test_as_json_every_record_is_one_object(tmp_path):
     text = (tmp_path / "proposer.log").read_text()
     assert text.isascii()
     assert "\x1b" not in text
-    said, failed = (json.loads(line) for line in text.splitlines())
+    _, said, failed = (json.loads(line) for line in text.splitlines())
     assert (said["level"], said["logger"], said["message"]) == ("WARNING", "codezero.x", 'peer said hi\n"\x1b[2J\u202e')
     assert datetime.fromisoformat(said["time"].replace("Z", "+00:00")).utcoffset() == timedelta(0)
     assert set(failed) == {"time", "level", "logger", "message", "exception"}
