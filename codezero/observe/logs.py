@@ -15,7 +15,7 @@ from pathlib import Path
 
 from codezero import __version__
 from codezero.config import LogFormat
-from codezero.errors import StateError
+from codezero.errors import CodezeroError, StateError
 from codezero.observe.console import Console, printable
 
 MAX_LOG_BYTES = 20_000_000
@@ -72,6 +72,8 @@ class _ConsoleHandler(logging.Handler):
         self.setFormatter(_OneLine("%(levelname)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "is_shown", False):
+            return
         self._console.show(self.format(record).splitlines()[0])
 
 
@@ -105,6 +107,14 @@ def set_up(
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore")
     logging.captureWarnings(True)
+
+
+def log_end(error: BaseException) -> None:
+    """Notes why the process ends, where there is a log; the terminal has been told."""
+    own = logging.getLogger("codezero")
+    if own.handlers:
+        told = isinstance(error, CodezeroError)
+        own.error("ended: %s", error, exc_info=None if told else error, extra={"is_shown": True})
 
 
 def quiet_libraries() -> None:

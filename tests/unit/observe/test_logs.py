@@ -91,6 +91,26 @@ def test_the_log_is_rotated(tmp_path, monkeypatch):
     assert "line 499" in (tmp_path / "swarm.log").read_text()
 
 
+@pytest.mark.usefixtures("restored_logging")
+def test_why_a_process_ends_is_in_the_log_and_not_told_twice(tmp_path):
+    out = io.StringIO()
+    logs.set_up(tmp_path, "INFO", Console(out))
+    logs.log_end(StateError("state folder is full"))
+    try:
+        raise ZeroDivisionError("a bug")
+    except ZeroDivisionError as error:
+        logs.log_end(error)
+    text = (tmp_path / "swarm.log").read_text()
+    assert "Z ERROR codezero: ended: state folder is full\n" in text
+    assert "Z ERROR codezero: ended: a bug\n  Traceback (most recent call last):\n" in text
+    assert out.getvalue() == ""
+
+
+def test_without_a_log_the_end_is_not_told_either(capsys):
+    logs.log_end(StateError("state folder is full"))
+    assert capsys.readouterr() == ("", "")
+
+
 def test_times_are_in_utc_whatever_the_machine_says():
     assert logs.utc(0.0) == "1970-01-01T00:00:00.000Z"
     assert logs.utc(1_700_000_000.5) == "2023-11-14T22:13:20.500Z"
