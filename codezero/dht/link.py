@@ -228,7 +228,9 @@ class SwarmLink:
             except (NetworkError, *daemon.DAEMON_ERRORS) as error:
                 await self._stop_daemon()
                 wait_s = min(self._backoff.failed("daemon"), READY_TIMEOUT_S / 4)
-                logger.warning("%s; next try in %.0f s", error, wait_s)
+                logger.warning(
+                    "%s; next try in %.0f s. The node trains on; nothing has to be done unless it lasts", error, wait_s
+                )
                 await asyncio.sleep(wait_s)
         self._backoff.succeeded("daemon")
 

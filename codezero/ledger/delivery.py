@@ -224,7 +224,7 @@ class Delivery:
         elif meaning is Refused.REGISTERED and standing.owner is not None:
             self._finish(item, standing, "")
         elif meaning is Refused.DROP:
-            logger.error("dropped: %s", error)
+            logger.error("dropped, and not sent again: %s. What comes later is not affected", error)
             self._outbox.finish(item, State.DROPPED, str(error))
         elif meaning is Refused.UNREGISTERED:
             if item.id in self._registered_for:
