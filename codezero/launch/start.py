@@ -17,7 +17,7 @@ from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import configs
 from codezero.launch.app import Place, SignInApp
-from codezero.launch.choices import TOKEN_ENV, Choices, Options, Way, choose
+from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, run_on_gpus
 from codezero.launch.keep import keep_running
 from codezero.launch.launcher_log import LoggedConsole
@@ -80,7 +80,8 @@ def _start(
     terminal: Terminal,
     console: LoggedConsole,
 ) -> int:
-    # The token is for nodes alone: not for the app, npm or pip.
+    # The token is for nodes alone: not for the app, npm or pip, nor for a browser that is opened from here.
+    os.environ.pop(TOKEN_ENV, None)
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
     token = {TOKEN_ENV: chosen.token} if chosen.token else {}
     if chosen.way is Way.OWN:
@@ -92,7 +93,8 @@ def _start(
         config = compose.load(settings)
         console.log_to(Path(config.tracking.log_dir).expanduser())
         if _needs_app(chosen, config):
-            settings += _sign_in(options, config, others, console, stack)
+            for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
+            settings += _sign_in(options, config, for_app, console, stack)
         for_node = {**others, **token}
         if config.ledger.kind is LedgerKind.wallet:
             for_node |= _unlocked(config, environment, terminal)
