@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import time
 import warnings
 from datetime import datetime, timezone
@@ -77,6 +78,25 @@ class _ConsoleHandler(logging.Handler):
         self._console.show(self.format(record).splitlines()[0])
 
 
+class _File(RotatingFileHandler):
+    """A full disk costs lines of the log and one of the terminal, not a traceback for each."""
+
+    def __init__(self, path: Path, console: Console) -> None:
+        super().__init__(path, maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
+        self._console, self._told = console, False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._told:
+            self._told = True
+            self._console.show(
+                f"WARNING: cannot write {self.baseFilename} ({error.strerror}): free space; what happens until then is "
+                "not in the log"
+            )
+
+
 def set_up(
     log_dir: Path,
     level: str,
@@ -87,7 +107,7 @@ def set_up(
     """Routes logging of this process to the file of this name. Raises StateError: the log folder cannot be written."""
     try:
         log_dir.mkdir(parents=True, exist_ok=True)
-        file = RotatingFileHandler(log_dir / name, maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
+        file = _File(log_dir / name, console)
     except OSError as error:
         raise StateError(f"cannot write logs to {log_dir}: {error.strerror}; give another tracking.log_dir") from error
     text = _OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -91,6 +91,19 @@ def test_the_log_is_rotated(tmp_path, monkeypatch):
     assert "line 499" in (tmp_path / "swarm.log").read_text()
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.usefixtures("restored_logging")
+def test_a_full_disk_is_told_once_and_ends_nothing(tmp_path, capsys):
+    (tmp_path / "swarm.log").symlink_to("/dev/full")
+    out = io.StringIO()
+    logs.set_up(tmp_path, "INFO", Console(out))
+    for _ in range(3):
+        logging.getLogger("codezero.x").info("a line")
+    (line,) = out.getvalue().splitlines()
+    assert line.endswith("/swarm.log (No space left on device): free space; what happens until then is not in the log")
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.usefixtures("restored_logging")
 def test_why_a_process_ends_is_in_the_log_and_not_told_twice(tmp_path):
     out = io.StringIO()
