@@ -25,6 +25,7 @@ from codezero.cli import (
 )
 from codezero.cli.options import add_stop_with_parent
 from codezero.errors import OUTAGE, CodezeroError
+from codezero.observe.logs import log_end
 
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -53,11 +54,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.command(options) or 0)
     except CodezeroError as error:
         print(f"error: {error}", file=sys.stderr)
+        log_end(error)
         return 1
     except KeyboardInterrupt:
         return 0
-    except Exception:  # the outermost boundary: a launcher starts a crashed node again, one that told an error not
+    except (
+        Exception
+    ) as error:  # the outermost boundary: a launcher starts a crashed node again, one that told an error not
         traceback.print_exc()
+        log_end(error)
         return BUG
 
 
@@ -110,4 +115,5 @@ def _run(options: argparse.Namespace) -> int:
         if not error.may_pass:
             raise
         print(f"error: {error}", file=sys.stderr)
+        log_end(error)
         return OUTAGE

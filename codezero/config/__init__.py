@@ -36,8 +36,8 @@ from codezero.config.swarm import (
     Reach,
     Strategy,
     SwarmConfig,
-    TrackingConfig,
 )
+from codezero.config.tracking import LogFormat, TrackingConfig, Wandb
 
 __all__ = [
     "Backend",
@@ -50,6 +50,7 @@ __all__ = [
     "JudgeConfig",
     "LedgerConfig",
     "LedgerKind",
+    "LogFormat",
     "LossType",
     "MarketConfig",
     "ModelConfig",
@@ -72,6 +73,7 @@ __all__ = [
     "TrainConfig",
     "TrainMethod",
     "VerdictMode",
+    "Wandb",
 ]
 
 

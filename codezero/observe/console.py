@@ -6,6 +6,7 @@ import io
 import sys
 import time
 import unicodedata
+from collections.abc import Callable
 from typing import TextIO
 
 PLAIN_INTERVAL_S = 30.0
@@ -23,9 +24,17 @@ class Console:
         self._live = self._stream.isatty()
         self._shown_at_s = time.monotonic()
         self._progress_width = 0
+        self.on_line: Callable[[str], None] | None = None
+        """What else gets each line, once there is a log."""
 
     def line(self, text: str) -> None:
-        """Prints one line above any progress; control characters in it are shown as escapes."""
+        """Prints one line above any progress; control characters in it are shown as escapes. It is logged too."""
+        self.show(text)
+        if self.on_line is not None:
+            self.on_line(text)
+
+    def show(self, text: str) -> None:
+        """The same without logging it."""
         self._clear()
         print(printable(text), file=self._stream, flush=True)
         self._shown_at_s = time.monotonic()
@@ -37,7 +46,7 @@ class Console:
             return
         text = f"  {stage} {done}/{total}"
         if not self._live:
-            self.line(text)
+            self.show(text)
             return
         self._stream.write("\r" + text.ljust(self._progress_width))
         self._stream.flush()
