@@ -50,6 +50,7 @@ LEVELS = {
     "services": 5,
     "node": 5,
     "peer": 5,
+    "doctor": 6,
     "launch": 6,
     "chain": 6,
     "cli": 7,
@@ -78,6 +79,7 @@ SAME_LEVEL = {
     ("propose", "state"),
     ("propose", "stop"),
     ("node", "judging"),
+    ("doctor", "launch"),
     ("scoring", "judging"),
     ("__main__", "cli"),
 }
