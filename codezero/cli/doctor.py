@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from codezero.config import NodeConfig
+    from codezero.doctor.case import Case
     from codezero.doctor.finding import Finding
 
 _EXAMPLES = """\
@@ -44,6 +45,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    from codezero.doctor.bundle import without_secrets
     from codezero.doctor.case import Case
     from codezero.doctor.examine import examine
     from codezero.doctor.finding import exit_code
@@ -52,8 +54,10 @@ def _doctor(options: argparse.Namespace) -> int:
     settings = [*options.settings, *_beside(options.state_dir, options.settings)]
     config, refused = _loaded(settings)
     case = Case(config=config, environment=os.environ, settings=[] if refused else settings)
-    findings = [*refused, *examine(case)]
+    findings = without_secrets(case, [*refused, *examine(case)])  # people show to others what they see here
     written: list[str] = []
+    if options.bundle:
+        written = _bundled(Path(options.bundle).expanduser(), case, findings)
     if options.json:
         print(as_json(findings))
     else:
@@ -61,6 +65,20 @@ def _doctor(options: argparse.Namespace) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         print("\n".join([*lines(findings, coloured), *written]))
     return exit_code(findings)
+
+
+def _bundled(path: Path, case: Case, findings: list[Finding]) -> list[str]:
+    """What to tell of the archive; one that cannot be written is one more finding."""
+    from codezero.doctor import bundle
+    from codezero.doctor.finding import error
+    from codezero.errors import StateError
+
+    try:
+        return bundle.write(path, case, findings)
+    except StateError as fault:
+        what, _, do = str(fault).rpartition(": ")
+        findings.append(error("bundle", what or do, "there is no archive", do))
+        return []
 
 
 def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
