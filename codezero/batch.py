@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -40,6 +40,8 @@ class ProposerStages:
     feedback: FeedbackBook
     learner: ProposalLearner | None
     """None where the model stays as it is."""
+    on_stage: Callable[[str], None] | None = None
+    """Told the name of each stage as it begins."""
 
 
 def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float) -> tuple[BatchReport, list[Proposal]]:
@@ -48,7 +50,7 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
     Waits until solvers have answered half of what was published, `patience_s` at most. Nothing valid, nobody there and
     no feedback are normal batches.
     """
-    clock = StageClock()
+    clock = StageClock(stages.on_stage)
     with clock.stage("write"):
         choice = stages.difficulty.choose()
         drafts = stages.writer.write(choice.level, size)
@@ -85,6 +87,7 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
         skipped=update.skipped.value if update is not None and update.skipped is not None else None,
         network=stages.solvers.status(),
         seconds=clock.seconds,
+        finished_at_s=time.time(),
     )
     return report, valid
 

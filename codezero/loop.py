@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from codezero.evaluate.metrics import averages
 from codezero.network.selection import has_advantage
 from codezero.observe.memory import peak_rss_bytes
-from codezero.ports import Evaluator, Feedback, Gossip, Learner, Ledger, Selection, Solver, TaskSource
+from codezero.ports import Evaluator, Feedback, Gossip, Learner, Ledger, Observer, Selection, Solver, TaskSource
 from codezero.types import RolloutGroup, RoundId, RoundReport, ScoredGroup, SwarmRound, TaskOrigin, UpdateReport
 
 
@@ -40,11 +40,12 @@ class Stages:
     ledger: Ledger
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
     """Held while the policy samples and learns; in between, others of the node may ask it."""
+    observer: Observer | None = None
 
 
 def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
     """Plays one round and reports it. Finding nothing to train on is a normal round."""
-    clock = StageClock()
+    clock = StageClock(stages.observer.stage if stages.observer is not None else None)
     with clock.stage("draw"):
         tasks = stages.tasks.draw(num_tasks)
     with clock.stage("solve"), stages.turn:
@@ -55,6 +56,8 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         scored = stages.evaluator.score(swarm)
         stages.feedback.give(scored)
         chosen = stages.selection.choose(round_id, scored)
+        if stages.observer is not None:
+            stages.observer.groups(round_id, scored, chosen)
     with clock.stage("learn"), stages.turn:
         update = stages.learner.step(chosen)
     with clock.stage("settle"):
@@ -67,7 +70,9 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
 class StageClock:
     """Wall seconds by stage, and since the round began."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_stage: Callable[[str], None] | None = None) -> None:
+        """`on_stage` is told the name of each stage as it begins."""
+        self._on_stage = on_stage
         self.seconds: dict[str, float] = {}
         self._started = time.perf_counter()
 
@@ -77,6 +82,8 @@ class StageClock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
+        if self._on_stage is not None:
+            self._on_stage(name)
         started = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - started
@@ -123,6 +130,7 @@ def _report(
         num_pooled_groups=len(swarm.external),
         external_groups=dict(sorted(external.items())),
         network=swarm.network,
+        finished_at_s=time.time(),
     )
 
 

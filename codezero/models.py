@@ -51,6 +51,7 @@ class Models:
         backend, why, plan = self._choose_backend(weights, folder, room, policy_folder, dtype)
         free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
         console.line(f"plan: {plan.line()}; {free}")
+        self.planned_bytes = plan.peak
         method = plan.method
         fixed = {
             "model.name": config.model.name,

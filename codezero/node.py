@@ -22,6 +22,7 @@ from codezero.network.selection import SapoSelection
 from codezero.observe import logs
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
+from codezero.observe.status import SAVING, WAITING, StatusFile, new_status
 from codezero.proposals import Proposal
 from codezero.proposer import checks
 from codezero.rollout.solver import PolicySolver
@@ -63,20 +64,22 @@ class Node:
         self._config, self._console = config, console
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
+        self._status = stack.enter_context(StatusFile(self._folder, new_status("solver", self._folder, log_dir)))
+        self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
+        self._status.update(peer_id=place.peer_id)
         key = load_key(config.ledger)
         self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
         self._services = Services(config, key, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = RoundMonitor(
-            log_dir / "rounds.jsonl", console, config.rollout.num_generations, names.animal_name
-        )
+        self._monitor = RoundMonitor(log_dir, console, self._status, config.rollout.num_generations, names.animal_name)
         sources = make_task_source(config.tasks, config.seed)
 
         models = Models(config, self._folder, console)
         self._policy, self._settings = models.policy, models.settings
+        self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
         self._solver = PolicySolver(
-            models.policy, config.rollout, seed=config.seed, peer_id=place.peer_id, progress=console.progress
+            models.policy, config.rollout, seed=config.seed, peer_id=place.peer_id, progress=self._monitor.progress
         )
         encoder = TextEncoder(
             tokenizer=models.policy.tokenizer,
@@ -99,18 +102,19 @@ class Node:
             config.train,
             temperature=config.rollout.temperature,
             reference_model=models.reference,
-            progress=console.progress,
+            progress=self._monitor.progress,
         )
         self._stages = Stages(
             tasks=self._tasks,
             solver=self._solver,
             gossip=place.gossip(encoder.fits),
-            evaluator=make_evaluator(config, models.judge_backend, console.progress),
+            evaluator=make_evaluator(config, models.judge_backend, self._monitor.progress),
             feedback=proposals,
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
             ledger=self._ledger,
             turn=models.turn,
+            observer=self._monitor,
         )
         self._last = self._resume()
         self._services.start(models.policy, models.turn, stack)
@@ -119,9 +123,12 @@ class Node:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
         played = 0
         while self._config.rounds == 0 or played < self._config.rounds:
+            self._status.stage(WAITING)
             round_id = self._ledger.next_round(self._last)
+            self._status.update(round=round_id.number)
             self._services.begin(round_id.number)
             report = self._services.report(run_round(round_id, self._stages, self._config.swarm.num_local))
+            self._status.stage(SAVING)
             self._save(report)
             self._monitor.report(report)
             self._last = round_id

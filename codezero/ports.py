@@ -138,6 +138,18 @@ class Ledger(Protocol):
         ...
 
 
+class Observer(Protocol):
+    """Watches a round as it goes on. What it is told must be cheap to take in; it never raises."""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+        ...
+
+    def groups(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
+        """All groups of the round have been judged, and these chosen to train on."""
+        ...
+
+
 class Monitor(Protocol):
     def report(self, report: RoundReport) -> None:
         """Shows and stores a finished round."""

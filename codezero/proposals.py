@@ -81,3 +81,5 @@ class BatchReport:
     """The state of the network in a few words."""
     seconds: Mapping[str, float]
     """Wall seconds by stage: write, check, publish, listen, learn."""
+    finished_at_s: float = 0.0
+    """Unix time at which it was over; 0 in reports of versions that did not note it."""

@@ -21,6 +21,7 @@ from codezero.llm.load import LoadedModel
 from codezero.observe import logs
 from codezero.observe.batches import BatchMonitor, report_from_dict
 from codezero.observe.console import Console
+from codezero.observe.status import SAVING, StatusFile, new_status
 from codezero.prompts import proposer as prompt
 from codezero.proposals import BatchReport, Proposal
 from codezero.proposer.checker import Checker
@@ -73,13 +74,16 @@ class ProposerNode:
         console.line(f"codezero {__version__}: proposer")
         # a folder of its own, so that a solver may have the same state_dir
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser() / "proposer"))
+        self._status = stack.enter_context(StatusFile(self._folder, new_status("proposer", self._folder, log_dir)))
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
+        self._status.update(peer_id=place.peer_id)
         self._solvers = place.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = BatchMonitor(log_dir / "proposals.jsonl", console)
+        self._monitor = BatchMonitor(log_dir, console, self._status)
 
         model, self._weights = self._make_model()
+        self._status.update(model=model.name)
         self._writer = Writer(model, config.proposer, seed=config.seed)
         self._checker = self._make_checker(place.peer_id, model.name)
         self._difficulty, self._feedback = difficulty(config.proposer), FeedbackBook()
@@ -95,6 +99,7 @@ class ProposerNode:
             solvers=self._solvers,
             feedback=self._feedback,
             learner=self._learner,
+            on_stage=self._status.stage,
         )
         self._published: list[Proposal] = []
         """The latest, the newest last."""
@@ -105,10 +110,12 @@ class ProposerNode:
         config, written = self._config.proposer, 0
         while config.batches == 0 or written < config.batches:
             self._batch += 1
+            self._status.update(round=self._batch)
             report, valid = run_batch(self._batch, self._stages, config.batch_size, self._patience_s)
             self._published = [*self._published, *valid][-MAX_SHOWN_AGAIN:]
             if self._out is not None:
                 _append(self._out, valid)
+            self._status.stage(SAVING)
             self._save(report)
             self._monitor.report(report)
             written += 1
@@ -130,7 +137,7 @@ class ProposerNode:
             self._console.line(f"proposer: {served.name} at {config.proposer.url}")
             return served, None
         weights = proposing.load(config, self._console)
-        return LocalModel(weights, config.proposer, seed=config.seed, progress=self._console.progress), weights
+        return LocalModel(weights, config.proposer, seed=config.seed, progress=self._monitor.progress), weights
 
     def _make_checker(self, peer_id: str, model_id: str) -> Checker:
         config = self._config.proposer
@@ -155,7 +162,7 @@ class ProposerNode:
             encoder,
             proposing.train_config(config),
             temperature=config.temperature,
-            progress=self._console.progress,
+            progress=self._monitor.progress,
         )
 
     def _resume(self) -> int:

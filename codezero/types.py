@@ -277,3 +277,5 @@ class RoundReport:
     """Why the judge service gave no score, in words; empty while it does."""
     market: str = ""
     """What keeps the node from playing the prediction market, in words; empty while nothing does."""
+    finished_at_s: float = 0.0
+    """Unix time at which it was over; 0 in reports of versions that did not note it."""

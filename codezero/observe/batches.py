@@ -8,24 +8,38 @@ from typing import Any
 from codezero.observe.console import Console
 from codezero.observe.monitor import duration, time_spent
 from codezero.observe.report_file import ReportFile
+from codezero.observe.status import StatusFile
 from codezero.proposals import LEVELS, BatchReport
 
 
 class BatchMonitor:
     """Shows and stores finished batches."""
 
-    def __init__(self, path: Path, console: Console) -> None:
-        self._file, self._console = ReportFile(path, "batch"), console
+    def __init__(self, log_dir: Path, console: Console, status: StatusFile) -> None:
+        self._file = ReportFile(log_dir / "proposals.jsonl", "batch")
+        self._console, self._status = console, status
         self._seen: list[BatchReport] = []
 
     def resume(self, last: BatchReport | None) -> None:
         """Goes on after the last saved batch; None starts a new file."""
         self._file.resume(last)
+        if last is not None:
+            self._note(last)
 
     def report(self, report: BatchReport) -> None:
         self._file.append(report)
         self._seen.append(report)
+        self._note(report)
         self._console.line(batch_line(report))
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """ports.Progress"""
+        self._console.progress(stage, done, total)
+        self._status.progress(stage, done, total)
+
+    def _note(self, report: BatchReport) -> None:
+        self._status.took(report.seconds)
+        self._status.update(network=report.network)
 
     def summary(self) -> str:
         """What this run did."""

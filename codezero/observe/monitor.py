@@ -1,37 +1,73 @@
-"""Round reports: one JSON object a line in `rounds.jsonl`, one readable line on the console, a summary at the end."""
+"""What a round leaves behind: a report in `rounds.jsonl`, its groups in `groups.jsonl`, the node's status, a readable
+line on the console; and a summary at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from codezero.observe import groups_file
 from codezero.observe.console import Console
+from codezero.observe.groups_file import GroupsFile
 from codezero.observe.report_file import ReportFile
-from codezero.types import RoundReport
+from codezero.observe.status import StatusFile
+from codezero.types import RoundId, RoundReport, ScoredGroup
 
 MAX_NAMED = 2
 """Peers called by name in a round's line."""
 
 
 class RoundMonitor:
-    """ports.Monitor that keeps `rounds.jsonl` at exactly one line a finished round, also across kills."""
+    """ports.Monitor and ports.Observer that keeps `rounds.jsonl` at exactly one line a finished round, also across
+    kills."""
 
-    def __init__(self, path: Path, console: Console, num_generations: int, name_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, log_dir: Path, console: Console, status: StatusFile, num_generations: int, name_of: Callable[[str], str]
+    ) -> None:
         """`name_of` gives the name of a peer id that people know it by."""
-        self._file = ReportFile(path, "round")
-        self._console, self._num_generations, self._name_of = console, num_generations, name_of
+        self._file, self._groups_file = (
+            ReportFile(log_dir / "rounds.jsonl", "round"),
+            GroupsFile(log_dir / groups_file.NAME),
+        )
+        self._console, self._status = console, status
+        self._num_generations, self._name_of = num_generations, name_of
         self._seen: list[RoundReport] = []
+        self._groups: tuple[RoundId, Sequence[ScoredGroup], Sequence[ScoredGroup]] | None = None
 
     def resume(self, last: RoundReport | None) -> None:
         """Goes on after the last saved round; None starts a new file."""
         self._file.resume(last)
+        if last is not None:
+            self._note(last)
+
+    def stage(self, name: str) -> None:
+        self._status.stage(name)
+
+    def groups(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
+        self._groups = round_id, scored, chosen
 
     def report(self, report: RoundReport) -> None:
+        """Shows and stores a finished round. Raises StateError: its report cannot be written."""
         self._file.append(report)
+        if self._groups is not None:
+            self._groups_file.append(*self._groups)
+            self._groups = None
         self._seen.append(report)
+        self._note(report)
         self._console.line(round_line(report, self._num_generations, self._name_of))
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """ports.Progress"""
+        self._console.progress(stage, done, total)
+        self._status.progress(stage, done, total)
+
+    def _note(self, report: RoundReport) -> None:
+        self._status.took(report.seconds)
+        self._status.update(
+            policy_version=report.policy_version, network=report.network, ledger=report.ledger, round=report.round
+        )
 
     def summary(self) -> str:
         """What this run did, in two lines."""

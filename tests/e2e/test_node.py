@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from codezero.runs import find_runs
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
 
@@ -75,6 +76,10 @@ def test_runs_its_rounds_reports_them_and_goes_on_where_it_was(model, tmp_path):
         assert set(report) >= REPORT_KEYS
         assert set(report["seconds"]) == {"draw", "solve", "exchange", "score", "learn", "settle"}
     assert (tmp_path / "logs" / "swarm.log").stat().st_size > 0
+    (left,) = find_runs(tmp_path / "state")
+    assert [seen.round for seen in left.groups()] == [1, 2, 3]
+    assert left.status().round == 3
+    assert left.status().ended == "stopped"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -119,11 +124,14 @@ def last_saved_round(folder):
     return 0 if found is None else found.round
 
 
+CLOCKS = ("seconds", "tokens_per_s", "peak_rss_bytes", "finished_at_s")
+
+
 def saved_state(folder):
     """The newest checkpoint with clocks and memory readings left out: everything that decides how a node goes on."""
     found = CheckpointStore(folder / "state" / "checkpoints").load_latest()
     node = dict(found.node)
-    report = {k: v for k, v in node.pop("report").items() if k not in ("seconds", "tokens_per_s", "peak_rss_bytes")}
+    report = {k: v for k, v in node.pop("report").items() if k not in CLOCKS}
     return {"round": found.round, "learner": found.learner, "node": node, "report": report}
 
 

@@ -4,6 +4,7 @@ import json
 
 from codezero.observe.batches import BatchMonitor, batch_line, report_from_dict
 from codezero.observe.console import Console
+from codezero.observe.status import StatusFile, new_status
 from codezero.proposals import BatchReport
 
 
@@ -30,7 +31,9 @@ def report(batch=1, **changed):
 
 def monitor(tmp_path):
     stream = io.StringIO()
-    return BatchMonitor(tmp_path / "proposals.jsonl", Console(stream)), stream
+    return BatchMonitor(
+        tmp_path, Console(stream), StatusFile(tmp_path, new_status("proposer", tmp_path, tmp_path))
+    ), stream
 
 
 def test_a_batch_is_one_line_of_what_matters():

@@ -7,6 +7,7 @@ import pytest
 from codezero.errors import StateError
 from codezero.observe.console import Console, printable
 from codezero.observe.monitor import RoundMonitor, report_from_dict, round_line
+from codezero.observe.status import StatusFile, new_status
 from codezero.types import RoundReport
 
 
@@ -36,7 +37,8 @@ def report(number, **changes) -> RoundReport:
 
 def monitor(tmp_path):
     out = io.StringIO()
-    return RoundMonitor(tmp_path / "rounds.jsonl", Console(out), num_generations=4, name_of=ascii), out
+    status = StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path))
+    return RoundMonitor(tmp_path, Console(out), status, num_generations=4, name_of=ascii), out
 
 
 def rounds_in(tmp_path):

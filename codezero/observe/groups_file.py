@@ -1,0 +1,142 @@
+"""The rounds' tasks, solutions and verdicts as JSON, one round a line, for those who look at what was written and why
+it was judged so. Old rounds go: two files of a bounded size are kept.
+
+All text in here is untrusted: it comes from models, datasets and peers.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from codezero.types import RolloutGroup, RoundId, ScoredGroup
+
+logger = logging.getLogger(__name__)
+
+NAME = "groups.jsonl"
+MAX_FILE_BYTES = 20_000_000
+MAX_TEXT = 20_000
+"""Characters of a question, tests or solution; a peer's may be longer."""
+
+
+class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    origin: str
+    difficulty: int | None
+    question: str
+    tests: str
+
+
+class SeenCase(msgspec.Struct, frozen=True, kw_only=True):
+    """One test of a solution: pass, fail or unknown, and why."""
+
+    outcome: str
+    reason: str
+    p_correct: float | None
+
+
+class SeenRollout(msgspec.Struct, frozen=True, kw_only=True):
+    """A solution and its verdict; `reward` is None where the evaluator was unavailable."""
+
+    text: str
+    finish: str
+    outcome: str
+    p_correct: float | None
+    reward: float | None
+    parts: dict[str, float]
+    rules: dict[str, float]
+    reasons: dict[str, str]
+    cases: list[SeenCase]
+
+
+class SeenGroup(msgspec.Struct, frozen=True, kw_only=True):
+    peer_id: str
+    model_id: str
+    external: bool
+    trained: bool
+    """Whether it was among those to learn from."""
+    task: SeenTask
+    rollouts: list[SeenRollout]
+
+
+class SeenRound(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `groups.jsonl`."""
+
+    round: int
+    groups: list[SeenGroup]
+
+
+class GroupsFile:
+    """`groups.jsonl`, and `groups.1.jsonl` with what was before."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._warned = False
+
+    def append(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
+        """Adds a round. A disk that is full or read-only is warned of once, and stops nothing."""
+        trained = {id(group) for group in chosen}
+        groups = [_group(group, id(group) in trained) for group in scored]
+        line = msgspec.json.encode(SeenRound(round=round_id.number, groups=groups)) + b"\n"
+        try:
+            if self._path.exists() and self._path.stat().st_size + len(line) > MAX_FILE_BYTES:
+                os.replace(self._path, self._path.with_suffix(".1.jsonl"))
+            with self._path.open("ab") as file:
+                file.write(line)
+        except OSError as error:
+            if not self._warned:
+                logger.warning(
+                    "cannot write %s: %s; the node goes on, but its solutions cannot be looked at: free space or make "
+                    "the folder writable",
+                    *(self._path, error.strerror),
+                )
+            self._warned = True
+
+
+def _group(scored: ScoredGroup, trained: bool) -> SeenGroup:
+    group = scored.group
+    return SeenGroup(
+        peer_id=group.peer_id,
+        model_id=group.model_id,
+        external=scored.external,
+        trained=trained,
+        task=SeenTask(
+            id=group.task.task_id,
+            origin=group.task.origin.value,
+            difficulty=group.task.difficulty,
+            question=_short(group.task.question),
+            tests=_short(group.task.tests),
+        ),
+        rollouts=[_rollout(group, scored, number) for number in range(len(group.rollouts))],
+    )
+
+
+def _rollout(group: RolloutGroup, scored: ScoredGroup, number: int) -> SeenRollout:
+    rollout, verdict = group.rollouts[number], scored.verdicts[number]
+    reward = scored.rewards[number] if scored.rewards else None
+    return SeenRollout(
+        text=_short(rollout.text),
+        finish=rollout.finish.value,
+        outcome=verdict.outcome.value,
+        p_correct=verdict.p_correct,
+        reward=None if reward is None else reward.total,
+        parts={} if reward is None else dict(reward.parts),
+        rules=dict(verdict.rules),
+        reasons={name: _short(reason) for name, reason in verdict.reasons.items()},
+        cases=[
+            SeenCase(outcome=case.outcome.value, reason=_short(case.reason), p_correct=case.p_correct)
+            for case in verdict.cases
+        ],
+    )
+
+
+def _short(text: object) -> str:
+    if not isinstance(text, str):  # a peer may have sent anything; the verdict says so
+        return ""
+    left_out = len(text) - MAX_TEXT
+    shown = text if left_out <= 0 else f"{text[:MAX_TEXT]}\n[{left_out} more characters]"
+    return shown.encode(errors="backslashreplace").decode()  # a lone surrogate has no place in UTF-8
