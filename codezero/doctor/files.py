@@ -20,12 +20,12 @@ def read_end(path: Path, most: int) -> bytes:
         raise Unusable("it is not there") from fault
     except OSError as fault:
         raise Unusable("it is a link" if path.is_symlink() else f"it cannot be read: {fault.strerror}") from fault
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        is_plain = stat.S_ISREG(found.st_mode)
+        raise Unusable("it has several names (hard links)" if is_plain else "it is no plain file")
     with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise Unusable("it is no plain file")
-        if found.st_nlink > 1:
-            raise Unusable("it has several names (hard links)")
         start = max(0, found.st_size - most)
         file.seek(start)
         try:

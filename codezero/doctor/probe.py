@@ -16,7 +16,7 @@ from typing import Any
 def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is not the answer
-    for name, stage in (("torch", _torch), ("plan", _plan)):
+    for name, stage in (("torch", look_at_torch), ("plan", make_plan)):
         try:
             answer = stage()
         except ImportError as error:
@@ -26,7 +26,7 @@ def main() -> None:
         print(json.dumps({"stage": name, **answer}), file=out, flush=True)
 
 
-def _torch() -> dict[str, Any]:
+def look_at_torch() -> dict[str, Any]:
     import torch
 
     with warnings.catch_warnings(record=True) as said:
@@ -51,7 +51,7 @@ def _torch() -> dict[str, Any]:
     return answer
 
 
-def _plan() -> dict[str, Any]:
+def make_plan() -> dict[str, Any]:
     from codezero import compose
     from codezero.doctor.plan import foresee
     from codezero.errors import CodezeroError

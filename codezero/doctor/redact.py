@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
@@ -42,7 +43,7 @@ _PATTERNS = (
     (r"\1", r"((?:key|secret|priv|seed|signer|wallet)[^\n]{0,60}?)(?<![0-9a-f])(?:0x)?[0-9a-f]{64}(?![0-9a-f])"),
     (r"\1", r"((?:wandb|api|key|login|netrc)[^\n]{0,60}?)(?<![0-9a-fx])[0-9a-f]{40}(?![0-9a-f])"),
     ("", r"(?<![0-9a-fx])[0-9a-f]{64}(?![0-9a-f])"),
-    ("", r"[\w.+%-]{1,64}(?:@|%40|\\u0040)[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
+    ("", r"(?<![\w.+%-])[\w.+%-]{1,500}(?:@|%40|\\u0040)[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
 )
 """What of a match is kept before the rest of it is removed, and what is looked for, in either case."""
 _REPLACED = tuple((re.compile(pattern, re.IGNORECASE), kept + REMOVED) for kept, pattern in _PATTERNS)
@@ -112,7 +113,8 @@ def forms(secret: bytes) -> set[bytes]:
     text = secret.decode("utf-8", "surrogateescape")
     found = {secret, secret.hex().encode(), secret.hex(":").encode(), quote(secret, safe="").encode()}
     found |= {quote_plus(secret).encode(), repr(secret)[2:-1].encode(), ascii(text)[1:-1].encode()}
-    found |= {secret.replace(b"\\", b"\\\\").replace(b'"', b'\\"'), secret.replace(b"/", b"\\/"), *_base64(secret)}
+    found |= {json.dumps(text)[1:-1].encode(), json.dumps(text).replace("/", "\\/")[1:-1].encode(), *_base64(secret)}
+    found.add(json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogateescape"))
     digits = text[2:] if text.lower().startswith("0x") else text
     if len(digits) >= 32 and len(digits) % 2 == 0 and re.fullmatch("[0-9a-fA-F]+", digits):
         found |= {digits.encode(), *_base64(bytes.fromhex(digits))}

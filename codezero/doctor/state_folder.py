@@ -15,7 +15,13 @@ from codezero.config import TrainMethod
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import StateError
+from codezero.observe.status import Status, read_status
 
+GIB = 2**30
+STOPPED = "stopped"
+"""What `observe.status` notes of a node that was asked to end, or had played its rounds."""
+SILENT_S = 120.0
+"""A node notes that it lives every ten seconds."""
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")
 
@@ -25,16 +31,60 @@ def check(case: Case) -> Iterator[Finding]:
     if not folder.is_dir():
         yield info("state", f"{folder} is not there yet: the first start makes it")
         return
+    holder = None
     try:
         holder = state.holder(folder)
         yield info("state", f"a node runs on {folder} (process {holder})" if holder else f"{folder} is free")
         yield from _bound(case, folder)
     except StateError as fault:
         yield error("state", str(fault), "no node can go on from it", "give another state_dir")
+    last = read_status(folder)
+    if last is not None:
+        yield from last_run(last, holder, time.time())
     yield from _checkpoints(folder / "checkpoints", is_held=holder is not None)
     for name in _DATABASES:
         if (folder / name).exists():
             yield from _database(folder / name)
+
+
+def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding]:
+    """What the node itself noted last, `holder` being who runs in the folder now."""
+    what = f"{last.role} in {last.stage}" + (f" of round {last.round}" if last.round is not None else "")
+    memory = f"{last.rss_bytes / GIB:.1f} GiB" + (
+        f" of {last.planned_bytes / GIB:.1f} planned" * bool(last.planned_bytes)
+    )
+    silent_s = now_s - last.updated_at_s
+    if holder == last.pid:
+        if silent_s > SILENT_S:
+            yield warning(
+                "node",
+                f"process {holder}, {what}, has said nothing for {age(silent_s)}",
+                "it hangs, or this machine is out of memory or very busy",
+                f"see the end of its log; `kill {holder}` ends it, and it goes on where it was when started again",
+            )
+        elif last.planned_bytes and last.rss_bytes > 1.1 * last.planned_bytes:
+            more = "the system may kill it"
+            yield warning(
+                "node", f"{what}, with {memory}", more, "leave it more room: train.method=lora, or a smaller model"
+            )
+        else:
+            yield ok("node", f"{what}, with {memory}")
+    elif not last.ended:
+        yield warning(
+            "node",
+            f"the last one ended without a word {age(silent_s)} ago, {what}, with {memory}",
+            "it was killed: for want of memory (`dmesg | grep -i oom` tells), by hand, or with the machine",
+            "start it again, it goes on where it was; against a want of memory train.method=lora helps",
+        )
+    elif last.ended != STOPPED:
+        yield warning(
+            "node",
+            f"the last one ended {age(silent_s)} ago, {what}: {last.ended}",
+            "it went no further than that",
+            "do what the message says; README.md has a table of them",
+        )
+    else:
+        yield info("node", f"the last one was stopped {age(silent_s)} ago, {what}")
 
 
 def _bound(case: Case, folder: Path) -> Iterator[Finding]:

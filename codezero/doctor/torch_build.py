@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parent.parent.parent
 
 def check(case: Case) -> Iterator[Finding]:
     code, stages, complaint = _asked(case)
-    torch, plan = stages.get("torch"), stages.get("plan")
+    torch, planned = stages.get("torch"), stages.get("plan")
     if torch is None:
         yield _no_torch(code, complaint)
         return
@@ -34,10 +34,10 @@ def check(case: Case) -> Iterator[Finding]:
     build = f"for CUDA {torch['cuda']}" if torch["cuda"] else "for the CPU"
     yield ok("torch", f"torch {torch['version']}, {build}; this processor: {torch['cpu']}")
     yield from gpus(case, torch, nvidia_smi(case.environment))
-    if plan is None:
+    if planned is None:
         yield _no_plan(code)
     else:
-        yield from _plan(plan)
+        yield from plan(planned)
 
 
 def gpus(case: Case, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
@@ -154,19 +154,20 @@ def _no_plan(code: int | None) -> Finding:
     return warning("plan", f"its process ended with exit code {code}", "killed for want of memory?", "see `memory`")
 
 
-def _plan(plan: Mapping[str, Any]) -> Iterator[Finding]:
-    if "missing" in plan or "failed" in plan:
-        found = str(plan.get("missing") or plan.get("failed"))
+def plan(answer: Mapping[str, Any]) -> Iterator[Finding]:
+    """What the probe came to."""
+    if "missing" in answer or "failed" in answer:
+        found = str(answer.get("missing") or answer.get("failed"))
         yield error("plan", f"cannot be made: {found}", "no node can start: a package is missing or damaged", _AGAIN)
         return
-    if "refused" in plan:
-        what, _, do = str(plan["refused"]).partition(": ")
+    if "refused" in answer:
+        what, _, do = str(answer["refused"]).partition(": ")
         yield error("plan", what, "a node stops with this before it loads anything", do or "see the message")
         return
-    where = f"on {plan['on']}: "
-    if plan["known"]:
-        yield ok("plan", where + plan["line"])
+    where = f"on {answer['on']}: "
+    if answer["known"]:
+        yield ok("plan", where + answer["line"])
     else:
-        yield info("plan", where + plan["line"], "what the model needs is known once its weights are here")
-    if plan["absent"]:
-        yield info("weights", f"not here yet: {', '.join(plan['absent'])}", "the first start downloads them")
+        yield info("plan", where + answer["line"], "what the model needs is known once its weights are here")
+    if answer["absent"]:
+        yield info("weights", f"not here yet: {', '.join(answer['absent'])}", "the first start downloads them")
