@@ -103,14 +103,13 @@ def _beside(state_dir: str | None, settings: list[str]) -> list[str]:
     """Settings for --state-dir: where `swarm up` and --gpus put them, key and logs lie beside the state folder."""
     if state_dir is None:
         return []
+    from codezero.runs import SOLVER, Run
     from codezero.swarmfile import quoted
 
     folder = Path(state_dir).expanduser()
     found = [f"state_dir={quoted(str(folder))}"]
-    for key, path in (
-        ("tracking.log_dir", folder.parent / "logs"),
-        ("swarm.identity_path", folder.parent / "swarm.pem"),
-    ):
+    beside = {"tracking.log_dir": Run("", SOLVER, folder).log_dir, "swarm.identity_path": folder.parent / "swarm.pem"}
+    for key, path in beside.items():
         if path.exists() and not any(setting.startswith(f"{key}=") for setting in settings):
             found.append(f"{key}={quoted(str(path))}")
     return found

@@ -33,7 +33,8 @@ def check(case: Case) -> Iterator[Finding]:
         yield from dialled(swarm.bootnodes, "swarm.bootnodes")
     known = _remembered(case)
     if known:
-        yield info("swarm", f"{known} peers met before are remembered", "the node dials them where no bootnode answers")
+        found = f"{known} peer{'s' * (known != 1)} met before {'is' if known == 1 else 'are'} remembered"
+        yield info("swarm", found, "the node dials them where no bootnode answers")
 
 
 def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:

@@ -226,7 +226,7 @@ def test_files_that_are_none_or_not_what_they_should_be(tmp_path):
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
-    case, log = hostile(tmp_path)
+    _, log = hostile(tmp_path)
     log.write_text("x")
 
     def refuses(*_):
