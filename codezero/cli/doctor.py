@@ -59,7 +59,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.bundle:
         written = _bundled(Path(options.bundle).expanduser(), case, findings)
     if options.json:
-        print(as_json(findings))
+        print(as_json(findings, bundle=written))
     else:
         coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

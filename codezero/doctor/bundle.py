@@ -71,7 +71,10 @@ def write(path: Path, case: Case, findings: Sequence[Finding]) -> list[str]:
 def without_secrets(case: Case, findings: Sequence[Finding]) -> list[Finding]:
     """The findings for their user's eyes: names of users and folders stay."""
     redact = Redactor(secrets.values(case))
-    return [replace(finding, found=redact(finding.found)) for finding in findings]
+    return [
+        replace(finding, found=redact(finding.found), means=redact(finding.means), do=redact(finding.do))
+        for finding in findings
+    ]
 
 
 def collect(case: Case, findings: Sequence[Finding]) -> Contents:

@@ -50,7 +50,7 @@ def ntp(case: Case) -> bool | None:
             [program, "show", "--property=NTPSynchronized", "--value"],
             capture_output=True,
             text=True,
-            timeout=4,
+            timeout=1.5,
             stdin=subprocess.DEVNULL,
             check=True,
         ).stdout.strip()

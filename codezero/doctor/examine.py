@@ -15,6 +15,7 @@ from codezero.doctor.finding import Finding, error, warning
 NETWORK_S = 10.0
 """For a check that asks one server after another."""
 LOCAL_S = 8.0
+LAST_S = 2.0
 PROBE_S = 18.0
 """For torch and the memory plan: importing both takes 8 s on two free cores."""
 
@@ -62,12 +63,12 @@ CHECKS = (
     _check("rounds", "history:check_rounds"),
     _check("log", "history:check_log"),
 )
-LAST = (_check("clock", "clock:check"),)
+LAST = (_check("clock", "clock:check", LAST_S),)
 """Of what the others have seen in passing."""
 
 
 def examine(case: Case, checks: Sequence[Check] = CHECKS, last: Sequence[Check] = LAST) -> list[Finding]:
-    """The findings in the order of the checks. Takes at most as long as the longest limit of both."""
+    """The findings in the order of the checks. Takes at most as long as the longest limit of each of the two: 20 s."""
     return [*_all_at_once(case, checks), *_all_at_once(case, last)]
 
 

@@ -18,6 +18,8 @@ _STRAYS = (
     ("next-server", "sign-in app", "it keeps the sign-in app's port"),
 )
 """A word of the command line, what that program is, and what it is in the way of."""
+_REAPERS = ("init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit", "conmon")
+"""Programs that take over those whose parent has ended."""
 GIB = 2**30
 
 
@@ -25,8 +27,9 @@ GIB = 2**30
 class Running:
     pid: int
     command: tuple[str, ...]
-    parent_command: tuple[str, ...] | None
-    """None: its parent has ended."""
+    parent_pid: int | None
+    parent_command: tuple[str, ...]
+    """Empty where there is no parent."""
     rss_bytes: int
 
 
@@ -62,7 +65,8 @@ def own_processes() -> Iterator[Running]:
             yield Running(
                 pid=process.pid,
                 command=tuple(process.cmdline()),
-                parent_command=None if parent is None or parent.pid == 1 else tuple(parent.cmdline()),
+                parent_pid=None if parent is None else parent.pid,
+                parent_command=() if parent is None else tuple(parent.cmdline()),
                 rss_bytes=process.memory_info().rss,
             )
         except (psutil.Error, OSError):  # it has ended meanwhile, or is not ours to look at
@@ -79,12 +83,14 @@ def is_node(command: tuple[str, ...]) -> bool:
 
 
 def _is_stray(program: Running, word: str) -> bool:
-    """By the program's own name, not by a word somewhere in its arguments, which may be an editor's. A parent that is
-    no Python and no Node.js is what took it over: systemd of the user, a container's first process."""
+    """By the program's own name, not by a word somewhere in its arguments, which may be an editor's."""
     start = program.command[:4]
-    if not any(part.rpartition("/")[2] == word or part.split(" ")[0] == word for part in start):
-        return False
-    parent = program.parent_command
-    if parent is None:
-        return True
-    return not any(name in " ".join(parent).lower() for name in ("python", "codezero", "node", "npm", "pytest"))
+    return any(part.rpartition("/")[2] == word or part.split(" ")[0] == word for part in start) and _is_orphan(program)
+
+
+def _is_orphan(program: Running) -> bool:
+    """In a container a node may itself be the first process, which elsewhere takes over orphans."""
+    name = (program.parent_command or ("",))[0].rpartition("/")[2]
+    words = " ".join(program.parent_command)
+    is_first = program.parent_pid == 1 and not any(own in words for own in ("codezero", "npm", "node", "next"))
+    return program.parent_pid is None or name in _REAPERS or is_first

@@ -12,15 +12,29 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import httpx2
+import msgspec
 
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.launch.choices import TOKEN_ENV
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
 
 TIMEOUT_S = 4.0
 """For each step of a connection, and between two bytes."""
 DEFAULT_HUB, DEFAULT_INDEX = "https://huggingface.co", "https://pypi.org/simple/"
+
+
+class _AccessToken(msgspec.Struct):
+    role: str = ""
+
+
+class _Auth(msgspec.Struct, rename="camel"):
+    access_token: _AccessToken = msgspec.field(default_factory=_AccessToken)
+
+
+class _WhoAmI(msgspec.Struct):
+    auth: _Auth = msgspec.field(default_factory=_Auth)
 
 
 def look(case: Case, who: str, url: str) -> str | None:
@@ -97,6 +111,7 @@ def check_hub(case: Case) -> Iterator[Finding]:
     why = look(case, "hub", url)
     if why is None:
         yield ok("hub", f"{urlsplit(url).hostname} answers")
+        yield from check_token(case, url)
     elif not needs:
         yield info("hub", why, "nothing of it is needed: weights and problems are here")
     elif weights and catalogue.find(config.model.name) is None:
@@ -108,6 +123,35 @@ def check_hub(case: Case) -> Iterator[Finding]:
             filter(None, [f"not to be had from it: {', '.join(needs)}", instead, builtin if data else ""])
         )
         yield warning("hub", why, means, _MIRROR)
+
+
+def check_token(case: Case, url: str) -> Iterator[Finding]:
+    """Whether the hub takes the token for pushing. It is sent to that hub alone, and not in the clear."""
+    token = case.environment.get(TOKEN_ENV, "").strip()
+    parts = urlsplit(url)
+    if token.lower() in ("", "none") or not (parts.scheme == "https" or is_loopback(parts.hostname or "")):
+        return
+    do = f"make one that may write at {url}/settings/tokens, and give it in {TOKEN_ENV}"
+    try:
+        reply = httpx2.get(
+            url.rstrip("/") + "/api/whoami-v2",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=TIMEOUT_S,
+            follow_redirects=False,
+            trust_env=not is_loopback(parts.hostname or ""),
+        )
+        role = (
+            msgspec.json.decode(reply.content, type=_WhoAmI).auth.access_token.role if reply.status_code == 200 else ""
+        )
+    except (httpx2.HTTPError, ValueError, msgspec.MsgspecError, RecursionError):
+        yield info("hub token", "whether the hub takes it could not be found out")
+        return
+    if reply.status_code in (401, 403):
+        yield warning("hub token", f"the hub refuses it (HTTP {reply.status_code})", "nothing can be pushed", do)
+    elif role == "read":
+        yield warning("hub token", "it may only read", "nothing can be pushed", do)
+    elif reply.status_code == 200:
+        yield ok("hub token", "the hub takes it" + (f", as one that may {role}" if role == "write" else ""))
 
 
 _MIRROR = "see to the connection, name a mirror in HF_ENDPOINT, or give files (tasks.mbpp.path=..., model.name=FOLDER)"

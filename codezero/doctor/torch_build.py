@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from codezero import state
 from codezero.config import Device
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
@@ -37,7 +38,8 @@ def check(case: Case) -> Iterator[Finding]:
     if planned is None:
         yield _no_plan(code)
     else:
-        yield from plan(planned)
+        is_running = state.holder(case.state_dir) is not None
+        yield from _beside_a_node(planned) if is_running else plan(planned)
 
 
 def gpus(case: Case, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
@@ -152,6 +154,13 @@ def _no_plan(code: int | None) -> Finding:
         found = f"no result within {LIMIT_S:.0f} s"
         return warning("plan", found, "this machine is very busy", "a node prints its plan at start")
     return warning("plan", f"its process ended with exit code {code}", "killed for want of memory?", "see `memory`")
+
+
+def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is free now is what the node has left, and says nothing of whether the node itself fits."""
+    yield info("plan", "a node runs on this state folder, and has made its own", do="codezero status shows its memory")
+    if "missing" in answer or "failed" in answer:
+        yield from plan(answer)
 
 
 def plan(answer: Mapping[str, Any]) -> Iterator[Finding]:

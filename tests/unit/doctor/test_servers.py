@@ -345,3 +345,27 @@ def test_a_wallets_passphrase(tmp_path):
     assert told(sign_in.check(case_of(tmp_path, *wallet, CODEZERO_WALLET_PASSPHRASE="x")), "ok")
     missing = case_of(tmp_path, *wallet, f"ledger.passphrase_file={tmp_path / 'nothing'}")
     assert "cannot be read" in told(sign_in.check(missing), "error")[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "severity", "text"),
+    [
+        (401, b"{}", "warning", "the hub refuses it (HTTP 401)"),
+        (200, b'{"name": "a", "auth": {"accessToken": {"role": "read"}}}', "warning", "it may only read"),
+        (200, b'{"name": "a", "auth": {"accessToken": {"role": "write"}}}', "ok", "may write"),
+        (200, b'{"auth": {"accessToken": {"role": "fineGrained"}}}', "ok", "the hub takes it"),
+        (200, b"<html>", "info", "could not be found out"),
+    ],
+)
+def test_a_token_for_pushing(tmp_path, status, body, severity, text):
+    with answering(body, status) as url:
+        findings = hub(tmp_path, "tasks=builtin", HF_ENDPOINT=url, HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+        assert text in next(one for one in told(findings, severity) if one.startswith("hub token"))
+        assert "hf_secret" not in str(findings)
+        without = hub(tmp_path, "tasks=builtin", HF_ENDPOINT=url, HUGGINGFACE_ACCESS_TOKEN="None")
+    assert not any(finding.name == "hub token" for finding in without)
+
+
+def test_a_token_is_not_sent_in_the_clear(tmp_path):
+    case = case_of(tmp_path, HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+    assert list(reach.check_token(case, "http://hub.example")) == []

@@ -175,21 +175,25 @@ JUDGE = ("python", "-m", "codezero.evaluate.backends.llama_cpp_server")
 
 
 @pytest.mark.parametrize(
-    ("command", "parent", "expected"),
+    ("command", "parent_pid", "parent", "expected"),
     [
-        (("/x/p2pd", "-listen"), None, True),
-        (("/x/p2pd", "-listen"), ("/lib/systemd/systemd", "--user"), True),
-        (("/x/p2pd", "-listen"), PYTHON, False),
-        (JUDGE, None, True),
-        (JUDGE, PYTHON, False),
-        (("next-server (v15)",), None, True),
-        (("vim", "-o", "a", "b", "p2pd"), None, False),
-        (("tail", "p2pd.log"), None, False),
-        ((), None, False),
+        (("/x/p2pd", "-listen"), None, (), True),
+        (("/x/p2pd", "-listen"), 1, ("/sbin/init",), True),
+        (("/x/p2pd", "-listen"), 1, ("sleep", "infinity"), True),
+        (("/x/p2pd", "-listen"), 900, ("/lib/systemd/systemd", "--user"), True),
+        (("/x/p2pd", "-listen"), 5, PYTHON, False),
+        (("/x/p2pd", "-listen"), 1, PYTHON, False),
+        (("/x/p2pd", "-listen"), 5, ("bash",), False),
+        (JUDGE, None, (), True),
+        (JUDGE, 5, PYTHON, False),
+        (("next-server (v15)",), None, (), True),
+        (("vim", "-o", "a", "b", "p2pd"), None, (), False),
+        (("tail", "p2pd.log"), None, (), False),
+        ((), None, (), False),
     ],
 )
-def test_what_counts_as_left_behind(tmp_path, monkeypatch, command, parent, expected):
-    one = Running(pid=77, command=command, parent_command=parent, rss_bytes=1)
+def test_what_counts_as_left_behind(tmp_path, monkeypatch, command, parent_pid, parent, expected):
+    one = Running(pid=77, command=command, parent_pid=parent_pid, parent_command=parent, rss_bytes=1)
     monkeypatch.setattr(processes, "own_processes", lambda: [one])
     assert bool(told(processes.check(case_of(tmp_path)), "warning")) is expected
 

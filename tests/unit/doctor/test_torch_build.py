@@ -137,3 +137,16 @@ def test_what_nvidia_smi_lists(tmp_path):
     tool.write_text("#!/bin/sh\necho 'no devices were found'; exit 6\n")
     assert torch_build.nvidia_smi({"PATH": str(tmp_path)}) is None
     assert torch_build.nvidia_smi({"PATH": str(tmp_path / "nowhere")}) is None
+
+
+def test_beside_a_running_node_nothing_is_planned(tmp_path, monkeypatch):
+    from codezero import state
+
+    seen = {"torch": {**SEEN, "stage": "torch"}, "plan": {"refused": "needs 10 GiB: buy some"}}
+    monkeypatch.setattr(torch_build, "_asked", lambda case: (0, seen, ""))
+    case = case_of(tmp_path)
+    assert any(text.startswith("plan: needs 10 GiB") for text in told(torch_build.check(case), "error"))
+    with state.locked_state(tmp_path / "state"):
+        findings = list(torch_build.check(case))
+    assert not told(findings, "error")
+    assert any("a node runs on this state folder" in text for text in told(findings, "info"))
