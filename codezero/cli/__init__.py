@@ -14,6 +14,7 @@ from codezero.cli import (
     evaluation,
     health,
     identity,
+    leaderboard,
     models,
     propose,
     score,
@@ -79,7 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    for group in (start, swarm, propose, status, doctor, health, score, evaluation, models, identity, wallet, chain):
+    groups = (start, swarm, propose, status, leaderboard, doctor, health, score, evaluation, models)
+    for group in (*groups, identity, wallet, chain):
         group.add_commands(commands)
     return parser
 

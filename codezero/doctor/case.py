@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codezero.config import NodeConfig
+from codezero.publish.tokens import TOKEN_ENVS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,11 @@ class Case:
     """What `config` was loaded with."""
     skews: list[tuple[str, float]] = field(default_factory=list)
     """Of each server that told its time in passing: who, and by how many seconds it is ahead of this machine."""
+
+    @property
+    def child_environment(self) -> dict[str, str]:
+        """For programs that are started: without the tokens of the hub, which no other program is to see."""
+        return {name: value for name, value in self.environment.items() if name not in TOKEN_ENVS}
 
     @property
     def state_dir(self) -> Path:

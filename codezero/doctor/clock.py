@@ -51,6 +51,7 @@ def ntp(case: Case) -> bool | None:
             capture_output=True,
             text=True,
             timeout=1.5,
+            env=case.child_environment,
             stdin=subprocess.DEVNULL,
             check=True,
         ).stdout.strip()

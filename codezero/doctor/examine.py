@@ -54,6 +54,7 @@ CHECKS = (
     _check("proxies", "proxies:check"),
     _check("hub", "reach:check_hub", NETWORK_S),
     _check("package index", "reach:check_index", NETWORK_S),
+    _check("push", "reach:check_push", NETWORK_S),
     _check("swarm", "bootnodes:check", NETWORK_S),
     _check("chain", "chain:check", NETWORK_S),
     _check("sign-in", "sign_in:check", NETWORK_S),

@@ -16,9 +16,10 @@ import msgspec
 
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
-from codezero.launch.choices import TOKEN_ENV
+from codezero.errors import ConfigError
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
+from codezero.publish.tokens import take_tokens
 
 TIMEOUT_S = 4.0
 """For each step of a connection, and between two bytes."""
@@ -111,7 +112,6 @@ def check_hub(case: Case) -> Iterator[Finding]:
     why = look(case, "hub", url)
     if why is None:
         yield ok("hub", f"{urlsplit(url).hostname} answers")
-        yield from check_token(case, url)
     elif not needs:
         yield info("hub", why, "nothing of it is needed: weights and problems are here")
     elif weights and catalogue.find(config.model.name) is None:
@@ -125,33 +125,47 @@ def check_hub(case: Case) -> Iterator[Finding]:
         yield warning("hub", why, means, _MIRROR)
 
 
-def check_token(case: Case, url: str) -> Iterator[Finding]:
-    """Whether the hub takes the token for pushing. It is sent to that hub alone, and not in the clear."""
-    token = case.environment.get(TOKEN_ENV, "").strip()
-    parts = urlsplit(url)
-    if token.lower() in ("", "none") or not (parts.scheme == "https" or is_loopback(parts.hostname or "")):
+def check_push(case: Case) -> Iterator[Finding]:
+    """Whether the hub takes the token for pushing. It is sent to that hub alone."""
+    push = case.config.push
+    if not push.enabled:
         return
-    do = f"make one that may write at {url}/settings/tokens, and give it in {TOKEN_ENV}"
+    try:
+        token = take_tokens(push, dict(case.environment)).push
+    except ConfigError as fault:
+        what, _, do = str(fault).partition(": ")
+        yield error("push", what, "no node can start", do or "or set push.enabled=false")
+        return
+    parts, do = urlsplit(push.endpoint), "make a token that may write at https://huggingface.co/settings/tokens"
+    why = look(case, "hub for pushing", push.endpoint)
+    role = _role(push.endpoint, token) if why is None else None
+    if why is not None or role is None:
+        found = why or "whether the hub takes the token could not be found out"
+        yield warning("push", found, "nothing is pushed until it answers; training goes on", "see push.endpoint")
+    elif role in ("refused", "read"):
+        found = "the hub refuses the token" if role == "refused" else "the token may only read"
+        yield warning("push", found, "nothing is pushed; training goes on", do)
+    else:
+        yield ok("push", f"{parts.hostname} takes the token" + (", which may write" if role == "write" else ""))
+
+
+def _role(endpoint: str, token: str) -> str | None:
+    """What the hub says that the token may do, `refused` for nothing; None if it could not be found out."""
     try:
         reply = httpx2.get(
-            url.rstrip("/") + "/api/whoami-v2",
+            endpoint.rstrip("/") + "/api/whoami-v2",
             headers={"Authorization": f"Bearer {token}"},
             timeout=TIMEOUT_S,
             follow_redirects=False,
-            trust_env=not is_loopback(parts.hostname or ""),
+            trust_env=not is_loopback(urlsplit(endpoint).hostname or ""),
         )
-        role = (
-            msgspec.json.decode(reply.content, type=_WhoAmI).auth.access_token.role if reply.status_code == 200 else ""
-        )
+        if reply.status_code in (401, 403):
+            return "refused"
+        if reply.status_code != 200:
+            return None
+        return msgspec.json.decode(reply.content, type=_WhoAmI).auth.access_token.role
     except (httpx2.HTTPError, ValueError, msgspec.MsgspecError, RecursionError):
-        yield info("hub token", "whether the hub takes it could not be found out")
-        return
-    if reply.status_code in (401, 403):
-        yield warning("hub token", f"the hub refuses it (HTTP {reply.status_code})", "nothing can be pushed", do)
-    elif role == "read":
-        yield warning("hub token", "it may only read", "nothing can be pushed", do)
-    elif reply.status_code == 200:
-        yield ok("hub token", "the hub takes it" + (f", as one that may {role}" if role == "write" else ""))
+        return None
 
 
 _MIRROR = "see to the connection, name a mirror in HF_ENDPOINT, or give files (tasks.mbpp.path=..., model.name=FOLDER)"

@@ -95,6 +95,8 @@ def _of_files(case: Case) -> Iterator[bytes]:
     if ledger.passphrase_file is not None:
         raw = _read(Path(ledger.passphrase_file).expanduser())
         yield raw.rstrip(b"\r\n")
+    if case.config.push.token_file:
+        yield _read(Path(case.config.push.token_file).expanduser()).strip()
     login = Path(ledger.login_dir).expanduser()
     for path in (Path(ledger.keystore).expanduser(), login / "userApiKey.json", login / "userData.json"):
         yield from (value.encode() for value in _strings(path))

@@ -34,7 +34,7 @@ def check(case: Case) -> Iterator[Finding]:
         return
     build = f"for CUDA {torch['cuda']}" if torch["cuda"] else "for the CPU"
     yield ok("torch", f"torch {torch['version']}, {build}; this processor: {torch['cpu']}")
-    yield from gpus(case, torch, nvidia_smi(case.environment))
+    yield from gpus(case, torch, nvidia_smi(case.child_environment))
     if planned is None:
         yield _no_plan(code)
     else:
@@ -94,6 +94,7 @@ def nvidia_smi(environment: Mapping[str, str]) -> list[str] | None:
             text=True,
             errors="replace",
             timeout=6,
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             check=True,
         ).stdout
@@ -105,7 +106,7 @@ def nvidia_smi(environment: Mapping[str, str]) -> list[str] | None:
 def _asked(case: Case) -> tuple[int | None, dict[str, dict[str, Any]], str]:
     """Exit code, None if it took too long; the answers by stage; and the last line on standard error."""
     paths = [*filter(None, [case.environment.get("PYTHONPATH")]), str(_ROOT)]
-    environment = {**case.environment, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**case.child_environment, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "codezero.doctor.probe", *case.settings]
     with subprocess.Popen(
         command,

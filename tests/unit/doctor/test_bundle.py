@@ -56,6 +56,7 @@ def rich(tmp_path, monkeypatch):
     ).decode()
     keystore.save(bytes.fromhex(HEX), tmp_path / "wallet.json", PASSPHRASE, scrypt_n=2)
     (tmp_path / "passphrase").write_text(PASSPHRASE + "\n")
+    (tmp_path / "push-token").write_text("the-token-in-a-file\n")
     login = tmp_path / "login"
     login.mkdir()
     session = {"publicKey": "0x04", "privateKey": "0x" + "5e" * 32, "activated": True, "initCode": "0x" + "77" * 40}
@@ -68,12 +69,18 @@ def rich(tmp_path, monkeypatch):
     (home / ".cache" / "huggingface").mkdir(parents=True)
     (home / ".cache" / "huggingface" / "token").write_text("plain-token-of-the-hub")
     secrets = [PASSPHRASE, HUB_TOKEN, RPC_KEY, ORG, EMAIL, WANDB, SERVER_KEY, NETRC, APP_KEY, "5e" * 32]
-    secrets += ["plain-token-of-the-hub", "user-id-99887766", json.loads((tmp_path / "wallet.json").read_text())["id"]]
+    secrets += [
+        "plain-token-of-the-hub",
+        "the-token-in-a-file",
+        "user-id-99887766",
+        json.loads((tmp_path / "wallet.json").read_text())["id"],
+    ]
     secrets.append(json.loads((tmp_path / "wallet.json").read_text())["crypto"]["ciphertext"])
     case = case_of(
         tmp_path,
         *("swarm=native", "ledger=wallet", f"ledger.rpc_url=https://rpc.example/v2/{RPC_KEY}"),
         *(f"ledger.contract_address=0x{'11' * 20}", f"ledger.passphrase_file={tmp_path / 'passphrase'}"),
+        f"push.token_file={tmp_path / 'push-token'}",
         *(f"ledger.org_id={ORG}", "evaluator=openai", "evaluator.model=m", "evaluator.api_key_env=MY_JUDGE"),
         **{"HOME": str(home), "USER": "aliceliddell", "HUGGINGFACE_ACCESS_TOKEN": HUB_TOKEN, "WANDB_API_KEY": WANDB},
         **{"OPENAI_API_KEY": SERVER_KEY, "CODEZERO_WALLET_PASSPHRASE": PASSPHRASE},

@@ -347,25 +347,36 @@ def test_a_wallets_passphrase(tmp_path):
     assert "cannot be read" in told(sign_in.check(missing), "error")[0]
 
 
+def pushed(tmp_path, url, **environment):
+    return list(reach.check_push(case_of(tmp_path, "push.enabled=true", f"push.endpoint={url}", **environment)))
+
+
 @pytest.mark.parametrize(
     ("status", "body", "severity", "text"),
     [
-        (401, b"{}", "warning", "the hub refuses it (HTTP 401)"),
-        (200, b'{"name": "a", "auth": {"accessToken": {"role": "read"}}}', "warning", "it may only read"),
-        (200, b'{"name": "a", "auth": {"accessToken": {"role": "write"}}}', "ok", "may write"),
-        (200, b'{"auth": {"accessToken": {"role": "fineGrained"}}}', "ok", "the hub takes it"),
-        (200, b"<html>", "info", "could not be found out"),
+        (401, b"{}", "warning", "the hub refuses the token"),
+        (200, b'{"name": "a", "auth": {"accessToken": {"role": "read"}}}', "warning", "the token may only read"),
+        (200, b'{"name": "a", "auth": {"accessToken": {"role": "write"}}}', "ok", "which may write"),
+        (200, b'{"auth": {"accessToken": {"role": "fineGrained"}}}', "ok", "takes the token"),
+        (200, b"<html>", "warning", "could not be found out"),
+        (503, b"{}", "warning", "could not be found out"),
     ],
 )
 def test_a_token_for_pushing(tmp_path, status, body, severity, text):
     with answering(body, status) as url:
-        findings = hub(tmp_path, "tasks=builtin", HF_ENDPOINT=url, HUGGINGFACE_ACCESS_TOKEN="hf_secret")
-        assert text in next(one for one in told(findings, severity) if one.startswith("hub token"))
-        assert "hf_secret" not in str(findings)
-        without = hub(tmp_path, "tasks=builtin", HF_ENDPOINT=url, HUGGINGFACE_ACCESS_TOKEN="None")
-    assert not any(finding.name == "hub token" for finding in without)
+        findings = pushed(tmp_path, url, HUGGINGFACE_ACCESS_TOKEN="hf_secret")
+    assert text in told(findings, severity)[0]
+    assert "hf_secret" not in str(findings)
 
 
-def test_a_token_is_not_sent_in_the_clear(tmp_path):
-    case = case_of(tmp_path, HUGGINGFACE_ACCESS_TOKEN="hf_secret")
-    assert list(reach.check_token(case, "http://hub.example")) == []
+def test_no_token_and_a_hub_that_is_away(tmp_path):
+    assert "needs a token" in told(pushed(tmp_path, "http://127.0.0.1:9", HUGGINGFACE_ACCESS_TOKEN="None"), "error")[0]
+    away = pushed(tmp_path, f"http://127.0.0.1:{closed_port()}", HF_TOKEN="hf_secret")
+    assert "nothing listens there | nothing is pushed until it answers" in told(away, "warning")[0]
+    assert list(reach.check_push(case_of(tmp_path))) == []
+
+
+def test_programs_that_are_started_see_no_token(tmp_path):
+    case = case_of(tmp_path, HF_TOKEN="hf_secret", HUGGINGFACE_ACCESS_TOKEN="hf_secret", OTHER="x")
+    assert "hf_secret" not in case.child_environment.values()
+    assert case.child_environment["OTHER"] == "x"

@@ -7,8 +7,7 @@ from codezero.ledger.chain import ChainLedger
 from codezero.ledger.faults import PeerTaken
 from codezero.ledger.items import Scope
 from codezero.ledger.local import LocalLedger
-from codezero.ledger.outbox import Outbox
-from codezero.ledger.submitter import TROUBLE
+from codezero.ledger.outbox import TROUBLE, Outbox
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 
