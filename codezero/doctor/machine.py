@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from codezero import state
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, info, warning
 
@@ -39,7 +40,7 @@ def check_processor(case: Case) -> Iterator[Finding]:
 def _threads(case: Case, cores: int, quota: float | None, load: float) -> Iterator[Finding]:
     wanted = case.config.model.threads
     usable = min(cores, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores)
-    if quota is not None and quota < usable:
+    if quota is not None and quota < usable and (wanted or usable) > max(1, round(quota)):
         yield warning(
             "threads",
             f"this container may use {quota:g} of {cores} cores",
@@ -76,7 +77,8 @@ def check_memory(case: Case) -> Iterator[Finding]:
             "a node whose memory lies on disk is many times slower, or killed",
             "stop other programs; train.method=lora needs less",
         )
-    if case.config.train.memory_limit_gib * GIB > memory.available:
+    is_running = state.holder(case.state_dir) is not None  # then the node has that memory already
+    if not is_running and case.config.train.memory_limit_gib * GIB > memory.available:
         yield warning(
             "memory",
             f"train.memory_limit_gib={case.config.train.memory_limit_gib:g}, and {memory.available / GIB:.1f} GiB free",

@@ -27,6 +27,8 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _PUBLIC_NAME = re.compile(r"(?:_ENV|_FILE|_PATH|_DIR|_SOCK|_KEYS)$|^(?:OLD)?PWD$", re.IGNORECASE)
+_TELL_NOTHING = ("root", "user", "app", "codezero", "ubuntu", "debian", "admin", "node", "work", "home", "localhost")
+"""Names of users and machines that half the world has, and that logs are full of."""
 _NETRC = re.compile(r"\b(?:password|account)\s+(\S+)")
 
 
@@ -44,14 +46,11 @@ def private_names(case: Case) -> dict[str, str]:
     """What tells who the user is, and what stands for it: home folder, user and machine."""
     home = case.environment.get("HOME") or str(Path.home())
     user = Path(home).name
-    names = {home: "~", str(Path(home).resolve()): "~"} if len(home) > 1 else {}
+    names = {home: "~", str(Path(home).resolve()): "~"}
     for name in {user, case.environment.get("USER", ""), case.environment.get("LOGNAME", "")}:
-        if len(name) >= 3 and name != "root":
-            names[name] = "USER"
-    machine = platform.node()
-    if len(machine) >= 4 and machine != "localhost":
-        names[machine] = "MACHINE"
-    return names
+        names[name] = "USER"
+    names[platform.node()] = "MACHINE"
+    return {name: instead for name, instead in names.items() if len(name) >= 3 and name.lower() not in _TELL_NOTHING}
 
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[str]:

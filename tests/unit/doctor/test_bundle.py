@@ -274,3 +274,12 @@ def test_what_waits_for_the_chain_is_summed_up(tmp_path):
     found = json.loads(bundle.collect(case, []).files["outbox.json"])
     assert found["items"][0]["reward"] == 1
     assert found["owed"][0]["points"] == 0.5
+
+
+def test_a_name_that_logs_are_full_of_is_left_in_them(tmp_path):
+    from codezero.doctor.secrets import private_names
+
+    names = private_names(case_of(tmp_path, HOME="/home/codezero", USER="codezero", LOGNAME="alice"))
+    assert (names["/home/codezero"], names["alice"]) == ("~", "USER")
+    assert "codezero" not in names
+    assert "" not in private_names(case_of(tmp_path, HOME="/", USER=""))

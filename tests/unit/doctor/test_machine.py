@@ -86,6 +86,7 @@ def test_threads_and_cores(tmp_path, monkeypatch):
     (small,) = told(threads(tmp_path, 0, quota=1.5), "warning")
     assert "this container may use 1.5 of 8 cores" in small
     assert "set model.threads=2" in small
+    assert threads(tmp_path, 2, cores=8, quota=2.0) == threads(tmp_path, 2)  # as it was told
     assert "30.0 programs want to run on 8 cores" in told(threads(tmp_path, 0, load=30.0), "warning")[0]
 
 
