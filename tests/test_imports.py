@@ -56,6 +56,7 @@ LEVELS = {
     "publishing": 5,
     "node": 5,
     "peer": 5,
+    "doctor": 6,
     "launch": 6,
     "chain": 6,
     "report": 6,
@@ -87,6 +88,7 @@ SAME_LEVEL = {
     ("propose", "state"),
     ("propose", "stop"),
     ("node", "judging"),
+    ("doctor", "launch"),
     ("scoring", "judging"),
     ("__main__", "cli"),
 }
