@@ -22,10 +22,11 @@ from codezero.network.selection import SapoSelection
 from codezero.observe import logs
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
-from codezero.observe.status import SAVING, WAITING, StatusFile, new_status
+from codezero.observe.status import SAVING, WAITING, Status, StatusFile, new_status
 from codezero.proposals import Proposal
 from codezero.proposer import checks
 from codezero.rollout.solver import PolicySolver
+from codezero.runs import SOLVER
 from codezero.services import Services
 from codezero.stop import stop_on_signals
 from codezero.tasks.build import make_task_source
@@ -35,6 +36,7 @@ from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import RoundId, RoundReport
+from codezero.watch import NodeView
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +47,12 @@ def run_node(config: NodeConfig) -> int:
     Raises CodezeroError: whatever keeps it from starting or going on, in one line.
     """
     console = Console()
-    with stop_on_signals(), ExitStack() as stack:
+    view = NodeView(console, config.tracking.view)
+    with stop_on_signals(view.leave), ExitStack() as stack:
         node = Node(config, console, stack)
         try:
-            node.run()
+            with view.showing(SOLVER, node.folder, node.status):
+                node.run()
         except KeyboardInterrupt:
             logger.info("stopped by a signal")
         node.finish()
@@ -118,6 +122,15 @@ class Node:
         )
         self._last = self._resume()
         self._services.start(models.policy, models.turn, stack)
+
+    @property
+    def folder(self) -> Path:
+        """Of its state."""
+        return self._folder
+
+    def status(self) -> Status:
+        """What it is doing."""
+        return self._status.status
 
     def run(self) -> None:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""

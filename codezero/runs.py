@@ -29,13 +29,14 @@ _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.
 class JsonLines(Generic[T]):
     """A growing file with one record a line; each read takes in what is new."""
 
-    def __init__(self, path: Path, kind: type[T]) -> None:
-        self._path, self._decoder = path, msgspec.json.Decoder(kind)
+    def __init__(self, path: Path, kind: type[T], most: int | None = None) -> None:
+        """`most` is how many records are kept, the newest; None is all."""
+        self._path, self._decoder, self._most = path, msgspec.json.Decoder(kind), most
         self._inode, self._offset = -1, 0
         self._records: list[T] = []
 
     def read(self) -> list[T]:
-        """All records so far; empty where there is no file. A file that was replaced or cut is read anew."""
+        """The records so far; empty where there is no file. A file that was replaced or cut is read anew."""
         try:
             with self._path.open("rb") as file:
                 inode, size = (found := self._path.stat()).st_ino, found.st_size
@@ -49,18 +50,21 @@ class JsonLines(Generic[T]):
         for line in whole.split(b"\n"):
             with suppress(msgspec.DecodeError, RecursionError):
                 self._records.append(self._decoder.decode(line))
+        if self._most is not None:
+            del self._records[: -self._most]
         return list(self._records)
 
 
 class Run:
     """What one solver or proposer has left, in `folder` (its state) and in the folder of its logs."""
 
-    def __init__(self, name: str, role: str, folder: Path) -> None:
+    def __init__(self, name: str, role: str, folder: Path, most: int | None = None) -> None:
+        """`most` limits how many reports and batches are kept in memory, the newest; None keeps all."""
         self.name, self.role, self.folder = name, role, folder
         status = read_status(folder)
         self.log_dir = Path(status.log_dir) if status is not None else _usual_log_dir(folder, role)
-        self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport)
-        self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport)
+        self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
+        self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
 
     def status(self) -> Status | None:
         """What it is, or was, doing; None if it never said."""

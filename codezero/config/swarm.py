@@ -150,7 +150,11 @@ class TrackingConfig:
     """Folder of rounds.jsonl and swarm.log."""
     level: str = "INFO"
     """Least severe level written to swarm.log."""
+    view: str = "auto"
+    """What a terminal shows: auto is one screen that renews itself where it can, off is lines."""
 
     def __post_init__(self) -> None:
+        self.view = "off" if self.view == "False" else self.view  # how YAML reads a bare off
+        require(self.view in ("auto", "off"), "tracking.view", self.view, "use auto or off")
         levels = ("DEBUG", "INFO", "WARNING", "ERROR")
         require(self.level in levels, "tracking.level", self.level, f"use one of {', '.join(levels)}")
