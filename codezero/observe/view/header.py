@@ -9,6 +9,8 @@ from codezero.observe.status import SAVING, STARTING, WAITING, Status
 from codezero.observe.view.snapshot import Snapshot
 from codezero.observe.view.text import BAD, BOLD, DIM, bar, fit, row, safe, seconds, sides
 
+ALONE = "local"
+"""The peer id of every node that trains alone by choice."""
 SILENT_S = 60.0
 """A running node says every ten seconds that it lives; after so long without, something is wrong."""
 _STAGES = {
@@ -23,12 +25,12 @@ def identity(snapshot: Snapshot, width: int) -> list[Text]:
     status = snapshot.status
     if status is None:
         return [Text(f" {safe(snapshot.name or snapshot.role)}", BOLD), row(" ", "it has noted no status yet")]
-    name = animal_name(status.peer_id) if status.peer_id else "a node without a name yet"
+    name = animal_name(status.peer_id) if status.peer_id not in ("", ALONE) else f"a {safe(status.role)} without a key"
     prefix = f"{safe(snapshot.name)}: " if snapshot.name else ""
     version = Text(f"codezero {safe(status.version)} {safe(status.role)} ", DIM)
     made = ", ".join(filter(None, (model_name(status), safe(status.method))))
     first = sides(Text(f" {prefix}{name}", BOLD), version, width)
-    peer = safe(status.peer_id)
+    peer = safe(status.peer_id) if status.peer_id != ALONE else "alone"
     peer = peer if len(peer) < 20 or width > 110 else f"{peer[:6]}…{peer[-6:]}"
     return [first, sides(Text(f" {'  '.join(filter(None, (peer, made)))}", DIM), _up(snapshot, status), width)]
 
