@@ -123,7 +123,7 @@ def explain(config: NodeConfig) -> str:
 
 
 def _explained(section: Any, indent: str) -> Iterator[str]:
-    notes = _field_notes(type(section))
+    notes = field_notes(type(section))
     for field in dataclasses.fields(section):
         value = getattr(section, field.name)
         if field.name in notes:
@@ -134,10 +134,10 @@ def _explained(section: Any, indent: str) -> Iterator[str]:
             yield f"{indent}{field.name}:"
             yield from _explained(value, indent + "  ")
         else:
-            yield f"{indent}{field.name}: {_scalar(value)}"
+            yield f"{indent}{field.name}: {scalar(value)}"
 
 
-def _field_notes(section: type) -> dict[str, str]:
+def field_notes(section: type) -> dict[str, str]:
     """The string below each field of a configuration class, by field name."""
     (definition,) = ast.parse(inspect.getsource(section)).body
     assert isinstance(definition, ast.ClassDef)
@@ -148,6 +148,7 @@ def _field_notes(section: type) -> dict[str, str]:
     return notes
 
 
-def _scalar(value: object) -> str:
+def scalar(value: object) -> str:
+    """A value as YAML on one line."""
     plain = value.value if isinstance(value, Enum) else value
     return yaml.safe_dump(plain, width=math.inf, default_flow_style=True).removesuffix("...\n").strip()

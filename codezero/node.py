@@ -68,7 +68,7 @@ class Node:
         self._config, self._console = config, console
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        self._status = stack.enter_context(StatusFile(self._folder, new_status("solver", log_dir)))
+        self._status = stack.enter_context(StatusFile(self._folder, new_status("solver", self._folder, log_dir)))
         self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
         self._status.update(peer_id=place.peer_id)

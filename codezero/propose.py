@@ -78,7 +78,7 @@ class ProposerNode:
         console.line(f"codezero {__version__}: proposer")
         # a folder of its own, so that a solver may have the same state_dir
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser() / "proposer"))
-        self._status = stack.enter_context(StatusFile(self._folder, new_status("proposer", log_dir)))
+        self._status = stack.enter_context(StatusFile(self._folder, new_status("proposer", self._folder, log_dir)))
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
         self._status.update(peer_id=place.peer_id)
         self._solvers = place.solvers()

@@ -62,7 +62,7 @@ class Run:
         """`most` limits how many reports and batches are kept in memory, the newest; None keeps all."""
         self.name, self.role, self.folder = name, role, folder
         status = read_status(folder)
-        self.log_dir = Path(status.log_dir) if status is not None else _usual_log_dir(folder, role)
+        self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
         self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
         self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
 

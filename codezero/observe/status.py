@@ -44,7 +44,7 @@ class Status:
     """Of codezero."""
     pid: int
     log_dir: str
-    """Absolute."""
+    """Seen from the state folder, so that both can be moved or mounted elsewhere together."""
     started_at_s: float
     """Unix time, as are all `_at_s`."""
     updated_at_s: float
@@ -86,14 +86,14 @@ class Status:
         return here_s + sum(self.usual_s[name] for name in stages[stages.index(self.stage) + 1 :])
 
 
-def new_status(role: str, log_dir: Path) -> Status:
-    """That of a node which starts in this process now."""
+def new_status(role: str, folder: Path, log_dir: Path) -> Status:
+    """That of a node which starts in this process now, with this state folder."""
     now_s = time.time()
     return Status(
         role=role,
         version=__version__,
         pid=os.getpid(),
-        log_dir=str(log_dir.resolve()),
+        log_dir=os.path.relpath(log_dir.resolve(), folder.resolve()),
         started_at_s=now_s,
         updated_at_s=now_s,
         stage_began_at_s=now_s,

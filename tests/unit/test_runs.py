@@ -18,7 +18,7 @@ def node(folder, role="solver", logs="logs"):
     """The folder of a node that has run."""
     state = folder / "state" / ("proposer" if role == "proposer" else "")
     (folder / logs).mkdir(parents=True, exist_ok=True)
-    with locked_state(state), StatusFile(state, new_status(role, folder / logs)):
+    with locked_state(state), StatusFile(state, new_status(role, state, folder / logs)):
         pass
     return folder / logs
 
@@ -42,14 +42,14 @@ def test_a_swarm_folder_has_a_run_for_each_node_by_name(tmp_path):
         ("node-2", "solver"),
         ("proposer-1", "proposer"),
     ]
-    assert [run.log_dir for run in found] == [tmp_path / run.name / "logs" for run in found]
+    assert [run.log_dir.resolve() for run in found] == [tmp_path / run.name / "logs" for run in found]
 
 
 def test_a_state_folder_may_have_both_a_solver_and_a_proposer(tmp_path):
     node(tmp_path, "solver", "a")
     node(tmp_path, "proposer", "b")
     solver, proposer = find_runs(tmp_path / "state")
-    assert (solver.role, solver.log_dir, proposer.role, proposer.log_dir) == (
+    assert (solver.role, solver.log_dir.resolve(), proposer.role, proposer.log_dir.resolve()) == (
         *("solver", tmp_path / "a"),
         *("proposer", tmp_path / "b"),
     )
@@ -113,3 +113,11 @@ def test_a_round_that_was_played_twice_shows_as_it_went_the_last_time(tmp_path):
         file.append(RoundId(number=number), [scored([rollout(text=text)], (1.0,))], [])
     (run,) = find_runs(tmp_path / "state")
     assert [(one.round, one.groups[0].rollouts[0].text) for one in run.groups()] == [(1, "new"), (2, "next")]
+
+
+def test_a_folder_that_was_moved_still_finds_its_logs(tmp_path):
+    logs = node(tmp_path / "before")
+    append(logs / "rounds.jsonl", line(test_monitor.report(1)))
+    (tmp_path / "before").rename(tmp_path / "after")
+    (run,) = find_runs(tmp_path / "after" / "state")
+    assert len(run.reports()) == 1

@@ -31,7 +31,9 @@ def report(batch=1, **changed):
 
 def monitor(tmp_path):
     stream = io.StringIO()
-    return BatchMonitor(tmp_path, Console(stream), StatusFile(tmp_path, new_status("proposer", tmp_path))), stream
+    return BatchMonitor(
+        tmp_path, Console(stream), StatusFile(tmp_path, new_status("proposer", tmp_path, tmp_path))
+    ), stream
 
 
 def test_a_batch_is_one_line_of_what_matters():

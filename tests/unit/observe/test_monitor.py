@@ -37,7 +37,7 @@ def report(number, **changes) -> RoundReport:
 
 def monitor(tmp_path):
     out = io.StringIO()
-    status = StatusFile(tmp_path, new_status("solver", tmp_path))
+    status = StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path))
     return RoundMonitor(tmp_path, Console(out), status, num_generations=4, name_of=ascii), out
 
 

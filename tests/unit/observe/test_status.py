@@ -10,7 +10,7 @@ from codezero.observe.status import StatusFile, new_status, read_status
 
 
 def test_the_file_says_what_the_node_does_and_how_it_ended(tmp_path):
-    with StatusFile(tmp_path, new_status("solver", tmp_path / "logs")) as file:
+    with StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path / "logs")) as file:
         first = read_status(tmp_path)
         file.update(peer_id="Qm1", round=7)
         file.stage("solve")
@@ -19,18 +19,18 @@ def test_the_file_says_what_the_node_does_and_how_it_ended(tmp_path):
     assert (first.role, first.stage, first.ended, first.round) == ("solver", "start", "", None)
     assert first.rss_bytes > 1_000_000
     assert (last.peer_id, last.round, last.stage, last.done, last.total) == ("Qm1", 7, "solve", 3, 8)
-    assert (last.ended, last.log_dir) == ("stopped", str(tmp_path / "logs"))
+    assert (last.ended, last.log_dir) == ("stopped", "logs")
 
 
 def test_an_error_is_the_end_in_its_own_words(tmp_path):
-    with pytest.raises(ValueError, match="no"), StatusFile(tmp_path, new_status("solver", tmp_path)):
+    with pytest.raises(ValueError, match="no"), StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path)):
         raise ValueError("no")
     assert read_status(tmp_path).ended == "ValueError: no"
 
 
 def test_the_last_of_many_changes_reaches_the_file_while_the_node_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(status_module, "WRITE_S", 0.05)
-    with StatusFile(tmp_path, new_status("solver", tmp_path)) as file:
+    with StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path)) as file:
         for stage in ("draw", "solve", "exchange", "score"):
             file.stage(stage)
         deadline = time.monotonic() + 10
@@ -41,7 +41,7 @@ def test_the_last_of_many_changes_reaches_the_file_while_the_node_runs(tmp_path,
 
 def test_a_folder_that_cannot_be_written_is_warned_of_once_and_stops_nothing(tmp_path, caplog):
     missing = tmp_path / "missing"
-    with StatusFile(missing, new_status("solver", tmp_path)) as file:
+    with StatusFile(missing, new_status("solver", tmp_path, tmp_path)) as file:
         file.stage("solve")
     assert [record.getMessage().count("the node goes on") for record in caplog.records] == [1]
 
@@ -53,7 +53,7 @@ def test_a_file_that_is_no_status_is_none(tmp_path, content):
 
 
 def test_fields_of_a_later_version_are_left_out(tmp_path):
-    known = dataclasses.asdict(new_status("solver", tmp_path))
+    known = dataclasses.asdict(new_status("solver", tmp_path, tmp_path))
     (tmp_path / "status.json").write_text(json.dumps({**known, "mood": "good"}))
     assert read_status(tmp_path).role == "solver"
 
@@ -61,7 +61,7 @@ def test_fields_of_a_later_version_are_left_out(tmp_path):
 def test_time_left_is_what_the_stages_usually_take():
     usual_s = {"draw": 1.0, "solve": 40.0, "learn": 60.0}
     status = dataclasses.replace(
-        new_status("solver", Path("logs")), usual_s=usual_s, stage="solve", stage_began_at_s=100.0
+        new_status("solver", Path("state"), Path("logs")), usual_s=usual_s, stage="solve", stage_began_at_s=100.0
     )
     assert status.left_s(110.0) == 30.0 + 60.0
     assert status.left_s(300.0) == 60.0  # longer than usual: it may be over at any moment
@@ -71,7 +71,7 @@ def test_time_left_is_what_the_stages_usually_take():
 
 
 def test_usual_is_the_median_of_the_latest_rounds(tmp_path):
-    file = StatusFile(tmp_path, new_status("solver", tmp_path))
+    file = StatusFile(tmp_path, new_status("solver", tmp_path, tmp_path))
     for solve_s in (1000.0, 10.0, 11.0, 12.0, 13.0, 14.0):
         file.took({"solve": solve_s, "learn": 1.0})
     assert file.status.usual_s == {"solve": 12.0, "learn": 1.0}

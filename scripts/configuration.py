@@ -1,0 +1,109 @@
+"""Writes docs/configuration.md: every setting with its type, default and meaning, from the code.
+
+`python -m scripts.configuration` refreshes the file; a test compares it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from codezero import compose
+
+PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
+COMMAND = "python -m scripts.configuration"
+INTRODUCTION = f"""\
+# All settings
+
+Made from the code by `{COMMAND}`. Give any of them as `key=value`; the defaults are those of a node that
+is given none. `codezero run --show-config` prints what yours come to.
+"""
+
+
+def page() -> str:
+    """The whole page as Markdown."""
+    config = compose.load([])
+    sections = [
+        field.name for field in dataclasses.fields(config) if dataclasses.is_dataclass(getattr(config, field.name))
+    ]
+    lines = [
+        INTRODUCTION,
+        "## Node",
+        "",
+        *_table(_rows(config, "", nested=False)),
+        "",
+        "## preset",
+        "",
+        *_choices("preset"),
+    ]
+    for name in sections:
+        lines += ["", f"## {name}", ""]
+        if (compose.shipped_dir() / name).is_dir():
+            lines += [*_choices(name), ""]
+        lines += _table(_rows(getattr(config, name), f"{name}.", nested=True))
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Iterator[str]) -> list[str]:
+    return ["| key | type | default | meaning |", "|---|---|---|---|", *rows]
+
+
+def _rows(section: Any, prefix: str, nested: bool) -> Iterator[str]:
+    notes, types = compose.field_notes(type(section)), typing.get_type_hints(type(section))
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        if not dataclasses.is_dataclass(value):
+            meaning = _cell(notes.get(field.name, ""))
+            yield f"| `{prefix}{field.name}` | {_type(types[field.name])} | `{compose.scalar(value)}` | {meaning} |"
+        elif nested:
+            yield f"| `{prefix}{field.name}.*` | | | {_cell(notes.get(field.name, ''))} |"
+            yield from _rows(value, f"{prefix}{field.name}.", nested)
+
+
+def _type(kind: Any) -> str:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return ", ".join(f"`{choice.value}`" for choice in kind)
+    names = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`", list[str]: "list of text"}
+    members = [member for member in typing.get_args(kind) if member is not type(None)]
+    optional = type(None) in typing.get_args(kind)
+    return f"{_type(members[0])}, `null`" if optional else names.get(kind, str(kind))
+
+
+def _choices(group: str) -> list[str]:
+    """What each file of a group sets, and why, by its leading comment."""
+    rows = []
+    for path in sorted((compose.shipped_dir() / group).glob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("# "))
+        prefix = "" if group == "preset" else f"{group}."
+        settings = ", ".join(f"`{setting}`" for setting in _settings(yaml.safe_load(text), prefix))
+        rows.append(
+            f"| `{group}={path.stem}` | {settings} | {_cell(comment.removeprefix('@package _global_').strip())} |"
+        )
+    return ["| choice | sets | what for |", "|---|---|---|", *rows]
+
+
+def _settings(tree: dict[str, Any], prefix: str) -> Iterator[str]:
+    for name, value in tree.items():
+        if name == "defaults":
+            yield from (
+                f"{key.removeprefix('override /')}={choice}" for entry in value for key, choice in entry.items()
+            )
+        elif isinstance(value, dict):
+            yield from _settings(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}={compose.scalar(value)}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

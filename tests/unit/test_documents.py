@@ -1,0 +1,206 @@
+"""The documents hold: links lead somewhere, commands and settings shown exist, and what is made from code is fresh."""
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from codezero import cli, compose, swarmfile
+from codezero.config import LedgerKind, Network
+from codezero.errors import CodezeroError
+from scripts import configuration
+from tests.test_imports import LEVELS, PACKAGE
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "modal-login" / "README.md", ROOT / "contracts" / "README.md"]
+)
+DOCUMENTS = [path for path in DOCUMENTS if path.exists()]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ADDRESS = "0x" + "11" * 20
+PLACEHOLDERS = {
+    "0x...": ADDRESS,
+    "0x…": ADDRESS,
+    "https://...": "https://rpc.invalid",
+    "Qm...": "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N",
+}
+PEER = PLACEHOLDERS["Qm..."]
+INVITATION = swarmfile.SwarmFile(
+    name="home",
+    network=Network.native,
+    bootnodes=(f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}",),
+    ledger=LedgerKind.local,
+    num_generations=4,
+)
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def prose(path):
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path):
+    """The names that GitHub gives the headings of a page."""
+    found = set()
+    for heading in re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE):
+        words = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        found.add(next(name for number in range(99) if (name := f"{words}-{number}" if number else words) not in found))
+    return found
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_link_leads_to_a_file_or_a_heading_that_is_there(path):
+    text = prose(path)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|href|srcset)="([^"]+)"', text)
+    for target in targets:
+        if re.match(r"https?://|mailto:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        found = (path.parent / file).resolve() if file else path
+        assert found.exists(), f"{name(path)} links to {target}, which is not there"
+        assert found.is_relative_to(ROOT), f"{name(path)} links to {target}, outside of the repository"
+        if anchor:
+            assert anchor in anchors(found), f"{name(path)} links to {target}: {name(found)} has no such heading"
+
+
+def shell_lines(path):
+    for language, block in FENCE.findall(path.read_text(encoding="utf-8")):
+        if language == "sh":
+            yield from block.replace("\\\n", " ").splitlines()
+
+
+COMMANDS = [(name(path), line) for path in DOCUMENTS for line in shell_lines(path) if line.strip()]
+
+
+def test_commands_are_found_at_all():
+    kinds = {line.split()[0] for _, line in COMMANDS}
+    assert {".venv/bin/codezero", "./run_rl_swarm.sh", "docker-compose"} <= kinds
+
+
+@pytest.mark.parametrize("line", [line for _, line in COMMANDS], ids=[where for where, _ in COMMANDS])
+def test_a_command_that_is_shown_can_be_given(line, tmp_path, monkeypatch):
+    for placeholder, value in PLACEHOLDERS.items():
+        line = line.replace(placeholder, value)
+    for words in split_commands(line):
+        if (arguments := arguments_of(words)) is not None:
+            monkeypatch.chdir(tmp_path)
+            can_be_given(arguments)
+
+
+def split_commands(line):
+    """The words of each command of a line; `NAME=value` before it is left out."""
+    words = [word for word in shlex.split(line, comments=True) if word != "…"]
+    while words:
+        end = words.index("&&") if "&&" in words else len(words)
+        command, words = words[:end], words[end + 1 :]
+        while command and re.fullmatch(r"[A-Z_]+=.*", command[0]):
+            command = command[1:]
+        if command:
+            yield command
+
+
+def arguments_of(words):
+    """What codezero's command line is given; None for other programs."""
+    if Path(words[0]).name == "codezero":
+        return words[1:]
+    if words[0] == "./run_rl_swarm.sh":
+        return ["start", *words[1:]]
+    if words[0] == "docker-compose" and "exec" in words:
+        return arguments_of(words[words.index("exec") + 2 :])
+    if words[0] == "docker-compose" and "run" in words:
+        services = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"]
+        service = next(number for number, word in enumerate(words) if word in services)
+        return None if "--entrypoint" in words else ["start", *words[service + 1 :]]
+    return None
+
+
+def can_be_given(arguments):
+    options, rest = cli._parser().parse_known_args(arguments)
+    settings = [*getattr(options, "settings", []), *rest]
+    assert not [word for word in rest if word.startswith("-")], f"unknown: {rest}"
+    for setting in settings:
+        if setting.startswith("swarm=") and setting.endswith(".yaml"):
+            swarmfile.write(Path(setting.removeprefix("swarm=")), INVITATION)
+    if {"ledger=modal", "ledger=wallet"} & set(settings):  # what such a node needs; what is shown wins
+        settings = [f"ledger.contract_address={ADDRESS}", "ledger.rpc_url=https://rpc.invalid", *settings]
+    if settings:
+        compose.load(settings)
+
+
+@cache
+def known_settings():
+    settings = set()
+    for line in configuration.page().splitlines():
+        if match := re.match(r"\| `([a-z_.]+)(\.\*)?` \|", line):
+            settings.add(match[1])
+    return settings
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_settings_and_commands_named_in_the_text_exist(path):
+    settings = known_settings()
+    sections = {setting.split(".")[0] for setting in settings if "." in setting}
+    for code in re.findall(r"`([^`\n]+)`", prose(path)):
+        key = re.match(r"([a-z_]+)(\.[a-z_]+)+(?==|$)", code)
+        if key and key[1] in sections and key[2] != ".pem":
+            assert key[0] in settings, f"{name(path)} names the setting {key[0]}, which is not there"
+        words = code.split()
+        if words[0] == "codezero" and len(words) > 1 and re.fullmatch("[a-z]+", words[1]):
+            with pytest.raises(SystemExit) as end:
+                cli.main([words[1], "--help"])
+            assert end.value.code == 0, f"{name(path)} names the command {code}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_benchmarks_named_exist(path):
+    for module in re.findall(r"python -m ((?:benchmarks|scripts)\.\w+)", path.read_text(encoding="utf-8")):
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{name(path)} names {module}"
+
+
+def test_the_page_of_settings_is_what_the_code_says():
+    assert configuration.PAGE.read_text(encoding="utf-8") == configuration.page(), (
+        f"docs/configuration.md is not what the code says: refresh it with `{configuration.COMMAND}`"
+    )
+
+
+def test_every_setting_is_explained():
+    for line in configuration.page().splitlines():
+        if line.startswith("| `") and line.count("|") == 5:
+            assert not line.endswith("|  |"), f"no docstring below the field: {line}"
+
+
+def test_the_page_of_rooms_has_every_room_at_its_level():
+    page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| (.+?) \|", page, re.MULTILINE)
+    told = {room.rstrip("/").removesuffix(".py"): int(level) for level, rooms in rows for room in rooms_of(rooms)}
+    rooms = {room: level for room, level in LEVELS.items() if not room.startswith("__")}
+    assert told == rooms, "the table of docs/how-it-works.md and LEVELS of tests/test_imports.py differ"
+
+
+def rooms_of(cell):
+    return re.findall(r"`([\w./]+)`", cell)
+
+
+def test_the_drawing_names_rooms_that_are_there():
+    (drawing,) = [
+        block for kind, block in FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8")) if kind == "mermaid"
+    ]
+    rooms = re.findall(r"(\w+/|\w+\.py)", drawing)
+    assert len(rooms) >= 10
+    for room in rooms:
+        assert (PACKAGE / room).exists(), f"the drawing in README.md has {room}"
+
+
+def test_this_test_would_notice():
+    with pytest.raises(SystemExit):
+        can_be_given(["run", "--rounds", "many"])
+    with pytest.raises(CodezeroError):
+        can_be_given(["run", "train.learning_rat=1"])
+    assert "start" in anchors(ROOT / "README.md")
+    assert "finish" not in anchors(ROOT / "README.md")
