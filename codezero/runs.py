@@ -22,6 +22,8 @@ from codezero.types import RoundReport
 
 T = TypeVar("T")
 SOLVER, PROPOSER = "solver", "proposer"
+_LINE_BYTES = 8192
+"""More than a report takes."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
 """What a state folder has at least one of."""
 
@@ -35,6 +37,10 @@ class JsonLines(Generic[T]):
         self._inode, self._offset = -1, 0
         self._records: list[T] = []
 
+    def _start(self, size: int) -> int:
+        """Where to start in a file of this size, of which the end may be enough."""
+        return 0 if self._most is None else max(0, size - self._most * _LINE_BYTES)
+
     def read(self) -> list[T]:
         """The records so far; empty where there is no file. A file that was replaced or cut is read anew."""
         try:
@@ -42,7 +48,10 @@ class JsonLines(Generic[T]):
                 inode, size = (found := self._path.stat()).st_ino, found.st_size
                 if inode != self._inode or size < self._offset:
                     self._inode, self._offset, self._records = inode, 0, []
-                file.seek(self._offset)
+                file.seek(self._offset or self._start(size))
+                if self._offset == 0 and file.tell():
+                    file.readline()  # the rest of a line
+                self._offset = file.tell()
                 whole, newline, _ = file.read().rpartition(b"\n")  # the last line may be half written
         except OSError:
             return []
@@ -91,13 +100,13 @@ class Run:
         return list({one.round: one for one in seen}.values())
 
 
-def find_runs(folder: Path) -> list[Run]:
-    """The runs in a state folder, or in a folder of many such as `swarms/home` and `gpus`, by name.
+def find_runs(folder: Path, most: int | None = None) -> list[Run]:
+    """The runs in a state folder, or in a folder of many such as `swarms/home` and `gpus`, by name; `most` as of Run.
 
     Raises StateError: there are none.
     """
-    runs = _runs_in(folder, "") or [
-        run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name)
+    runs = _runs_in(folder, "", most) or [
+        run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name, most)
     ]
     if not runs:
         raise StateError(
@@ -107,12 +116,12 @@ def find_runs(folder: Path) -> list[Run]:
     return runs
 
 
-def _runs_in(state: Path, name: str) -> list[Run]:
+def _runs_in(state: Path, name: str, most: int | None) -> list[Run]:
     found = []
     if any((state / mark).exists() for mark in _MARKS):
-        found.append(Run(name or SOLVER, SOLVER, state))
+        found.append(Run(name or SOLVER, SOLVER, state, most))
     if any((state / PROPOSER / mark).exists() for mark in _MARKS):
-        found.append(Run(name or PROPOSER, PROPOSER, state / PROPOSER))
+        found.append(Run(name or PROPOSER, PROPOSER, state / PROPOSER, most))
     return found
 
 
