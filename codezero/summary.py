@@ -17,6 +17,7 @@ from codezero.ledger.leaderboard import read_totals
 from codezero.ledger.pending import read_pending
 from codezero.market.book import read_summaries
 from codezero.observe.status import Status
+from codezero.observe.view.header import ALONE
 from codezero.proposals import BatchReport
 from codezero.runs import Run
 from codezero.types import RoundReport
@@ -94,6 +95,7 @@ class Summary:
     pid: int | None
     """While it runs."""
     animal_name: str
+    """Empty for a node that trains alone by choice."""
     status: Status | None
     """What it does, or did last (`Status` in codezero/observe/status.py)."""
     left_s: float | None
@@ -137,7 +139,7 @@ def summarise(run: Run) -> Summary:
         log_dir=str(run.log_dir),
         running=pid is not None,
         pid=pid,
-        animal_name=animal_name(status.peer_id) if status is not None and status.peer_id else "",
+        animal_name=animal_name(status.peer_id) if status is not None and status.peer_id not in ("", ALONE) else "",
         status=status,
         left_s=status.left_s(now_s) if status is not None and pid is not None else None,
         rounds=run.reports()[-LATEST:],

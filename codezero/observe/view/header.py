@@ -24,15 +24,15 @@ def identity(snapshot: Snapshot, width: int) -> list[Text]:
     """Two lines: name and version; peer, model and how long it has been up."""
     status = snapshot.status
     if status is None:
-        return [Text(f" {safe(snapshot.name or snapshot.role)}", BOLD), row(" ", "it has noted no status yet")]
+        return [Text(safe(snapshot.name or snapshot.role), BOLD), row(" ", "it has noted no status yet")]
     name = animal_name(status.peer_id) if status.peer_id not in ("", ALONE) else f"a {safe(status.role)} without a key"
     prefix = f"{safe(snapshot.name)}: " if snapshot.name else ""
-    version = Text(f"codezero {safe(status.version)} {safe(status.role)} ", DIM)
+    version = Text(f"codezero {safe(status.version)} {safe(status.role)}", DIM)
     made = ", ".join(filter(None, (model_name(status), safe(status.method))))
-    first = sides(Text(f" {prefix}{name}", BOLD), version, width)
+    first = sides(Text(f"{prefix}{name}", BOLD), version, width)
     peer = safe(status.peer_id) if status.peer_id != ALONE else "alone"
     peer = peer if len(peer) < 20 or width > 110 else f"{peer[:6]}…{peer[-6:]}"
-    return [first, sides(Text(f" {'  '.join(filter(None, (peer, made)))}", DIM), _up(snapshot, status), width)]
+    return [first, sides(Text("  ".join(filter(None, (peer, made))), DIM), _up(snapshot, status), width)]
 
 
 def model_name(status: Status) -> str:
@@ -44,9 +44,9 @@ def _up(snapshot: Snapshot, status: Status) -> Text:
     if snapshot.is_running:
         silent_s = snapshot.now_s - status.updated_at_s
         if silent_s > SILENT_S:
-            return Text(f"! no sign of life for {seconds(silent_s)} ", BAD)
-        return Text(f"up {seconds(snapshot.now_s - status.started_at_s)} ", DIM)
-    return Text(f"{ended(snapshot)} ", BAD)
+            return Text(f"! no sign of life for {seconds(silent_s)}", BAD)
+        return Text(f"up {seconds(snapshot.now_s - status.started_at_s)}", DIM)
+    return Text(ended(snapshot), BAD)
 
 
 def ended(snapshot: Snapshot) -> str:

@@ -40,7 +40,7 @@ class Choice:
     help: bool = False
     up: int = 0
     """Lines of the log that are scrolled back from the newest."""
-    quits: str = "quit"
+    quits: str = "stop"
     """What q does: stop the node, or leave it running."""
     notice: str = ""
 
@@ -57,8 +57,8 @@ def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: Choice
     foot = _foot(choice, len(snapshots), width)
     room = max(height - 1, 0)
     if choice.help:
-        texts = [piece for text in _HELP.splitlines() for piece in textwrap.wrap(text, max(width - 2, 10)) or [""]]
-        body = [fit(Text(f" {text}"), width) for text in texts][:room]
+        texts = [piece for text in _HELP.splitlines() for piece in textwrap.wrap(text, max(width, 10)) or [""]]
+        body = [fit(Text(text), width) for text in texts][:room]
     elif choice.log:
         body = _log(shown, width, room, choice.up)
     else:
@@ -69,7 +69,7 @@ def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: Choice
         body = _fitted([*body, *page], room - MIN_MESSAGES - 1)
         left = room - len(body)
         body += _messages(shown, width, left)
-    return [*(body + [Text("")] * room)[:room], foot][:height]
+    return [fit(line, width) for line in [*(body + [Text("")] * room)[:room], foot][:height]]
 
 
 def _fitted(page: list[Text], room: int) -> list[Text]:
@@ -105,7 +105,7 @@ def _log(snapshot: Snapshot, width: int, room: int, up: int) -> list[Text]:
 def _message(message: Message) -> Text:
     at = time.strftime("%H:%M:%S", time.localtime(message.at_s))
     text = f"{'! ' if message.warns else ''}{safe(message.text)}"
-    return Text.assemble((f" {at} ", DIM), (text, BAD if message.warns else ""))
+    return Text.assemble((f"{at} ", DIM), (text, BAD if message.warns else ""))
 
 
 def _rule(title: str, width: int) -> Text:
@@ -118,6 +118,4 @@ def _foot(choice: Choice, num_nodes: int, width: int) -> Text:
         keys.insert(2, "↑↓ scroll")
     elif num_nodes > 1:
         keys.insert(2, "↑↓ choose")
-    return sides(
-        Text(f" {'   '.join(keys)}", DIM), Text(f"{safe(choice.notice)} " if choice.notice else "", BOLD), width
-    )
+    return sides(Text("   ".join(keys), DIM), Text(safe(choice.notice), BOLD), width)
