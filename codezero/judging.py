@@ -40,12 +40,15 @@ def judge_that_fits(memory_bytes: int) -> str:
 class JudgeWeights:
     """The judge's weights: their folder or file, their size, and loading them. Prepares each only when asked."""
 
-    def __init__(self, config: NodeConfig, name: str, device: torch.device, console: Console) -> None:
-        self.name, self._config, self._device, self._console = name, config, device, console
+    def __init__(
+        self, config: NodeConfig, name: str, device: torch.device, console: Console, token: str | None = None
+    ) -> None:
+        """`token` as of `store.prepare`."""
+        self.name, self._config, self._device, self._console, self._token = name, config, device, console, token
 
     def folder(self) -> Path:
         """Raises ModelError: they cannot be had."""
-        return store.prepare(self.name, self._config.model.cache_dir, report=self._console.line)
+        return store.prepare(self.name, self._config.model.cache_dir, report=self._console.line, token=self._token)
 
     def file(self) -> Path:
         """The GGUF file. Raises ModelError: they cannot be had as one."""

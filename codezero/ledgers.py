@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from codezero.config import LedgerConfig, LedgerKind, NodeConfig
 from codezero.errors import LedgerError
 from codezero.ledger.local import LocalLedger
+from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, note_whereabouts
 from codezero.multiaddr import Multiaddr
 from codezero.observe.console import Console
 
@@ -23,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 MAX_BOOTNODES = 16
 """Of those that a contract names, the first ones that can be dialled."""
-OUTBOX = "outbox.sqlite"
 
 
 def load_key(config: LedgerConfig) -> bytes | None:
@@ -44,19 +44,25 @@ def make_ledger(
     Raises LedgerError: a file, the chain or the contract cannot be used. IdentityError: the peer id is registered to
     another account.
     """
-    local = LocalLedger(_local_path(config.ledger, folder), peer_id, config.swarm.banned_peers, config.ledger.round_s)
+    path = _local_path(config.ledger, folder)
+    local = LocalLedger(path, peer_id, config.swarm.banned_peers, config.ledger.round_s)
+    shared = str(path.absolute()) if config.ledger.path else ""
+    found = Whereabouts(kind=config.ledger.kind.value, peer_id=peer_id, path=shared)
     if config.ledger.kind is LedgerKind.local:
         stack.callback(local.close)
+        note_whereabouts(folder, found)
         return local
-    ledger = _on_chain(config.ledger, key, local, folder / OUTBOX, peer_id, console)
+    ledger, contract = _on_chain(config.ledger, key, local, folder / OUTBOX, peer_id, console)
     stack.callback(ledger.close)
+    on_chain = replace(found, chain_id=config.ledger.chain_id, contract=contract, rpc_url=config.ledger.rpc_url)
+    note_whereabouts(folder, on_chain)
     return ledger
 
 
 def _local_path(config: LedgerConfig, folder: Path) -> Path:
     """Raises LedgerError: the folder of a ledger that others share cannot be made."""
     if not config.path:
-        return folder / "ledger.sqlite"
+        return folder / LEDGER
     path = Path(config.path).expanduser()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +114,8 @@ def _usable(addresses: Sequence[str]) -> list[str]:
 
 def _on_chain(
     config: LedgerConfig, key: bytes | None, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
-) -> ChainLedger:
+) -> tuple[ChainLedger, str]:
+    """The ledger, and the contract's address."""
     from codezero.ledger.account import ether
     from codezero.ledger.chain import ChainLedger
     from codezero.ledger.items import Scope
@@ -128,7 +135,7 @@ def _on_chain(
     elif config.kind is LedgerKind.wallet:
         how = f", balance {ether(submitter.view.balance_wei)} ETH"
     console.line(f"ledger: {scope.contract} on chain {scope.chain_id}, as {writer.address}{how}")
-    return ChainLedger(local, submitter, config.patience_s)
+    return ChainLedger(local, submitter, config.patience_s), scope.contract
 
 
 def _connected(config: LedgerConfig, key: bytes | None) -> tuple[Coordinator, Writer]:

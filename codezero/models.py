@@ -31,8 +31,9 @@ PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
 class Models:
     """Policy, frozen judge and, where the loss needs one, frozen reference."""
 
-    def __init__(self, config: NodeConfig, folder: Path, console: Console) -> None:
+    def __init__(self, config: NodeConfig, folder: Path, console: Console, token: str | None = None) -> None:
         """Nothing is loaded before the memory plan has been made and printed, and a judge elsewhere has answered.
+        `token` is for models that the hub gives to some only.
 
         Raises ModelError, TrainingError or StateError: weights cannot be had, do not fit, or are not those of `folder`;
         EvaluatorError: the judge cannot be asked.
@@ -46,8 +47,8 @@ class Models:
         dtype = devices.choose_dtype(config.model.dtype, self._device)
         state.check_settings(folder, {"model.name": config.model.name})
         room = free_room(config.train, self._device, folder)
-        policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
-        weights = JudgeWeights(config, self._judge_name(folder, room), self._device, console)
+        policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line, token=token)
+        weights = JudgeWeights(config, self._judge_name(folder, room), self._device, console, token)
         backend, why, plan = self._choose_backend(weights, folder, room, policy_folder, dtype)
         free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
         console.line(f"plan: {plan.line()}; {free}")

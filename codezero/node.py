@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -12,7 +13,7 @@ from pathlib import Path
 import torch
 
 from codezero import peer, state
-from codezero.config import NodeConfig
+from codezero.config import NodeConfig, TrainMethod
 from codezero.identity import names
 from codezero.judging import make_evaluator
 from codezero.ledgers import load_key, make_ledger, with_contract_bootnodes
@@ -25,6 +26,8 @@ from codezero.observe.monitor import RoundMonitor, report_from_dict
 from codezero.observe.status import SAVING, WAITING, Status, StatusFile, new_status
 from codezero.proposals import Proposal
 from codezero.proposer import checks
+from codezero.publish.tokens import take_tokens
+from codezero.publishing import start_publisher
 from codezero.rollout.solver import PolicySolver
 from codezero.runs import SOLVER
 from codezero.services import Services
@@ -63,6 +66,7 @@ class Node:
     """The parts of a node, started in an order in which cheap failures come first; `stack` closes them in reverse."""
 
     def __init__(self, config: NodeConfig, console: Console, stack: ExitStack) -> None:
+        tokens = take_tokens(config.push, os.environ)  # before any child process is there to inherit them
         log_dir = Path(config.tracking.log_dir).expanduser()
         logs.set_up(log_dir, config.tracking.level, console)
         self._config, self._console = config, console
@@ -79,7 +83,7 @@ class Node:
         self._monitor = RoundMonitor(log_dir, console, self._status, config.rollout.num_generations, names.animal_name)
         sources = make_task_source(config.tasks, config.seed)
 
-        models = Models(config, self._folder, console)
+        models = Models(config, self._folder, console, tokens.download)
         self._policy, self._settings = models.policy, models.settings
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
         self._solver = PolicySolver(
@@ -122,6 +126,10 @@ class Node:
         )
         self._last = self._resume()
         self._services.start(models.policy, models.turn, stack)
+        method = TrainMethod(models.settings["train.method"])
+        self._publisher = start_publisher(
+            *(config, tokens, models.policy, method, place.peer_id, self._folder, console, stack)
+        )
 
     @property
     def folder(self) -> Path:
@@ -175,7 +183,7 @@ class Node:
     def _save(self, report: RoundReport) -> None:
         started = time.perf_counter()
         state.bind_settings(self._folder, self._settings)
-        self._checkpoints.save(
+        saved = self._checkpoints.save(
             report.round,
             self._learner.policy_version,
             {"weights": checkpoint.trainable_weights(self._policy.model), "learner": self._learner.state_dict()},
@@ -187,6 +195,8 @@ class Node:
             },
         )
         logger.info("round %d saved in %.1f s", report.round, time.perf_counter() - started)
+        if self._publisher is not None:
+            self._publisher.offer(report, saved)
 
 
 def _why_not(encoder: TextEncoder, proposal: Proposal) -> str | None:

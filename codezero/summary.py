@@ -6,16 +6,12 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
-from codezero.errors import CodezeroError
+from codezero.accounts import MarketView, read_accounts
 from codezero.identity.names import animal_name
-from codezero.ledger.items import describe
-from codezero.ledger.leaderboard import read_totals
-from codezero.ledger.pending import read_pending
-from codezero.market.book import read_summaries
+from codezero.ledger.view import LedgerView
 from codezero.observe.status import Status
 from codezero.observe.view.header import ALONE
 from codezero.proposals import BatchReport
@@ -27,51 +23,6 @@ FORMAT = 1
 """Of the JSON document; grows when a field goes or changes its meaning, not when one is added."""
 LATEST = 10
 """Rounds or batches that are told."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsent:
-    """Points that are in no submission yet."""
-
-    peer_id: str
-    contract: str
-    chain_id: int
-    points: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """A submission that the chain has not taken yet."""
-
-    what: str
-    since: str
-    """Local time."""
-    state: str
-    tries: int
-    note: str
-    """The last error; empty without one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerSummary:
-    rounds: int
-    earned: float
-    on_chain: bool
-    unsent: Sequence[Unsent] = ()
-    pending: Sequence[Waiting] = ()
-    trouble: str = ""
-    """What keeps rewards from the chain."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarketSummary:
-    peer_id: str
-    contract: str
-    chain_id: int
-    bets: int
-    not_confirmed: int
-    unclaimed: int
-    trouble: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +55,12 @@ class Summary:
     """A solver's latest, the newest last (`RoundReport` in codezero/types.py)."""
     batches: Sequence[BatchReport]
     """A proposer's latest, the newest last (`BatchReport` in codezero/proposals.py)."""
-    ledger: LedgerSummary | None
-    """None where there is none."""
-    markets: Sequence[MarketSummary]
+    ledger: LedgerView | None
+    """None where there is none (`LedgerView` in codezero/ledger/view.py)."""
+    markets: Sequence[MarketView]
     last_warning: Warned | None
     problems: Sequence[str]
-    """What could not be read."""
+    """What could not be read, or will never be submitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +76,8 @@ class Document:
 def summarise(run: Run) -> Summary:
     """What is known of a run. Never raises for what it finds."""
     pid, status, now_s = run.pid(), run.status(), time.time()
-    ledger, markets, problems = None, [], []
-    try:
-        ledger = _ledger(run.folder, now_s)
-        markets = _markets(run.folder)
-    except CodezeroError as error:
-        problems.append(str(error))
+    accounts = read_accounts(run.folder)
+    ledger = accounts.ledger if accounts.ledger.kind else None
     warnings = [message for message in log_of(run).messages() if message.warns]
     return Summary(
         name=run.name,
@@ -145,9 +92,9 @@ def summarise(run: Run) -> Summary:
         rounds=run.reports()[-LATEST:],
         batches=run.batches()[-LATEST:],
         ledger=ledger,
-        markets=markets,
+        markets=accounts.markets,
         last_warning=Warned(at_s=warnings[-1].at_s, text=warnings[-1].text) if warnings else None,
-        problems=problems,
+        problems=[problem for problem in accounts.problems if ledger or problem not in accounts.ledger.problems],
     )
 
 
@@ -155,43 +102,3 @@ def to_json(summaries: Sequence[Summary]) -> str:
     """The document on one line, in ASCII: whatever peers wrote, it moves no cursor."""
     document = Document(format=FORMAT, at_s=time.time(), runs=summaries)
     return json.dumps(msgspec.to_builtins(document)).replace("\x7f", "\\u007f")
-
-
-def _ledger(folder: Path, now_s: float) -> LedgerSummary | None:
-    """Raises LedgerError: a file cannot be read."""
-    if not (folder / "ledger.sqlite").exists():
-        return None
-    rounds, earned = read_totals(folder / "ledger.sqlite")
-    if not (folder / "outbox.sqlite").exists():
-        return LedgerSummary(rounds=rounds, earned=earned, on_chain=False)
-    found = read_pending(folder / "outbox.sqlite")
-    return LedgerSummary(
-        rounds=rounds,
-        earned=earned,
-        on_chain=True,
-        unsent=[
-            Unsent(peer_id=scope.peer_id, contract=scope.contract, chain_id=scope.chain_id, points=points)
-            for scope, points in found.owed
-        ],
-        pending=[
-            Waiting(what=row.what, since=row.since, state=row.state, tries=row.tries, note=row.note)
-            for row in describe(found.items, now_s)
-        ],
-        trouble=found.trouble,
-    )
-
-
-def _markets(folder: Path) -> list[MarketSummary]:
-    """Raises CodezeroError: a book cannot be read."""
-    return [
-        MarketSummary(
-            peer_id=book.scope.peer_id,
-            contract=book.scope.contract,
-            chain_id=book.scope.chain_id,
-            bets=book.num_bets,
-            not_confirmed=book.num_open,
-            unclaimed=book.num_unclaimed,
-            trouble=book.trouble,
-        )
-        for book in read_summaries(folder)
-    ]

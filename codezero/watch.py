@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from codezero.errors import CodezeroError
+from codezero.ledger.reading import read_view
 from codezero.ledger.rows import ledger_rows
 from codezero.observe.console import Console
 from codezero.observe.status import Status
@@ -40,7 +40,8 @@ class Feed:
 
     def snapshot(self, is_running: bool) -> Snapshot:
         if time.monotonic() - self._ledger_at_s > LEDGER_S and self._run.role != PROPOSER:
-            self._ledger, self._ledger_at_s = _ledger(self._run.folder), time.monotonic()
+            self._ledger = ledger_rows(read_view(self._run.folder), time.time())
+            self._ledger_at_s = time.monotonic()
         return Snapshot(
             role=self._run.role,
             name=self._run.name if self._run.name != self._run.role else "",
@@ -130,10 +131,3 @@ class NodeView:
 
     def _messages(self) -> list[Message]:
         return [Message(at_s=at_s, text=text, warns=text.startswith(_WARNS)) for at_s, text in self._console.lines()]
-
-
-def _ledger(folder: Path) -> Sequence[tuple[str, str]]:
-    try:
-        return ledger_rows(folder, time.time())
-    except CodezeroError as error:
-        return [("trouble", str(error))]

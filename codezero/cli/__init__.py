@@ -8,7 +8,20 @@ import traceback
 from collections.abc import Sequence
 
 from codezero import __version__
-from codezero.cli import chain, evaluation, health, identity, models, propose, score, start, status, swarm, wallet
+from codezero.cli import (
+    chain,
+    evaluation,
+    health,
+    identity,
+    leaderboard,
+    models,
+    propose,
+    score,
+    start,
+    status,
+    swarm,
+    wallet,
+)
 from codezero.cli.options import add_stop_with_parent
 from codezero.errors import OUTAGE, CodezeroError
 
@@ -66,7 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    for group in (start, swarm, propose, status, health, score, evaluation, models, identity, wallet, chain):
+    groups = (start, swarm, propose, status, leaderboard, health, score, evaluation, models, identity, wallet, chain)
+    for group in groups:
         group.add_commands(commands)
     return parser
 

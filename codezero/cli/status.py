@@ -27,9 +27,9 @@ examples:
   codezero status --watch swarms/home  on one screen that renews itself; q leaves it, the nodes run on
   codezero status --json | jq '.runs[0].status.round'
 
-exit codes: 0 every node found is running; 3 at least one is not; 1 an error: no node has run there, or a file of its
-cannot be read. --json prints one line, the record `Document` of codezero/summary.py; it is ASCII, so texts of peers
-in it cannot harm a terminal.
+exit codes: 0 every node found is running; 3 at least one is not; 1 no node has run there.
+--json prints one line, the record `Document` of codezero/summary.py; it is ASCII, so texts of peers in it cannot harm
+a terminal.
 """
 
 
@@ -78,10 +78,7 @@ def _status(options: argparse.Namespace) -> int:
                 console.line(line)
             if number + 1 < len(summaries):
                 console.line("")
-    problems = [problem for summary in summaries for problem in summary.problems]
-    for problem in problems:
-        print(f"error: {problem}", file=sys.stderr)
-    return 1 if problems else 0 if all(summary.running for summary in summaries) else NOT_RUNNING
+    return 0 if all(summary.running for summary in summaries) else NOT_RUNNING
 
 
 def _find(folders: Sequence[Path]) -> list[Run]:

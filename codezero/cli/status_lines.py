@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from codezero.ledger.rows import submitted
+from codezero.ledger.view import LedgerView, PendingItem
 from codezero.observe.status import Status
 from codezero.observe.view.header import ALONE, stage_words
 from codezero.observe.view.text import counts, gib, safe, seconds, trend
 from codezero.proposals import LEVELS
-from codezero.summary import LedgerSummary, Summary
+from codezero.summary import Summary
 
 _GOES = {1: "above", -1: "below", 0: "level with"}
 
@@ -39,12 +41,14 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     for book in summary.markets:
         yield (
             "market",
-            f"{book.bets} bet{'s' * (book.bets != 1)} of peer {book.peer_id} at {book.contract} on chain "
-            f"{book.chain_id}; {book.not_confirmed} not confirmed, {book.unclaimed} "
-            f"game{'s' * (book.unclaimed != 1)} to be claimed",
+            f"{book.num_bets} bet{'s' * (book.num_bets != 1)} of peer {book.peer_id} at {book.contract} on chain "
+            f"{book.chain_id}; {book.num_open} not confirmed, {book.num_unclaimed} "
+            f"game{'s' * (book.num_unclaimed != 1)} to be claimed",
         )
-        if book.trouble:
-            yield "trouble", book.trouble
+        if book.trouble is not None:
+            yield "trouble", book.trouble.text
+    for problem in summary.problems:
+        yield "problem", problem
 
 
 def _node(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -110,17 +114,30 @@ def _batches(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "written", f"{last.num_valid} of {last.num_written} valid, {last.num_judged} judged by solvers{network}"
 
 
-def _ledger(ledger: LedgerSummary) -> Iterator[tuple[str, str]]:
-    yield "earned", f"{ledger.earned:+.2f} in {ledger.rounds} round{'s' * (ledger.rounds != 1)}"
-    if not ledger.on_chain:
+def _ledger(ledger: LedgerView) -> Iterator[tuple[str, str]]:
+    yield "earned", f"{ledger.earned:+.2f} in {ledger.num_rounds} round{'s' * (ledger.num_rounds != 1)}"
+    if ledger.last_accepted is not None:
+        yield "accepted", submitted(ledger.last_accepted)
+    if ledger.last_refused is not None:
+        yield "refused", f"{submitted(ledger.last_refused)}: {ledger.last_refused.reason}"
+    if ledger.kind == "local":
         return
-    for owed in ledger.unsent:
-        yield "unsent", f"{owed.points:+.2f} of peer {owed.peer_id} for {owed.contract} on chain {owed.chain_id}"
-    if ledger.trouble:
-        yield "trouble", ledger.trouble
+    if ledger.unsent_points:
+        yield (
+            "unsent",
+            f"{ledger.unsent_points:+.2f} of peer {ledger.peer_id} for {ledger.contract} on chain {ledger.chain_id}",
+        )
+    if ledger.trouble is not None:
+        yield "trouble", ledger.trouble.text
     for item in ledger.pending:
-        tries = f" after {item.tries} tr{'ies' if item.tries != 1 else 'y'}" if item.tries else ""
-        note = f": {item.note}" if item.note else ""
-        yield "pending", f"{item.what}, since {item.since}, {item.state}{tries}{note}"
+        yield "pending", _waiting(item)
     if not ledger.pending:
         yield "pending", "nothing"
+
+
+def _waiting(item: PendingItem) -> str:
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(item.since_s))
+    tries = f" after {item.tries} tr{'ies' if item.tries != 1 else 'y'}" if item.tries else ""
+    wait_s = item.next_try_s - time.time()
+    again = f", tried again in {wait_s:.0f} s" if wait_s >= 1 else ""
+    return f"{item.what}, since {since}, {item.state}{again}{tries}: {item.why}"

@@ -28,7 +28,7 @@ from codezero.config.learning import (
     VerdictMode,
 )
 from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
-from codezero.config.services import JudgeConfig, MarketConfig
+from codezero.config.services import JudgeConfig, MarketConfig, PushConfig
 from codezero.config.swarm import (
     LedgerConfig,
     LedgerKind,
@@ -59,6 +59,7 @@ __all__ = [
     "ProposalsConfig",
     "ProposerBackend",
     "ProposerConfig",
+    "PushConfig",
     "Reach",
     "Reference",
     "RewardConfig",
@@ -93,6 +94,7 @@ class NodeConfig:
     ledger: LedgerConfig = field(default_factory=LedgerConfig)
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     market: MarketConfig = field(default_factory=MarketConfig)
+    push: PushConfig = field(default_factory=PushConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
 
     def __post_init__(self) -> None:

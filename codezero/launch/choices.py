@@ -12,6 +12,8 @@ from codezero.launch.terminal import Terminal, parse_yes
 from codezero.swarmfile import is_swarm_file, quoted
 
 TOKEN_ENV, MODEL_ENV, CPU_ENV = "HUGGINGFACE_ACCESS_TOKEN", "MODEL_NAME", "CPU_ONLY"
+HUB_TOKEN_ENV = "HF_TOKEN"
+"""What the hub's own library takes; others have it set for downloads, so it is not taken for a wish to push."""
 JOIN_ENV, SIGN_IN_ENV, MARKET_ENV = "CODEZERO_JOIN", "CODEZERO_SIGN_IN", "CODEZERO_MARKET"
 _DECIDING = ("swarm=", "preset=", "ledger=")
 """Settings that say where a node trains, so that nothing else has to."""
@@ -87,6 +89,7 @@ class _Chooser:
         settings += self._keystore() if sign_in is SignIn.WALLET else []
         settings += self._model()
         settings += self._market(way)
+        settings += ["push.enabled=true"] if token else []
         if self._is_on(CPU_ENV):
             settings.append("model.device=cpu")
         settings += self._options.settings
@@ -148,10 +151,8 @@ class _Chooser:
         return (SignIn.APP, SignIn.WALLET)[self._terminal.choose("how does it get its account there?", accounts)]
 
     def _token(self) -> str:
-        """The hub's token, empty for no push."""
-        found = self._environment.get(TOKEN_ENV, "").strip()
-        if found.lower() == "none":  # what the public node's script takes for a no
-            found = ""
+        """The hub's token, empty for no push. Raises ConfigError: a push is wanted and nobody can be asked for one."""
+        found = _given_token(self._environment, TOKEN_ENV)
         wants = self._options.push if self._options.push is not None else True if found else None
         if wants is None and self._asks:
             wants = self._terminal.yes("push the trained model to the Hugging Face hub?", default=False)
@@ -159,10 +160,14 @@ class _Chooser:
             self._took.append("no push to Hugging Face")
         if not wants:
             return ""
-        # Until the push itself is there (issue 8), nobody is to believe that something was uploaded.
-        self._terminal.console.line(f"nothing is pushed yet: this version only hands {TOKEN_ENV} to the node")
-        if not found and self._terminal.interactive and not self._options.assume_defaults:
-            found = self._terminal.secret("token of the hub (not shown; Enter for none): ")
+        found = found or _given_token(self._environment, HUB_TOKEN_ENV)
+        if found:
+            return found
+        if not self._terminal.interactive or self._options.assume_defaults:
+            raise ConfigError(f"--push needs a token of the Hugging Face hub that may write: set {TOKEN_ENV}")
+        found = self._terminal.secret("token of the hub, one that may write (not shown; Enter to push nothing): ")
+        if not found:
+            self._terminal.console.line("nothing is pushed")
         return found
 
     def _model(self) -> list[str]:
@@ -203,6 +208,11 @@ class _Chooser:
         if found is None:
             raise ConfigError(f"{variable}={text} is not possible: use 1 or 0")
         return found
+
+
+def _given_token(environment: Mapping[str, str], variable: str) -> str:
+    found = environment.get(variable, "").strip()
+    return "" if found.lower() == "none" else found  # what the public node's script takes for a no
 
 
 def _settings_of(way: Way, swarm_file: str, sign_in: SignIn | None) -> list[str]:

@@ -17,7 +17,7 @@ from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import configs
 from codezero.launch.app import Place, SignInApp
-from codezero.launch.choices import TOKEN_ENV, Choices, Options, Way, choose
+from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, run_on_gpus
 from codezero.launch.keep import keep_running
 from codezero.launch.session import LIMIT_S, Wish, signed_in
@@ -75,7 +75,8 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
 
 def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str], terminal: Terminal) -> int:
     console = terminal.console
-    # The token is for nodes alone: not for the app, npm or pip.
+    # The token is for nodes alone: not for the app, npm or pip, nor for a browser that is opened from here.
+    os.environ.pop(TOKEN_ENV, None)
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
     token = {TOKEN_ENV: chosen.token} if chosen.token else {}
     if chosen.way is Way.OWN:
@@ -86,7 +87,8 @@ def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str
         settings = list(chosen.settings)
         config = compose.load(settings)
         if _needs_app(chosen, config):
-            settings += _sign_in(options, config, others, console, stack)
+            for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
+            settings += _sign_in(options, config, for_app, console, stack)
         for_node = {**others, **token}
         if config.ledger.kind is LedgerKind.wallet:
             for_node |= _unlocked(config, environment, terminal)

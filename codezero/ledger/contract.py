@@ -16,6 +16,9 @@ from codezero.ledger.http import shown
 Abi = Sequence[Mapping[str, Any]]
 _ERROR_STRING, _PANIC = "0x08c379a0", "0x4e487b71"
 """Selectors of Solidity's own Error(string) and Panic(uint256)."""
+MAX_ANSWER_BYTES = 1 << 17
+"""Of one call; hundreds of bootnodes fit. The elements of a list may all point at the same place, so that eth-abi makes
+of an answer as many bytes as the square of its length: of 1.6 MB 20 GB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +40,10 @@ class Call:
         from eth_abi.exceptions import DecodingError
 
         try:
+            if len(answer) > 2 * MAX_ANSWER_BYTES:
+                raise ValueError
             return decode(self.outputs, bytes.fromhex(answer.removeprefix("0x")))
-        except (DecodingError, ValueError, OverflowError) as error:  # ValueError: not hex, not UTF-8
+        except (DecodingError, ValueError, OverflowError) as error:  # ValueError: not hex, not UTF-8, too long
             raise RpcBadReply(
                 f"the RPC's answer to {self.name}() does not decode ({shown(answer[:40])}): something between may "
                 "answer for it, or the contract is of another kind"

@@ -167,11 +167,15 @@ class Delivery:
         standing = self._look(item, [transaction.hash for transaction in sent[-_HASHES:]])
         step = next_step(standing, sent, time.time())
         if step is Step.DONE:
-            self._finish(item, standing, next((h for h, succeeded in standing.receipts.items() if succeeded), ""))
+            by = next((hash_ for hash_, succeeded in standing.receipts.items() if succeeded), "")
+            # Where another signs, what it said that it sent is all that is known.
+            self._finish(item, standing, by or ("" if sent else item.reference))
             return item.kind is Kind.REGISTRATION
         if step is Step.RESEND:
             self._resend(sent[-1])
         elif step is not Step.WAIT and _is_due(item):
+            if sent and standing.receipts.get(sent[-1].hash) is False:
+                self._outbox.refused(item, f"transaction {sent[-1].hash} was mined and failed")
             return self._send(item, standing, sent[-1] if step is Step.REPLACE else None)
         return True
 
@@ -200,7 +204,7 @@ class Delivery:
         now_s, sent = time.time(), self._outbox.sent(item)
         if sent:
             self._outbox.taken(sent[-1], now_s)
-        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), f"transaction {reference}")
+        self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), "", reference=reference)
         return True
 
     def _write(self, item: Item, journal: Journal) -> str:
@@ -227,6 +231,7 @@ class Delivery:
             logger.error("dropped: %s", error)
             self._outbox.finish(item, State.DROPPED, str(error))
         elif meaning is Refused.UNREGISTERED:
+            self._outbox.refused(item, str(error))
             if item.id in self._registered_for:
                 raise SubmissionsHalted(
                     f"the contract does not take peer {self._peer_id} from account {self._writer.address} "
@@ -237,6 +242,7 @@ class Delivery:
             self._outbox.ensure_registration()
             self._outbox.postpone(item, time.time() + LOOK_AGAIN_S, f"{error}; registering again", unsent=True)
         else:
+            self._outbox.refused(item, str(error))
             self._postpone(item, str(error), unsent=True)
 
     def _finish(self, item: Item, standing: Standing, reference: str) -> None:

@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS item (
     tries INTEGER NOT NULL,
     due_at_s REAL NOT NULL,
     note TEXT NOT NULL,           -- last error, or what became of it
-    reference TEXT NOT NULL,
+    reference TEXT NOT NULL,      -- what was sent last, or, once it is done, the transaction that did it
     UNIQUE (kind, chain_id, contract, peer_id, round, stage)
 );
 CREATE TABLE IF NOT EXISTS sent (
@@ -61,6 +61,13 @@ CREATE TABLE IF NOT EXISTS owed (
     PRIMARY KEY (chain_id, contract, peer_id)
 );
 CREATE TABLE IF NOT EXISTS note (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS verdict (
+    item INTEGER NOT NULL REFERENCES item (id),
+    accepted INTEGER NOT NULL,    -- 1: the chain has it; 0: it refused it, for good or for now
+    at_s REAL NOT NULL,           -- of the last one
+    reason TEXT NOT NULL,         -- of a refusal
+    PRIMARY KEY (item, accepted)
+);
 """
 
 
@@ -151,25 +158,26 @@ class Row:
     tries: int
     state: str
     note: str
-    """Last error; empty without one."""
+    """Last error, or what was sent; empty without either."""
 
 
 def describe(items: Sequence[Item], now_s: float) -> list[Row]:
     """A row an open item, in their order. Pure."""
     return [
         Row(
-            what=_what(item),
+            what=in_words(item),
             since=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(item.created_at_s)),
             tries=item.tries,
             state=_state(item, now_s),
-            note=item.note,
+            note=item.note or (f"transaction {item.reference}" if item.reference else ""),
         )
         for item in items
         if item.state in OPEN
     ]
 
 
-def _what(item: Item) -> str:
+def in_words(item: Item) -> str:
+    """What is submitted. Pure."""
     peer = item.scope.peer_id
     if item.kind is Kind.REGISTRATION:
         return f"registration of peer {peer}"

@@ -25,6 +25,8 @@ MILLIONTHS = 1_000_000
 """Of a point of reward, the unit of the sum: whole numbers add up exactly. The chain takes whole points."""
 KEPT_ROUNDS = 1000
 """Rounds for which it is remembered that they were credited."""
+TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN = "trouble", "trouble since", "trouble seen"
+"""Notes for those who read the outbox: what keeps items from the chain, since when, and as of when (Unix times)."""
 _OPEN = ", ".join("?" * len(OPEN))
 _MAX_PEER_ID = 128
 """Characters; a peer id has 46 or 52. Winners are peers' own words."""
@@ -170,18 +172,38 @@ class Outbox:
         """The item is DONE or DROPPED; it is never sent again."""
         with self._change():
             self._set(item, state=state, note=note, reference=reference)
+            self._judge(item, accepted=state is State.DONE, reason="" if state is State.DONE else note)
 
-    def postpone(self, item: Item, due_at_s: float, note: str, *, unsent: bool = False) -> None:
-        """Tries again from `due_at_s`; `unsent` where none of its transactions can be mined any more."""
+    def refused(self, item: Item, reason: str) -> None:
+        """Notes that the chain did not take it as it is; it may yet."""
+        with self._change():
+            self._judge(item, accepted=False, reason=reason)
+
+    def postpone(
+        self, item: Item, due_at_s: float, note: str, *, unsent: bool = False, reference: str | None = None
+    ) -> None:
+        """Tries again from `due_at_s`; `unsent` where none of its transactions can be mined any more. `reference` to
+        what was sent just now."""
         with self._change():
             self._set(item, due_at_s=due_at_s, tries=item.tries + 1, note=note)
+            if reference is not None:
+                self._set(item, reference=reference)
             if unsent:
                 self._set(item, state=State.WAITING)
+
+    def note_trouble(self, text: str, now_s: float | None = None) -> None:
+        """Keeps what is in the way, in words, since when and as of now; nothing once it is empty."""
+        now_s = time.time() if now_s is None else now_s
+        with self._change():
+            if text != self.recall(TROUBLE):
+                self._note(TROUBLE, text)
+                self._note(TROUBLE_SINCE, repr(now_s))
+            self._note(TROUBLE_SEEN, repr(now_s))
 
     def remember(self, key: str, value: str) -> None:
         """Keeps a short text over restarts, and for `codezero status`."""
         with self._change():
-            self._run("INSERT INTO note VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
+            self._note(key, value)
 
     def recall(self, key: str) -> str:
         """Empty if there is none."""
@@ -211,6 +233,19 @@ class Outbox:
                 now_s,
             ).rowcount
         )
+
+    def _judge(self, item: Item, *, accepted: bool, reason: str) -> None:
+        self._run(
+            "INSERT INTO verdict VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at_s = excluded.at_s, "
+            "reason = excluded.reason",
+            item.id,
+            int(accepted),
+            time.time(),
+            reason,
+        )
+
+    def _note(self, key: str, value: str) -> None:
+        self._run("INSERT INTO note VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
 
     def _set(self, item: Item, **values: str | float) -> None:
         columns = ", ".join(f"{name} = ?" for name in values)

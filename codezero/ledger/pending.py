@@ -10,8 +10,7 @@ from pathlib import Path
 
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import Item, Scope, item_of
-from codezero.ledger.outbox import MILLIONTHS
-from codezero.ledger.submitter import TROUBLE
+from codezero.ledger.outbox import MILLIONTHS, TROUBLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,49 +1,45 @@
-"""A node's ledger in a few words: earned, accepted last, what waits and why."""
+"""A node's ledger in a few words, for a terminal: earned, accepted last, what waits and why."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
+import time
 
-from codezero.errors import LedgerError
-from codezero.ledger.items import State, describe
-from codezero.ledger.leaderboard import read_totals
-from codezero.ledger.pending import read_pending
+from codezero.ledger.view import LedgerView, PendingItem, Submission
 
 
-def ledger_rows(folder: Path, now_s: float) -> list[tuple[str, str]]:
-    """Rows of (label, text) of the state folder; untrusted text in part. Raises LedgerError: a file is unreadable."""
-    ledger, outbox = folder / "ledger.sqlite", folder / "outbox.sqlite"
-    if not ledger.exists():
+def ledger_rows(view: LedgerView, now_s: float) -> list[tuple[str, str]]:
+    """Rows of (label, text); untrusted text in part. Empty where there is no ledger."""
+    if not view.kind:
         return []
-    rounds, reward = read_totals(ledger)
-    rows = [("earned", f"{reward:+.2f} in {rounds} round{'s' * (rounds != 1)}")]
-    if not outbox.exists():
-        return [*rows, *_last_round(ledger)]
-    pending = read_pending(outbox)
-    done = [item for item in pending.items if item.state is State.DONE]
-    if done:
-        rows.append(("accepted", f"{done[-1].kind.value} of round {done[-1].round_id.number}"))
-    waiting = describe(pending.items, now_s)
-    unsent = sum(points for _, points in pending.owed)
-    if unsent:
-        rows.append(("unsent", f"{unsent:+.2f}, to be submitted later"))
-    if waiting:
-        first, more = waiting[0], f" and {len(waiting) - 1} more" * (len(waiting) > 1)
-        rows.append(("pending", f"{first.what}{more}, {first.state}{f': {first.note}' if first.note else ''}"))
+    rows = [("earned", f"{view.earned:+.2f} in {view.num_rounds} round{'s' * (view.num_rounds != 1)}")]
+    if view.last_accepted is not None:
+        rows.append(("accepted", _short(view.last_accepted)))
+    refused = view.last_refused
+    if refused is not None and (refused.at_s or 0.0) > (view.last_accepted.at_s or 0.0 if view.last_accepted else 0.0):
+        rows.append(("refused", f"{_short(refused)}: {refused.reason}"))
+    if view.kind == "local":
+        return rows
+    if view.pending:
+        first, more = view.pending[0], f" and {len(view.pending) - 1} more" * (len(view.pending) > 1)
+        wait_s = first.next_try_s - now_s
+        again = f", again in {wait_s:.0f} s" if wait_s >= 1 else ""
+        rows.append(("pending", f"{_short(first)}{more}: {first.why}{again}"))
     else:
-        rows.append(("pending", "nothing"))
-    if pending.trouble:
-        rows.append(("trouble", pending.trouble))
+        unsent = f", {view.unsent_points:+.2f} to be submitted later" if view.unsent_points else ""
+        rows.append(("pending", f"nothing{unsent}"))
+    if view.trouble is not None:
+        rows.append(("trouble", view.trouble.text))
     return rows
 
 
-def _last_round(path: Path) -> list[tuple[str, str]]:
-    """Raises LedgerError."""
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
-            row = db.execute("SELECT round, reward FROM settlement ORDER BY id DESC LIMIT 1").fetchone()
-    except sqlite3.Error as error:
-        raise LedgerError(f"cannot read the ledger {path}: {error}; see that the file is whole and readable") from error
-    return [("accepted", f"{row[1]:+.2f} of round {row[0]}")] if row else []
+def _short(one: Submission | PendingItem) -> str:
+    """Without the names of peers, which are long."""
+    points = "" if one.points is None else f" {one.points:+g}" if one.kind == "reward" else f" {one.points:+.2f}"
+    number = "" if one.round is None else f" {one.round}" if one.kind == "round" else f" of round {one.round}"
+    return f"{one.kind}{number}{points}" if one.kind == "round" else f"{one.kind}{points}{number}"
+
+
+def submitted(one: Submission) -> str:
+    """What the ledger took or refused, and when."""
+    at = "" if one.at_s is None else time.strftime(", %Y-%m-%d %H:%M:%S", time.localtime(one.at_s))
+    return f"{one.what}{at}"

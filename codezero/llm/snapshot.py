@@ -15,7 +15,9 @@ SUFFIXES = (".safetensors", ".json", ".jinja", ".model")
 """With `merges.txt` and `vocab.txt`, all that transformers needs; pickles (.bin, .pt) could run code and stay away."""
 
 
-def download(repo: str, folder: Path, need_space: Callable[[int], None], report: Report) -> Manifest:
+def download(
+    repo: str, folder: Path, need_space: Callable[[int], None], report: Report, token: str | None = None
+) -> Manifest:
     """Fills `folder` with the current commit of a hub repository; files of an interrupted try are taken up again.
 
     Calls `need_space(bytes)` before anything is written. Raises ModelError: no such repository, no safetensors in it,
@@ -31,13 +33,18 @@ def download(repo: str, folder: Path, need_space: Callable[[int], None], report:
     )
 
     try:
-        info = HfApi().model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
+        info = HfApi(token=token).model_info(repo, files_metadata=True, timeout=HUB_TIMEOUT_S)
         wanted = {file.rfilename: file for file in info.siblings or () if _is_wanted(file.rfilename)}
         _require_safetensors(repo, set(wanted))
         need_space(sum(file.size or 0 for file in wanted.values()))
         report(f"{repo}: downloading {len(wanted)} files from the hub")
         snapshot_download(
-            repo, revision=info.sha, local_dir=folder, allow_patterns=list(wanted), etag_timeout=HUB_TIMEOUT_S
+            repo,
+            revision=info.sha,
+            local_dir=folder,
+            allow_patterns=list(wanted),
+            etag_timeout=HUB_TIMEOUT_S,
+            token=token,
         )
     except OfflineModeIsEnabled as error:
         raise ModelError(f"{repo} is not in the cache and HF_HUB_OFFLINE is set: unset it to download") from error

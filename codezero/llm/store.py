@@ -62,12 +62,15 @@ def say(line: str) -> None:
     tqdm.write(line, file=sys.stderr)
 
 
-def prepare(name: str, cache_dir: str | Path, *, force: bool = False, report: Report = say) -> Path:
+def prepare(
+    name: str, cache_dir: str | Path, *, force: bool = False, report: Report = say, token: str | None = None
+) -> Path:
     """A folder with config.json, tokenizer and safetensors for a catalogue name, a local folder or a hub id.
 
     A catalogue name means the pinned file, also where a folder has that name (write ./NAME for the folder); a hub id
     means the safetensors of that repository. What was prepared before costs one stat a file and no network; `force`
-    makes it again from checked bytes. `report` is given one line of text a step.
+    makes it again from checked bytes. `report` is given one line of text a step. `token` opens gated
+    repositories of the hub; None takes the environment's.
 
     Raises ModelError: the name is unknown, no source gives the right bytes, or the disk is full or cannot be written.
     """
@@ -82,7 +85,7 @@ def prepare(name: str, cache_dir: str | Path, *, force: bool = False, report: Re
         with _locked(home, key, report):
             # Another process may have prepared it while this one waited.
             if force or _state(folder, model) is not ModelState.PREPARED:
-                _make(name, model, folder, home / "downloads", report)
+                _make(name, model, folder, home / "downloads", report, token)
     except OSError as error:
         raise ModelError(_disk_trouble(name, home, error)) from error
     return folder
@@ -226,14 +229,16 @@ def _locked(home: Path, key: str, report: Report) -> Iterator[None]:
         lock.release()
 
 
-def _make(name: str, model: CatalogueModel | None, folder: Path, downloads: Path, report: Report) -> None:
+def _make(
+    name: str, model: CatalogueModel | None, folder: Path, downloads: Path, report: Report, token: str | None
+) -> None:
     """Builds the folder beside its place and moves it there. The caller holds the lock."""
     new, old = folder.with_name(f".new-{folder.name}"), folder.with_name(f".old-{folder.name}")
     if old.exists() and not folder.exists():
         os.replace(old, folder)  # killed between the two renames below
     if model is None:
         new.mkdir(exist_ok=True)  # kept, so that an interrupted download goes on where it stopped
-        contents = snapshot.download(name, new, lambda size: _need_space(name, folder.parent, size), report)
+        contents = snapshot.download(name, new, lambda size: _need_space(name, folder.parent, size), report, token)
     else:
         shutil.rmtree(new, ignore_errors=True)
         contents = _from_catalogue(model, new, downloads, report)

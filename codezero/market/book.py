@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -24,6 +25,8 @@ from codezero.ledger.transactions import Transaction
 
 KEPT_BETS = 500
 """Settled ones, the newest; of claims as many."""
+
+_TIMES = ("trouble_since_s", "trouble_seen_s")
 
 logger = logging.getLogger(__name__)
 _Amount = Annotated[str, Meta(pattern="^[0-9]{1,78}$")]
@@ -127,6 +130,8 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bets: tuple[Bet, ...] = ()
     claims: tuple[Claim, ...] = ()
     trouble: str = ""
+    trouble_since_s: float | None = None
+    trouble_seen_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +145,10 @@ class Summary:
     num_unclaimed: int
     trouble: str
     """What keeps the node from playing, in words; empty while nothing does. Untrusted text in part."""
+    trouble_since_s: float | None
+    """Unix time; None without trouble, and where it is not known."""
+    trouble_seen_s: float | None
+    """As of when, in Unix time: a node that plays no more, or does not run, notes nothing more."""
 
 
 class Book:
@@ -187,9 +196,13 @@ class Book:
         return claim
 
     def note_trouble(self, trouble: str) -> None:
-        """For those who read the book while the node plays. Raises BookError."""
-        if trouble != self._content.trouble:
-            self._keep(msgspec.structs.replace(self._content, trouble=trouble))
+        """For those who read the book while the node plays; the same again is noted as of now. Raises BookError."""
+        old, now_s = self._content, time.time()
+        if not trouble and not old.trouble:
+            return
+        since_s = old.trouble_since_s if trouble == old.trouble else now_s
+        times = {"trouble_since_s": since_s, "trouble_seen_s": now_s} if trouble else dict.fromkeys(_TIMES)
+        self._keep(msgspec.structs.replace(old, trouble=trouble, **times))
 
     def _write(self, bets: Sequence[Bet], claims: Sequence[Claim]) -> None:
         old_bets, old_claims = bets[:-KEPT_BETS], claims[:-KEPT_BETS]
@@ -253,6 +266,8 @@ def read_summaries(folder: Path) -> list[Summary]:
                 num_open=states.count(BetState.OPEN),
                 num_unclaimed=sum(claim.state is ClaimState.WAITING for claim in content.claims),
                 trouble=content.trouble,
+                trouble_since_s=content.trouble_since_s,
+                trouble_seen_s=content.trouble_seen_s,
             )
         )
     return found

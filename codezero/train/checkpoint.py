@@ -62,8 +62,9 @@ class CheckpointStore:
                 f"cannot use {folder} for checkpoints: {error.strerror}; give another state_dir"
             ) from error
 
-    def save(self, round_number: int, policy_version: int, learner: Mapping[str, Any], node: Mapping[str, Any]) -> None:
-        """Saves a finished round; `learner` is not written again while `policy_version` is that of the last save.
+    def save(self, round_number: int, policy_version: int, learner: Mapping[str, Any], node: Mapping[str, Any]) -> Path:
+        """Saves a finished round, and returns its folder, which stays for the next `KEEP` - 1 saves; `learner` is not
+        written again while `policy_version` is that of the last save.
 
         Raises CheckpointError: it cannot be written. Earlier checkpoints are untouched then.
         """
@@ -86,6 +87,7 @@ class CheckpointStore:
             raise CheckpointError(self._cannot_save(round_number, error)) from error
         for old in self._newest_first()[KEEP:]:
             shutil.rmtree(old, ignore_errors=True)
+        return final
 
     def load_latest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; damaged ones are skipped with a warning. None if none was ever saved.
@@ -134,6 +136,16 @@ class CheckpointStore:
             f"cannot save round {round_number} in {self._folder} ({reason}; {free_gib:.1f} GiB free); {rest}: free "
             "space or give another state_dir, then start again"
         )
+
+
+def saved_weights(checkpoint: Path) -> dict[str, torch.Tensor]:
+    """The trained weights in a checkpoint's folder, mapped into memory: they stay readable when the folder is removed.
+
+    Raises OSError, RuntimeError or ValueError: it is gone or damaged.
+    """
+    saved = torch.load(checkpoint / _LEARNER, map_location="cpu", weights_only=True, mmap=True)
+    weights: dict[str, torch.Tensor] = saved["weights"]
+    return weights
 
 
 def trainable_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:

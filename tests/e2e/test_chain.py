@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
+from codezero.accounts import read_accounts
 from codezero.ledger import keystore
+from codezero.ledger.board import read_board
 from tests import chains
 from tests.builders import save_tiny
 from tests.unit.chain.deployed import Deployed
@@ -107,6 +110,13 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
     shown = status(tmp_path)
     assert f"earned   {earned:+.2f} in 3 rounds" in shown
+    view, board = read_accounts(tmp_path / "state").ledger, read_board(tmp_path / "state")
+    assert (view.kind, view.peer_id, view.num_rounds) == ("wallet", peer_id, 3)
+    assert (view.pending, view.trouble, view.last_refused, view.problems) == ((), None, None, ())
+    assert (view.last_reward.points, view.last_reward.round) == (total, numbers[-1])
+    assert view.last_accepted.reference.startswith("0x")
+    assert (board.problem, board.own.peer_id, board.own_rank, board.own.reward) == ("", peer_id, 1, total)
+    assert (board.own.rounds, board.own.wins, board.own.last_round) == (1, 1, numbers[-1])
     secrets = (b"a long one", keystore.load(tmp_path / "wallet.json", "a long one").hex().encode())
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.name for path in written} >= {"swarm.log", "rounds.jsonl", "outbox.sqlite", "wallet.json"}
@@ -121,6 +131,10 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     assert "going on without the chain: the RPC at 127.0.0.1" in output
     assert "| ledger: the RPC at 127.0.0.1" in output
     assert "trouble  the RPC at 127.0.0.1" in status(tmp_path)
+    view = read_accounts(tmp_path / "state").ledger
+    assert view.trouble.text.startswith("the RPC at 127.0.0.1")
+    assert view.trouble.since_s <= view.trouble.seen_s <= time.time()
+    assert view.pending[-1].why == view.trouble.text
     with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         play(command(tmp_path, chain.url, contract, "--rounds", "1"))
     shown = status(tmp_path)

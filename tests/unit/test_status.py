@@ -144,9 +144,9 @@ def test_a_damaged_ledger_costs_its_lines_only_and_is_named(tmp_path, capsys):
     folder = node(tmp_path)
     (folder / "ledger.sqlite").write_text("hello " * 1000)
     code, shown = status(capsys, folder)
-    assert code == 1
+    assert code == NOT_RUNNING
     assert shown.out.startswith("solver   thorny fishy meerkat")
-    assert "ledger.sqlite: file is not a database" in shown.err
+    assert f"problem  cannot read the ledger {folder}/ledger.sqlite: file is not a database" in shown.out
 
 
 def test_a_long_run_is_read_from_its_end(tmp_path, capsys):

@@ -132,11 +132,37 @@ def test_a_token_in_the_environment_means_yes_unless_it_says_none_or_an_option_s
     assert choose(Options(way=Way.LOCAL), {"HUGGINGFACE_ACCESS_TOKEN": "None"}, nobody()).token == ""
 
 
-def test_whoever_wants_to_push_is_told_that_this_version_does_not():
+def test_a_token_has_the_node_push_unless_the_users_own_setting_says_no():
+    options = Options(way=Way.LOCAL, settings=["push.every_rounds=5"])
+    chosen = choose(options, {"HUGGINGFACE_ACCESS_TOKEN": "hf_secret"}, nobody())
+    assert chosen.settings == ["preset=local", "push.enabled=true", "push.every_rounds=5"]
+    assert "push.enabled=true" not in choose(Options(way=Way.LOCAL), {}, nobody()).settings
+
+
+def test_a_token_that_is_asked_for_is_not_shown():
     terminal = Scripted("1", "y", "hf_secret", "")
-    assert choose(Options(), {}, terminal).token == "hf_secret"
-    assert "nothing is pushed yet" in terminal.shown.getvalue()
+    chosen = choose(Options(), {}, terminal)
+    assert chosen.token == "hf_secret"
+    assert "push.enabled=true" in chosen.settings
     assert "hf_secret" not in terminal.shown.getvalue()
+
+
+def test_no_token_after_all_pushes_nothing_and_says_so():
+    terminal = Scripted("1", "y", "", "")
+    chosen = choose(Options(), {}, terminal)
+    assert (chosen.token, "push.enabled=true" in chosen.settings) == ("", False)
+    assert "nothing is pushed" in terminal.shown.getvalue()
+
+
+def test_the_hubs_own_variable_serves_a_push_and_is_no_wish_for_one():
+    environment = {"HF_TOKEN": "hf_general"}
+    assert choose(Options(way=Way.LOCAL), environment, nobody()).token == ""
+    assert choose(Options(way=Way.LOCAL, push=True), environment, nobody()).token == "hf_general"
+
+
+def test_a_push_that_nobody_can_give_a_token_for_is_refused():
+    with pytest.raises(ConfigError, match="--push needs a token of the Hugging Face hub that may write"):
+        choose(Options(way=Way.LOCAL, push=True), {}, nobody())
 
 
 @pytest.mark.parametrize(

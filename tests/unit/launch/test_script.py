@@ -100,9 +100,9 @@ def test_joining_asks_for_the_swarm_file_until_it_can_be_one(checkout, on_termin
 def test_a_token_is_not_shown_and_goes_to_the_node_alone(checkout, on_terminal):
     (checkout.folder / "friends.yaml").write_text(SWARM)
     tty = on_terminal("--push", "--join", "friends.yaml", NODE="ends")
-    tty.expect("nothing is pushed yet")
-    tty.expect("token of the hub (not shown; Enter for none):")
+    tty.expect("token of the hub, one that may write (not shown; Enter to push nothing):")
     tty.type("hf_secret\n")
+    tty.expect("swarm=friends.yaml push.enabled=true")
     tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
     assert tty.wait() == 0
     assert tty.shown.count("hf_secret") == 1

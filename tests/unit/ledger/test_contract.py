@@ -67,9 +67,16 @@ def test_errors_have_their_names():
     assert error_name("", named) == error_name("0x", named) == "no reason given"
 
 
+BOMB = f"{32:064x}{3000:064x}" + f"{32 * 3000:064x}" * 3000 + f"{100_000:064x}" + "61" * 100_000
+"""A list of 3000 strings, all of which are the same 100 kB."""
+
+
 @pytest.mark.parametrize(
     "answer",
-    ["0x", "0x01", "0x" + "ff" * 32, "0xzz", "0x" + f"{32:064x}{2**200:064x}", f"0x{32:064x}{1:064x}{2**255:064x}"],
+    [
+        *("0x", "0x01", "0x" + "ff" * 32, "0xzz", "0x" + f"{32:064x}{2**200:064x}"),
+        *(f"0x{32:064x}{1:064x}{2**255:064x}", pytest.param("0x" + BOMB, id="bomb")),
+    ],
 )
 def test_what_does_not_decode_is_a_bad_reply(answer):
     with pytest.raises(RpcBadReply, match=r"answer to getBootnodes\(\) does not decode"):

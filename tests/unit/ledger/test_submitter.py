@@ -22,9 +22,9 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.items import Kind, Scope, State
-from codezero.ledger.outbox import Outbox
+from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
 from codezero.ledger.pending import read_pending
-from codezero.ledger.submitter import TROUBLE, Policy, Submitter
+from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 
 OURS, THEIRS = "0xOurs", "0xTheirs"
@@ -199,13 +199,24 @@ def test_trouble_is_told_and_goes_away(path, chain, caplog):
         wait_until(lambda: submitter.trouble == "the RPC is away")
         outbox = Outbox(path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
         wait_until(lambda: outbox.recall(TROUBLE) == "the RPC is away")  # for `codezero status`
+        since_s, seen_s = (float(outbox.recall(key)) for key in (TROUBLE_SINCE, TROUBLE_SEEN))
         count = len(chain.polled)
         wait_until(lambda: len(chain.polled) > count + 2)
+        wait_until(lambda: float(outbox.recall(TROUBLE_SEEN)) > seen_s)
+        assert float(outbox.recall(TROUBLE_SINCE)) == since_s
         chain.fault = None
         wait_until(lambda: submitter.trouble == "" and outbox.recall(TROUBLE) == "")
         outbox.close()
     assert [record.message for record in caplog.records].count("the RPC is away") == 1
     assert "the chain takes submissions again" in caplog.messages
+
+
+def test_that_nothing_is_submitted_any_more_is_told_to_those_who_read_the_outbox(path, chain):
+    with running(path, chain) as submitter:
+        outbox = Outbox(path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
+        submitter._delivery.halted = "the contract does not take this peer id"
+        wait_until(lambda: outbox.recall(TROUBLE) == "the contract does not take this peer id")
+        outbox.close()
 
 
 def test_an_rpc_that_is_away_is_asked_less_and_less(path, chain, monkeypatch):

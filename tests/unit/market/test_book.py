@@ -1,6 +1,7 @@
 """The book outlives power cuts, and does not mix up peers or markets."""
 
 import errno
+import json
 import os
 from dataclasses import replace
 
@@ -152,6 +153,31 @@ def test_others_may_read_what_is_in_the_books_of_a_folder(tmp_path):
     made.path.write_bytes(b"{")
     with pytest.raises(BookError, match=f"cannot read the market's book {made.path}"):
         read_summaries(tmp_path)
+
+
+def test_trouble_says_since_when_and_as_of_when(tmp_path, monkeypatch):
+    """A viewer of a market that is not played any more can so tell how old it is."""
+    made = Book(tmp_path, SCOPE)
+    for now_s, trouble in ((100.0, "the judge is away"), (400.0, "the judge is away"), (500.0, "no funds")):
+        monkeypatch.setattr("time.time", lambda now_s=now_s: now_s)
+        made.note_trouble(trouble)
+        (found,) = read_summaries(tmp_path)
+        since_s = 500.0 if trouble == "no funds" else 100.0
+        assert (found.trouble, found.trouble_since_s, found.trouble_seen_s) == (trouble, since_s, now_s)
+    made.note_trouble("")
+    (found,) = read_summaries(tmp_path)
+    assert (found.trouble, found.trouble_since_s, found.trouble_seen_s) == ("", None, None)
+
+
+def test_a_book_from_before_trouble_had_a_time_is_read(tmp_path):
+    made = Book(tmp_path, SCOPE)
+    made.note_trouble("the judge is away")
+    old = json.loads(made.path.read_bytes())
+    made.path.write_text(json.dumps({key: value for key, value in old.items() if not key.endswith("_s")}))
+    (found,) = read_summaries(tmp_path)
+    assert (found.trouble, found.trouble_since_s, found.trouble_seen_s) == ("the judge is away", None, None)
+    Book(tmp_path, SCOPE).note_trouble("the judge is away")
+    assert read_summaries(tmp_path)[0].trouble_seen_s > 0
 
 
 def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters(tmp_path, capsys):

@@ -1,0 +1,105 @@
+"""`codezero leaderboard`: who has earned what in a node's swarm, from its ledger or from the chain."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codezero.cli.health import FOLDERS
+from codezero.cli.options import duration
+
+if TYPE_CHECKING:
+    from codezero.ledger.leaderboard import Leaderboard, Place
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    board = commands.add_parser(
+        "leaderboard",
+        help="show who has earned what in a node's swarm",
+        description="Shows who has earned what: of a ledger on a chain from the contract's events, else from the "
+        "files of the nodes here. Exit code 1 if not all of it could be read.",
+    )
+    text = f"state or swarm folders (default: of {', '.join(FOLDERS)} the first)"
+    board.add_argument("folders", nargs="*", metavar="FOLDER", help=text)
+    board.add_argument("--rpc-url", default="", metavar="URL", help="ask this server, not the node's own")
+    text = "how long to read what is new on a chain (default 20s); the next time goes on"
+    board.add_argument("--within", type=duration, default=20.0, metavar="T", help=text)
+    board.add_argument("--offline", action="store_true", help="only what was read before")
+    board.add_argument("--top", type=int, default=50, metavar="N", help="how many peers (default 50)")
+    board.add_argument("--json", action="store_true", help="for programs: the record `Leaderboard`, on one line")
+    board.set_defaults(command=_leaderboard)
+
+
+def _leaderboard(options: argparse.Namespace) -> int:
+    import json
+
+    from codezero.ledger.board import read_swarm_board
+    from codezero.observe.console import Console
+
+    limit_s = 0.0 if options.offline else options.within
+    folders = _folders([Path(name).expanduser() for name in options.folders])
+    board = read_swarm_board(folders, rpc_url=options.rpc_url, limit_s=limit_s, most=max(options.top, 0))
+    if options.json:
+        print(json.dumps(asdict(board)).replace("\x7f", "\\u007f"))
+    else:
+        console = Console()
+        for line in lines(board, time.time()):
+            console.line(line)
+    return int(bool(board.problem) or not board.is_whole)
+
+
+def _folders(given: Sequence[Path]) -> list[Path]:
+    """State folders of solvers. Raises StateError: no node has run there."""
+    from codezero.errors import StateError
+    from codezero.runs import SOLVER, find_runs
+
+    runs = [run for folder in given for run in find_runs(folder)]
+    for name in () if given else FOLDERS:
+        try:
+            runs = find_runs(Path(name))
+        except StateError:
+            continue
+        break
+    found = [run.folder for run in runs if run.role == SOLVER]
+    if not found:
+        raise StateError(f"no node has run here, in {', '.join(FOLDERS)}: give the state folder of one, or of a swarm")
+    return found
+
+
+def lines(board: Leaderboard, now_s: float) -> Iterator[str]:
+    """In words, for people; peer ids are untrusted text. Pure."""
+    if board.kind:
+        yield f"{board.where}: {board.num_peers} peer{'s' * (board.num_peers != 1)}{_as_of(board, now_s)}"
+    for rank, place in enumerate(board.places, 1):
+        yield _line(rank, place, " <- this node" if place == board.own else "")
+    if board.num_peers > len(board.places):
+        yield f"      and {board.num_peers - len(board.places)} more"
+    if board.own is not None and board.own_rank is not None and board.own_rank > len(board.places):
+        yield _line(board.own_rank, board.own, " <- this node")
+    if board.problem:
+        yield f"trouble  {board.problem}"
+
+
+def _as_of(board: Leaderboard, now_s: float) -> str:
+    if board.kind != "chain":
+        return ""
+    if not board.is_whole:
+        read = 0 if board.read_block is None else board.read_block
+        of = "" if board.head_block is None else f" of {board.head_block}"
+        return f", read up to block {read}{of} only: ask again to go on"
+    age_s = max(0.0, now_s - (board.as_of_s or now_s))
+    return f", as of block {board.read_block}" + (f", {age_s / 60:.0f} minutes ago" if age_s >= 60 else "")
+
+
+def _line(rank: int, place: Place, mark: str) -> str:
+    from codezero.identity.names import animal_name
+
+    last = "" if place.last_round is None else f", last in round {place.last_round}"
+    return (
+        f"{rank:>4}. {place.reward:+.2f} in {place.rounds} reward{'s' * (place.rounds != 1)}, "
+        f"{place.wins} vote{'s' * (place.wins != 1)}{last}: {place.peer_id} ({animal_name(place.peer_id)}){mark}"
+    )

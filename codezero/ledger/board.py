@@ -1,0 +1,156 @@
+"""The leaderboard of a node's swarm, from whichever ledger its state folder tells of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from codezero.errors import LedgerError
+from codezero.ledger.items import Scope
+from codezero.ledger.leaderboard import Leaderboard, Place, best_first, read_leaderboard
+from codezero.ledger.reading import newest_scope, reading
+from codezero.ledger.tally import TALLY, Tally
+from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
+
+MOST = 100
+"""Places."""
+
+
+def read_board(folder: Path, *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST) -> Leaderboard:
+    """Of a node's state folder, whether the node runs or not; never raises for what it finds there or on the chain.
+
+    For a chain it first reads what is new, for about `limit_s` and one more answer; 0 asks nobody and tells what was
+    read before. `rpc_url` is asked in place of the node's own. What is read is kept in the state folder.
+    """
+    return read_swarm_board([folder], rpc_url=rpc_url, limit_s=limit_s, most=most)
+
+
+def read_swarm_board(
+    folders: Sequence[Path], *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST
+) -> Leaderboard:
+    """As `read_board`, of nodes of one swarm: that of the chain that the first of them uses which uses one, else of
+    all their files together, each of which holds what its own nodes earned and whom they voted for. `own` is the only
+    folder's."""
+    paths, peers, problems = [], [], []
+    for folder in folders:
+        try:
+            found = read_whereabouts(folder)
+            scope = _scope(folder, found)
+        except LedgerError as error:
+            problems.append(str(error))
+            continue
+        if scope is not None:
+            return _of_chain(folder, scope, rpc_url or (found.rpc_url if found else ""), limit_s, most)
+        paths.append(Path(found.path) if found and found.path else folder / LEDGER)
+        peers.append(found.peer_id if found else "")
+    return _of_files(paths, peers[0] if len(folders) == len(peers) == 1 else "", most, problems)
+
+
+def read_shared(path: Path, *, most: int = MOST) -> Leaderboard:
+    """Of a ledger that nodes share. Never raises for what it finds there."""
+    return _of_files([path], "", most, [])
+
+
+def _of_files(paths: Sequence[Path], peer_id: str, most: int, problems: list[str]) -> Leaderboard:
+    read: list[Path] = []
+    found: list[Place] = []
+    for path in dict.fromkeys(path.resolve() for path in paths):
+        try:
+            if not path.exists():
+                raise LedgerError(f"there is no ledger at {path}: no node has used it yet")
+            found += read_leaderboard(path)
+            read.append(path)
+        except LedgerError as error:
+            problems.append(str(error))
+    places = _merged(found)
+    own = next((rank for rank, place in enumerate(places, 1) if place.peer_id == peer_id), None)
+    return Leaderboard(
+        kind="local" if read else "",
+        where=str(read[0]) if len(read) == 1 else f"{len(read)} ledgers of this machine",
+        places=tuple(places[:most]),
+        num_peers=len(places),
+        own=places[own - 1] if own else None,
+        own_rank=own,
+        as_of_s=time.time() if read else None,
+        is_whole=not problems,
+        problem="; ".join(problems),
+    )
+
+
+def _merged(places: Sequence[Place]) -> list[Place]:
+    """A place a peer, out of ledgers that have no round of a peer in common; the best first. Pure."""
+    merged: dict[str, Place] = {}
+    for place in places:
+        if (old := merged.get(place.peer_id)) is not None:
+            last = [number for number in (old.last_round, place.last_round) if number is not None]
+            place = Place(
+                peer_id=place.peer_id,
+                reward=old.reward + place.reward,
+                rounds=old.rounds + place.rounds,
+                wins=old.wins + place.wins,
+                last_round=max(last, default=None),
+            )
+        merged[place.peer_id] = place
+    return sorted(merged.values(), key=best_first)
+
+
+def _scope(folder: Path, found: Whereabouts | None) -> Scope | None:
+    """The contract that a node uses; without whereabouts that of the outbox that an earlier version of codezero left.
+    Raises LedgerError."""
+    if found is not None:
+        if not found.contract:
+            return None
+        return Scope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
+    if not (folder / OUTBOX).exists():
+        return None
+    with reading(folder / OUTBOX, "outbox") as db:
+        return newest_scope(db)
+
+
+def _of_chain(folder: Path, scope: Scope, rpc_url: str, limit_s: float, most: int) -> Leaderboard:
+    board = Leaderboard(kind="chain", where=f"{scope.contract} on chain {scope.chain_id}", is_whole=False)
+    problem = ""
+    try:
+        tally = Tally(folder / TALLY, scope.chain_id, scope.contract)
+    except LedgerError as error:
+        return replace(board, problem=str(error))
+    try:
+        if limit_s > 0:
+            problem = _brought_up(tally, scope, rpc_url, limit_s)
+        at, own = tally.progress(), tally.own(scope.peer_id)
+        return replace(
+            board,
+            places=tuple(tally.places(most)),
+            num_peers=tally.num_peers(),
+            own=own[0] if own else None,
+            own_rank=own[1] if own else None,
+            as_of_s=at.read_at_s,
+            read_block=at.read_block if at.read_block >= 0 else None,
+            head_block=at.head_block if at.head_block >= 0 else None,
+            is_whole=0 <= at.head_block <= at.read_block,
+            problem=problem,
+        )
+    except LedgerError as error:
+        return replace(board, problem=str(error))
+    finally:
+        tally.close()
+
+
+def _brought_up(tally: Tally, scope: Scope, rpc_url: str, limit_s: float) -> str:
+    """Reads what is new; says in words why it could not."""
+    if not rpc_url:
+        return "the chain's RPC is not known: give --rpc-url, or start the node once, which notes it"
+    # Only here: these import what a node without a chain does not need.
+    from codezero.ledger import wallet
+    from codezero.ledger.follow import Follower
+
+    try:
+        _, contract, rpc = wallet.read_only(
+            rpc_url=rpc_url, chain_id=scope.chain_id, contract_address=scope.contract, retries=0
+        )
+        Follower(rpc, contract.address, tally).follow(limit_s)
+    except LedgerError as error:
+        return str(error)
+    return ""

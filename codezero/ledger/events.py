@@ -1,0 +1,126 @@
+"""The events by which the SwarmCoordinator tells what its peers did, out of what an RPC says its logs are.
+
+Decoded here and not by eth-abi: whoever registers a peer may have put anything into its id, also what is no UTF-8, and
+an RPC can point every element of a list at the same megabyte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from codezero.ledger.coordinator import MAX_ROUND
+from codezero.ledger.faults import RpcBadReply
+from codezero.ledger.http import shown
+from codezero.ledger.tally import MAX_PEER_ID, Change
+
+REGISTERED = "PeerRegistered(address,string)"
+REWARD = "RewardSubmitted(address,uint256,uint256,int256,string)"
+TOTAL = "CumulativeRewardsUpdated(address,string,int256)"
+VOTE = "WinnerSubmitted(address,string,uint256,string[])"
+EVENTS = (REGISTERED, REWARD, TOTAL, VOTE)
+_WORD = 32
+
+_Number = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{1,16}$")]
+_Topic = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{64}$")]
+
+
+class _Log(msgspec.Struct, rename="camel"):
+    address: str
+    topics: list[_Topic]
+    data: Annotated[str, Meta(pattern="^0x([0-9a-fA-F]{2})*$")]
+    block_number: _Number
+    log_index: _Number
+    removed: bool = False
+
+
+@cache
+def topics() -> Mapping[str, str]:
+    """The first topic of each of EVENTS, to its signature."""
+    from eth_utils.crypto import keccak
+
+    return {"0x" + bytes(keccak(text=event)).hex(): event for event in EVENTS}
+
+
+def changes(answer: object, contract: str, first: int, last: int) -> list[Change]:
+    """What eth_getLogs answered for blocks of a contract, in the chain's order. Raises RpcBadReply: it is not what was
+    asked for."""
+    try:
+        logs = msgspec.convert(answer, list[_Log])
+    except msgspec.ValidationError as error:
+        raise RpcBadReply(f"the RPC sent no logs ({shown(str(error))}): something between may answer for it") from error
+    placed: dict[tuple[int, int], _Log] = {}
+    for log in logs:
+        number = int(log.block_number, 16)
+        if log.address.lower() != contract.lower() or not first <= number <= last:
+            raise RpcBadReply("the RPC sent logs of another contract or block than asked for: it mixes up answers")
+        if placed.setdefault((number, int(log.log_index, 16)), log) is not log:
+            raise RpcBadReply("the RPC sent a log twice: it mixes up answers")
+    try:
+        return [change for _, log in sorted(placed.items()) if not log.removed for change in _decoded(log)]
+    except (ValueError, IndexError) as error:
+        raise RpcBadReply(f"a log of the contract does not decode ({error}): something between may answer") from error
+
+
+def _decoded(log: _Log) -> Sequence[Change]:
+    """Raises ValueError, IndexError: it is of another form."""
+    event = topics().get(log.topics[0].lower())
+    data, indexed = bytes.fromhex(log.data[2:]), [int(topic, 16) for topic in log.topics[1:]]
+    if event == REGISTERED:
+        return [Change(peer_id=_text(data, _word(data, 0)))]
+    if event == REWARD:
+        return [Change(peer_id=_text(data, _word(data, 1)), rewards=1, round=_round(indexed[1]))]
+    if event == TOTAL:
+        total = int.from_bytes(data[_WORD : 2 * _WORD], "big", signed=True)
+        return [Change(peer_id=_text(data, _word(data, 0)), total=float(total))]
+    if event == VOTE:
+        voter = Change(peer_id=_text(data, _word(data, 0)), round=_round(indexed[1]))
+        return [voter, *(Change(peer_id=winner, wins=1) for winner in _texts(data, _word(data, 1)))]
+    raise ValueError("an event that was not asked for")
+
+
+def _texts(data: bytes, start: int) -> list[str]:
+    """Of a string[] at an offset. What its strings hold cannot be more than there is."""
+    count = _word(data[start:], 0)
+    left = len(data)
+    if count * _WORD > left:
+        raise ValueError("a list longer than the log")
+    found = []
+    for index in range(count):
+        offset = start + _WORD + _word(data[start + _WORD :], index)
+        left -= _word(data[offset : offset + _WORD], 0)
+        if left < 0:
+            raise ValueError("strings longer than the log")
+        found.append(_text(data, offset))
+    return found
+
+
+def _text(data: bytes, start: int) -> str:
+    """Of a string at an offset. One that is longer than a peer id can be is told from others by its hash."""
+    length = _word(data[start : start + _WORD], 0)
+    raw = data[start + _WORD : start + _WORD + length]
+    if len(raw) != length:
+        raise ValueError("a string longer than the log")
+    text = raw[: 4 * MAX_PEER_ID].decode("utf-8", "replace")
+    if len(raw) <= 4 * MAX_PEER_ID and len(text) <= MAX_PEER_ID:
+        return text
+    return f"{text[: MAX_PEER_ID - 20]}... {hashlib.sha256(raw).hexdigest()[:16]}"
+
+
+def _word(data: bytes, index: int) -> int:
+    """An unsigned number or offset."""
+    word = data[_WORD * index : _WORD * (index + 1)]
+    if len(word) != _WORD:
+        raise ValueError("it is cut off")
+    return int.from_bytes(word, "big")
+
+
+def _round(number: int) -> int:
+    if number > MAX_ROUND:
+        raise ValueError(f"round {number:.4g}")
+    return number

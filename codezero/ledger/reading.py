@@ -1,0 +1,222 @@
+"""Makes a `LedgerView` of the files of a state folder alone, whether the node runs or not.
+
+Readers hold no lock that a writer waits for (SQLite in WAL mode), and a file that is missing or damaged is a line of
+words, not an error.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from codezero.errors import LedgerError
+from codezero.ledger.items import OPEN, Item, Kind, Scope, State, in_words, item_of
+from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
+from codezero.ledger.view import LedgerView, PendingItem, Submission, Trouble
+from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
+
+BUSY_S = 1.0
+"""Longest wait for a file that is being made or mended."""
+
+T = TypeVar("T")
+
+
+def read_view(folder: Path) -> LedgerView:
+    """Of a node's state folder. Never raises for what it finds there."""
+    problems: list[str] = []
+    found = _tried(lambda: read_whereabouts(folder), problems)
+    ledger = Path(found.path) if found and found.path else folder / LEDGER
+    outbox = folder / OUTBOX
+    kind = found.kind if found else "chain" if outbox.exists() else "local" if ledger.exists() else ""
+    view = LedgerView(kind=kind, peer_id=found.peer_id if found else "", path=str(ledger))
+    if not ledger.exists():
+        problems.append(f"there is no ledger at {ledger}: no node has run with this state folder yet, or it was moved")
+    else:
+        view = _tried(lambda: _with_rounds(view, ledger), problems) or view
+    if kind != "local" and outbox.exists():
+        view = _tried(lambda: _with_outbox(view, outbox, found, problems), problems) or view
+    return replace(view, problems=tuple(problems))
+
+
+def _tried(read: Callable[[], T], problems: list[str]) -> T | None:
+    try:
+        return read()
+    except LedgerError as error:
+        problems.append(str(error))
+        return None
+
+
+def _with_rounds(view: LedgerView, path: Path) -> LedgerView:
+    """Raises LedgerError."""
+    with reading(path, "ledger") as db:
+        peers = [peer for (peer,) in db.execute("SELECT peer_id FROM peer LIMIT 2")]
+        peer_id = view.peer_id or (peers[0] if len(peers) == 1 else "")
+        own, values = ("WHERE peer_id = ?", (peer_id,)) if peer_id else ("", ())
+        query = f"SELECT COUNT(*), COALESCE(SUM(reward), 0) FROM settlement {own}"
+        num_rounds, earned = db.execute(query, values).fetchone()
+        query = f"SELECT id, round, reward, winners, settled_at_s FROM settlement {own} ORDER BY id DESC LIMIT 1"
+        row = db.execute(query, values).fetchone()
+    view = replace(view, peer_id=peer_id, num_rounds=num_rounds, earned=float(earned))
+    if row is None or view.kind != "local":
+        return view
+    id_, number, reward, winners, at_s = row
+    votes = tuple(json.loads(winners))
+    last = Submission(
+        kind="round",
+        what=f"reward {reward:+.2f} and a vote for {', '.join(votes)} in round {number}",
+        round=number,
+        points=reward,
+        winners=votes,
+        reference=f"row {id_}",
+        at_s=at_s,
+    )
+    return replace(view, last_accepted=last, last_reward=last)
+
+
+def _with_outbox(view: LedgerView, path: Path, found: Whereabouts | None, problems: list[str]) -> LedgerView:
+    """Raises LedgerError."""
+    with reading(path, "outbox") as db:
+        scope = _scope(db, found)
+        if scope is None:
+            return view
+        marks = ", ".join("?" * len(OPEN))
+        query = f"SELECT * FROM item WHERE state IN ({marks}) ORDER BY kind != ?, id"
+        items = [item_of(row) for row in db.execute(query, (*OPEN, Kind.REGISTRATION))]
+        notes = dict(db.execute("SELECT key, value FROM note").fetchall())
+        sums = db.execute("SELECT chain_id, contract, peer_id, millionths, since_s FROM owed").fetchall()
+        accepted, reward, refused = (
+            _last(db, scope, accepted=True),
+            _last(db, scope, accepted=True, kind=Kind.REWARD),
+            _last(db, scope, accepted=False),
+        )
+    trouble = None
+    if notes.get(TROUBLE):
+        times = [_time(notes.get(key)) for key in (TROUBLE_SINCE, TROUBLE_SEEN)]
+        trouble = Trouble(text=notes[TROUBLE], since_s=times[0], seen_s=times[1])
+    unsent_points, unsent_since_s = 0.0, None
+    for *key, millionths, since_s in sums:
+        if tuple(key) == (scope.chain_id, scope.contract, scope.peer_id):
+            unsent_points, unsent_since_s = millionths / MILLIONTHS, since_s
+        elif millionths:
+            problems.append(
+                f"{millionths / MILLIONTHS:+.2f} points of peer {key[2]} wait for contract {key[1]} on chain {key[0]}, "
+                "which this node does not use now"
+            )
+    return replace(
+        view,
+        peer_id=scope.peer_id,
+        chain_id=scope.chain_id,
+        contract=scope.contract,
+        last_accepted=accepted,
+        last_reward=reward,
+        last_refused=refused,
+        pending=tuple(_pending(item, items, scope, trouble) for item in items),
+        unsent_points=unsent_points,
+        unsent_since_s=unsent_since_s,
+        trouble=trouble,
+    )
+
+
+def newest_scope(db: sqlite3.Connection) -> Scope | None:
+    """That of the last credit or item in an outbox, for folders without whereabouts. Raises sqlite3.Error."""
+    for table in ("owed", "item"):
+        row = db.execute(f"SELECT chain_id, contract, peer_id FROM {table} ORDER BY rowid DESC LIMIT 1").fetchone()
+        if row is not None:
+            return Scope(chain_id=row[0], contract=row[1], peer_id=row[2])
+    return None
+
+
+def _scope(db: sqlite3.Connection, found: Whereabouts | None) -> Scope | None:
+    if found is not None and found.contract:
+        return Scope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
+    return newest_scope(db)
+
+
+def _last(db: sqlite3.Connection, scope: Scope, *, accepted: bool, kind: Kind | None = None) -> Submission | None:
+    """Verdicts are in outboxes since they are kept; of before, only what became of each item."""
+    of_kind, values = ("AND kind = ?", (kind,)) if kind else ("", ())
+    values = (scope.chain_id, scope.contract, scope.peer_id, *values)
+    whose = f"(chain_id, contract, peer_id) = (?, ?, ?) {of_kind}"
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'verdict'").fetchone():
+        query = (
+            f"SELECT item.*, at_s, reason FROM verdict JOIN item ON item.id = verdict.item WHERE {whose} "
+            "AND accepted = ? ORDER BY at_s DESC, item.id DESC LIMIT 1"
+        )
+        if row := db.execute(query, (*values, int(accepted))).fetchone():
+            return _submission(item_of(row[:-2]), row[-2], row[-1])
+    state = State.DONE if accepted else State.DROPPED
+    row = db.execute(f"SELECT * FROM item WHERE {whose} AND state = ? ORDER BY id DESC LIMIT 1", (*values, state))
+    if (old := row.fetchone()) is None:
+        return None
+    item = item_of(old)
+    return _submission(item, None, "" if accepted else item.note)
+
+
+def _submission(item: Item, at_s: float | None, reason: str) -> Submission:
+    return Submission(
+        kind=item.kind.value,
+        what=in_words(item),
+        round=None if item.kind is Kind.REGISTRATION else item.round_id.number,
+        points=item.reward if item.kind is Kind.REWARD else None,
+        winners=item.winners,
+        reference=item.reference,
+        at_s=at_s,
+        reason=reason,
+    )
+
+
+def _pending(item: Item, others: Sequence[Item], scope: Scope, trouble: Trouble | None) -> PendingItem:
+    registering = any(other.kind is Kind.REGISTRATION and other.scope == item.scope for other in others)
+    return PendingItem(
+        kind=item.kind.value,
+        what=in_words(item),
+        round=None if item.kind is Kind.REGISTRATION else item.round_id.number,
+        points=item.reward if item.kind is Kind.REWARD else None,
+        winners=item.winners,
+        state=item.state.value,
+        since_s=item.created_at_s,
+        tries=item.tries,
+        next_try_s=item.due_at_s,
+        why=_why(item, registering, item.scope == scope, trouble.text if trouble else ""),
+        last_error=item.note,
+        reference=item.reference,
+    )
+
+
+def _why(item: Item, registering: bool, is_used: bool, trouble: str) -> str:
+    """As `delivery.Delivery.deliver` goes about it."""
+    if not is_used:
+        return f"it is for contract {item.scope.contract} on chain {item.scope.chain_id}, which this node does not use"
+    if item.state is State.SENT:
+        return "sent, and not confirmed by the chain yet" + (f": {trouble}" if trouble else "")
+    if item.state is State.HANDED_OVER:
+        return "given to the sign-in app, and not confirmed by the chain yet" + (f": {trouble}" if trouble else "")
+    if trouble:
+        return trouble
+    if registering and item.kind is not Kind.REGISTRATION:
+        return "the peer id is not registered yet"
+    if item.note:
+        return item.note
+    return "new: submitted at the node's next look at the chain"
+
+
+def _time(note: str | None) -> float | None:
+    try:
+        return None if note is None else float(note)
+    except ValueError:
+        return None
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
+    """Raises LedgerError: the file is missing, damaged or unreadable."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as db:
+            yield db
+    except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: rows of another form
+        raise LedgerError(f"cannot read the {what} {path}: {error}; see that the file is whole and readable") from error

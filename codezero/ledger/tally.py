@@ -1,0 +1,251 @@
+"""The leaderboard of a chain as far as it was read: a file beside a node's outbox, which can be made again at any time.
+
+Blocks are counted once: what they change and how far the file has come are written in one transaction, however many
+processes read the chain for it. The newest blocks may yet be replaced by others, so what they change is kept apart and
+counted anew each time.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from codezero.errors import LedgerError
+from codezero.ledger.leaderboard import Place
+
+TALLY = "leaderboard.sqlite"
+FIRST_SPAN = 10_000
+"""Blocks asked for at once, to begin with."""
+MAX_PEERS = 1_000_000
+"""More than that are not kept: whoever pays for gas may make up peers."""
+MAX_PEER_ID = 128
+"""Characters; a peer id has 46 or 52."""
+BUSY_S = 5.0
+_SETTLED, _RECENT = 0, 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS place (
+    peer_id TEXT NOT NULL,
+    recent INTEGER NOT NULL,      -- 1: of blocks that may yet be replaced
+    total REAL,                   -- NULL: nothing was said of it
+    rewards INTEGER NOT NULL,
+    wins INTEGER NOT NULL,
+    round INTEGER NOT NULL,       -- the last one it took part in, -1 for none
+    PRIMARY KEY (peer_id, recent)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS place_recent ON place (recent);
+CREATE TABLE IF NOT EXISTS progress (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    chain_id INTEGER NOT NULL,
+    contract TEXT NOT NULL,
+    next_block INTEGER NOT NULL,  -- the first one that is not counted
+    last_hash TEXT NOT NULL,      -- of the one before it, empty without one
+    span INTEGER NOT NULL,        -- blocks that the RPC gave at once
+    read_block INTEGER NOT NULL,  -- the newest one that is counted, if only until the next time; -1 before
+    head_block INTEGER NOT NULL,  -- the newest one that was seen, -1 before
+    read_at_s REAL                -- Unix time at which all was counted, NULL before
+);
+"""
+_PLACES = """
+SELECT peer_id,
+    COALESCE(MAX(CASE recent WHEN 1 THEN total END), MAX(CASE recent WHEN 0 THEN total END), 0) AS reward,
+    SUM(rewards), SUM(wins) AS votes, MAX(round)
+FROM place {where} GROUP BY peer_id ORDER BY reward DESC, votes DESC, peer_id
+"""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What an event changes for one peer."""
+
+    peer_id: str
+    """Untrusted text, of at most MAX_PEER_ID characters."""
+    total: float | None = None
+    """Its rewards after the event, None where it says nothing of them."""
+    rewards: int = 0
+    """By how many rewards it has more; `wins` likewise."""
+    wins: int = 0
+    round: int = -1
+    """In which it took part; -1 where the event does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a tally has come; its fields are those of the table."""
+
+    next_block: int
+    last_hash: str
+    span: int
+    read_block: int
+    head_block: int
+    read_at_s: float | None
+
+
+class Tally:
+    """The file, for one contract: another one's is begun anew. All methods raise LedgerError: it cannot be used."""
+
+    def __init__(self, path: Path, chain_id: int, contract: str) -> None:
+        self._path, self._scope = path, (chain_id, contract)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):  # no room, no leave: not the file's fault
+                raise self._unusable(error) from error
+            logger.warning("%s is damaged (%s): begun anew", path, error)
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            with self._using():
+                self._open()
+
+    def progress(self) -> Progress:
+        with self._using():
+            names = ("next_block", "last_hash", "span", "read_block", "head_block", "read_at_s")
+            row = self._db.execute(f"SELECT {', '.join(names)} FROM progress").fetchone()
+        return Progress(**dict(zip(names, row, strict=True)))
+
+    def add(self, found: Sequence[Change], at: Progress, last: int, last_hash: str) -> bool:
+        """Counts blocks from `at.next_block` to `last`; False: another process has counted them meanwhile."""
+        with self._change():
+            moved = self._db.execute(
+                "UPDATE progress SET next_block = ?, read_block = ?, last_hash = ? "
+                "WHERE next_block = ? AND last_hash = ?",
+                (last + 1, last, last_hash, at.next_block, at.last_hash),
+            ).rowcount
+            if moved:
+                self._db.execute("DELETE FROM place WHERE recent = ?", (_RECENT,))
+                self._count(found, _SETTLED)
+        return bool(moved)
+
+    def add_recent(self, found: Sequence[Change], at: Progress, head: int) -> None:
+        """Counts blocks from `at.next_block` to the chain's newest, until the next time."""
+        with self._change():
+            moved = self._db.execute(
+                "UPDATE progress SET read_block = ?, read_at_s = ? WHERE next_block = ? AND last_hash = ?",
+                (head, time.time(), at.next_block, at.last_hash),
+            ).rowcount
+            if moved:
+                self._db.execute("DELETE FROM place WHERE recent = ?", (_RECENT,))
+                self._count(found, _RECENT)
+
+    def note_span(self, span: int) -> None:
+        with self._change():
+            self._db.execute("UPDATE progress SET span = ?", (span,))
+
+    def note_head(self, head: int) -> None:
+        """As far as there is to read."""
+        with self._change():
+            self._db.execute("UPDATE progress SET head_block = ?", (head,))
+
+    def reset(self) -> None:
+        """Forgets all: the chain is another one."""
+        with self._change():
+            self._clear()
+
+    def places(self, most: int) -> list[Place]:
+        """The best, as `leaderboard.read_leaderboard` orders them."""
+        with self._using():
+            rows = self._db.execute(_PLACES.format(where="") + "LIMIT ?", (most,)).fetchall()
+        return [_place(row) for row in rows]
+
+    def num_peers(self) -> int:
+        with self._using():
+            return int(self._db.execute("SELECT COUNT(DISTINCT peer_id) FROM place").fetchone()[0])
+
+    def own(self, peer_id: str) -> tuple[Place, int] | None:
+        """A peer's place and its rank from 1; None: the chain has not told of it."""
+        with self._using():
+            row = self._db.execute(_PLACES.format(where="WHERE peer_id = ?"), (peer_id,)).fetchone()
+            if row is None:
+                return None
+            better = (
+                f"SELECT COUNT(*) FROM ({_PLACES.format(where='')}) WHERE reward > ? OR (reward = ? AND votes > ?) "
+                "OR (reward = ? AND votes = ? AND peer_id < ?)"
+            )
+            reward, votes = row[1], row[3]
+            rank = 1 + self._db.execute(better, (reward, reward, votes, reward, votes, peer_id)).fetchone()[0]
+        return _place(row), rank
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _open(self) -> None:
+        """Raises sqlite3.Error."""
+        self._db = sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_S)
+        try:
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.executescript(_SCHEMA)
+            self._db.execute("BEGIN IMMEDIATE")
+            if self._db.execute("SELECT chain_id, contract FROM progress").fetchone() != self._scope:
+                self._clear()
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _clear(self) -> None:
+        self._db.execute("DELETE FROM place")
+        self._db.execute(
+            "INSERT OR REPLACE INTO progress VALUES (0, ?, ?, 0, '', ?, -1, -1, NULL)", (*self._scope, FIRST_SPAN)
+        )
+
+    def _count(self, found: Sequence[Change], recent: int) -> None:
+        (num_rows,) = self._db.execute("SELECT COUNT(*) FROM place").fetchone() if found else (0,)
+        for change in found:
+            values = {
+                "peer_id": change.peer_id,
+                "recent": recent,
+                "total": change.total,
+                "rewards": change.rewards,
+                "wins": change.wins,
+                "round": change.round,
+            }
+            updated = self._db.execute(
+                "UPDATE place SET total = COALESCE(:total, total), rewards = rewards + :rewards, wins = wins + :wins, "
+                "round = MAX(round, :round) WHERE peer_id = :peer_id AND recent = :recent",
+                values,
+            ).rowcount
+            if not updated and num_rows < MAX_PEERS:
+                self._db.execute(
+                    "INSERT INTO place VALUES (:peer_id, :recent, :total, :rewards, :wins, :round)", values
+                )
+                num_rows += 1
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        with self._using():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error) -> LedgerError:
+        return LedgerError(
+            f"cannot use {self._path}: {error}; free some disk, or remove the file to have it read from the chain again"
+        )
+
+
+def _place(row: Sequence[object]) -> Place:
+    peer_id, reward, rewards, wins, number = row
+    return Place(
+        peer_id=str(peer_id),
+        reward=float(reward),  # type: ignore[arg-type]
+        rounds=int(rewards),  # type: ignore[call-overload]
+        wins=int(wins),  # type: ignore[call-overload]
+        last_round=None if number == -1 else int(number),  # type: ignore[call-overload]
+    )

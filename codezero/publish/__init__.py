@@ -1,0 +1,1 @@
+"""Publishing the trained model on the Hugging Face hub, beside the training."""

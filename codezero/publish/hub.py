@@ -1,0 +1,117 @@
+"""The hub as the node sees it: one upload at a time, in a process that can be ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import Stopping
+from codezero.publish.tokens import TOKEN_ENVS
+
+TIMEOUT_S = 120.0
+"""For one step of a request: to connect, to send or get some bytes. The hub takes its time for a commit."""
+LIMIT_S = 6 * 3600.0
+"""For a whole upload: 2 GB at 1 Mbit a second take 4.5 hours."""
+_ENVIRONMENT = {
+    "HF_HUB_DISABLE_XET": "1",  # plain LFS uploads: xet's library has limits and retries of its own
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",  # of whoever has logged in on this machine
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of an upload."""
+
+    repo: str
+    """OWNER/NAME as soon as it is known."""
+    url: str = ""
+    """Of the commit; empty where there is none."""
+    status: int | None = None
+    """Of HTTP; None where it went well, or the hub did not answer."""
+    wait_s: float | None = None
+    """How long the hub asks to wait, where it does."""
+    detail: str = ""
+    """What went wrong; others' text in part."""
+
+
+class Hub:
+    """Of one token."""
+
+    def __init__(
+        self, token: str, endpoint: str, *, private: bool, timeout_s: float = TIMEOUT_S, limit_s: float = LIMIT_S
+    ) -> None:
+        self._token, self._endpoint, self._private = token, endpoint.rstrip("/"), private
+        self._timeout_s, self._limit_s = timeout_s, limit_s
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+
+    def push(self, folder: Path, repo: str, card: str, message: str) -> Answer:
+        """Uploads a folder's files and the card as one commit. `repo` without an owner is the token's user's.
+
+        Blocks for as long as it takes. Raises Stopping: `stop` was called.
+        """
+        request = {"token": self._token, "endpoint": self._endpoint, "private": self._private}
+        request |= {"timeout_s": self._timeout_s, "folder": str(folder), "repo": repo, "card": card, "message": message}
+        with self._start() as process:
+            try:
+                reply = self._ask(process, request)
+            finally:
+                process.kill()
+        if self._stopping:
+            raise Stopping("the node stops")
+        return _answer(reply, repo)
+
+    def stop(self) -> None:
+        """Ends an upload that is under way. Nothing of it is on the hub then, or all."""
+        with self._lock:
+            self._stopping = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = {name: value for name, value in os.environ.items() if name not in TOKEN_ENVS}
+        with self._lock:
+            if self._stopping:
+                raise Stopping("the node stops")
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "codezero.publish.upload"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                env={**environment, **_ENVIRONMENT},
+                start_new_session=True,  # Ctrl-C reaches the node alone, which ends it
+            )
+            return self._process
+
+    def _ask(self, process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes | None:
+        """Its answer; None where it took too long. Its standard input stays open meanwhile: it ends with that."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.wait(self._limit_s)
+        except BrokenPipeError:  # ended before it had read
+            return b""
+        except subprocess.TimeoutExpired:
+            return None
+        return process.stdout.read()
+
+
+def _answer(reply: bytes | None, repo: str) -> Answer:
+    if reply is None:
+        return Answer(repo=repo, detail="it took too long")
+    try:
+        return Answer(**json.loads(reply))
+    except (ValueError, TypeError):
+        return Answer(repo=repo, detail="the upload's process was ended")

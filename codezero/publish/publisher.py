@@ -1,0 +1,255 @@
+"""When the model is pushed, and what is done where it cannot be: in a thread of its own, one push at a time.
+
+No round waits for a push and none fails by one. What was pushed last is noted in a file, so that neither a stop nor a
+kill begins the count anew: what was under way then is pushed with the next round.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from codezero.config import PushConfig
+from codezero.errors import CodezeroError, Stopping
+from codezero.publish.card import card
+from codezero.publish.hub import Answer
+from codezero.publish.pack import Packer
+from codezero.types import RoundReport
+
+CARD_ROUNDS = 20
+"""Rounds that the card's means are over, at most."""
+FIRST_PAUSE_S, MAX_PAUSE_S = 60.0, 3600.0
+"""Between tries, doubled each time, where the hub does not say how long."""
+MAX_ASKED_S = 24 * 3600.0
+"""Of what a hub asks to wait, at most."""
+ATTEMPTS = 6
+"""At one push, whose files are kept for them; then the next round's take their place."""
+_REFUSED = (401, 403)
+
+logger = logging.getLogger(__name__)
+
+
+class Uploads(Protocol):
+    """What a publisher asks of `Hub`."""
+
+    def push(self, folder: Path, repo: str, card: str, message: str) -> Answer: ...
+
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """The last push, as it is kept."""
+
+    repo: str
+    round: int
+    policy_version: int
+    at_s: float
+    """Unix time."""
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Offer:
+    checkpoint: Path
+    reports: tuple[RoundReport, ...]
+
+    @property
+    def report(self) -> RoundReport:
+        return self.reports[-1]
+
+
+class Publisher:
+    """Of one node. All methods return at once, `stop` within a few seconds."""
+
+    def __init__(
+        self,
+        config: PushConfig,
+        hub: Uploads,
+        packer: Packer,
+        notes: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], None] | None = None,
+    ) -> None:
+        """`notes` is the file with the last push; `pause` waits between tries, in tests."""
+        self._config, self._hub, self._packer, self._notes, self._clock = config, hub, packer, notes, clock
+        self._pause = pause or self._wait
+        self._thread = threading.Thread(target=self._run, name="push", daemon=True)
+        self._changed, self._stopping = threading.Condition(), False
+        self._reports: deque[RoundReport] = deque(maxlen=CARD_ROUNDS)
+        self._offer: _Offer | None = None
+        self._repo = config.repo or packer.facts.repository
+        self._pushed = _read(notes)
+        if self._pushed is not None and not f"/{self._pushed.repo}".endswith(f"/{self._repo}"):
+            self._pushed = None  # another repository has nothing yet
+        self._not_before_s, self._is_refused = 0.0, False
+        self._warned: set[str] = set()
+        self.trouble = ""
+        """Why the last push did not go through, in words; empty where it did. Others' text in part."""
+        self.last = "" if self._pushed is None else f"round {self._pushed.round}: {self._pushed.url}"
+        """What was pushed last; empty before the first time."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def offer(self, report: RoundReport, checkpoint: Path) -> None:
+        """A finished round and the folder that it was saved in, which is looked at only if a push is due."""
+        with self._changed:
+            self._reports.append(report)
+            self._offer = _Offer(checkpoint=checkpoint, reports=tuple(self._reports))
+            self._changed.notify()
+
+    def stop(self, timeout_s: float = 3.0) -> None:
+        """Ends an upload that is under way; the next round after the next start is pushed in its place."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._hub.stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            while not self._is_refused:
+                self._push(self._next())
+        except Stopping:
+            pass
+        finally:
+            self._packer.close()
+
+    def _next(self) -> _Offer:
+        """Waits for a round that is to be pushed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or (self._offer is not None and self._is_due(self._offer)))
+            if self._stopping:
+                raise Stopping("the node stops")
+            assert self._offer is not None
+            offer, self._offer = self._offer, None
+            return offer
+
+    def _is_due(self, offer: _Offer) -> bool:
+        now_s, last, report = self._clock(), self._pushed, offer.report
+        if report.policy_version == 0 or now_s < self._not_before_s:
+            return False
+        # Counts that went backwards are of a state that was begun anew, or of a clock that was set.
+        if last is None or report.round < last.round or now_s < last.at_s:
+            return True
+        if report.policy_version == last.policy_version:
+            return False
+        config = self._config
+        by_rounds = config.every_rounds > 0 and report.round - last.round >= config.every_rounds
+        return by_rounds or (config.every_hours > 0 and now_s - last.at_s >= config.every_hours * 3600)
+
+    def _push(self, offer: _Offer) -> None:
+        try:
+            folder = self._packer.pack(offer.checkpoint)
+            for attempt in range(ATTEMPTS):
+                answer = self._hub.push(folder, self._repo, card(self._packer.facts, offer.reports), _message(offer))
+                self._repo = answer.repo
+                if answer.url:
+                    self._note(offer, answer)
+                    return
+                pause_s = self._after(answer, attempt)
+                if pause_s is None:
+                    return
+                self._pause(pause_s)
+        except Stopping:
+            raise
+        except CodezeroError as error:
+            self._warn(type(error).__name__, str(error))
+            self._not_before_s = self._clock() + MAX_PAUSE_S
+        except Exception:  # the thread's boundary: whatever breaks in here must not end the node's training
+            logger.exception("the push of round %d failed", offer.report.round)
+            self._warn("internal", "push: internal error, see the log: please report it")
+            self._not_before_s = self._clock() + MAX_PAUSE_S
+        finally:
+            self._packer.clear()
+
+    def _after(self, answer: Answer, attempt: int) -> float | None:
+        """Tells what went wrong; seconds until the same files are tried again, None where they are given up."""
+        said = f" ({answer.detail})" if answer.detail else ""
+        if answer.status in _REFUSED:
+            self._is_refused = True
+            self._warn(
+                "refused",
+                f"push: the hub refuses the token for {answer.repo}, HTTP {answer.status}{said}: make one that may "
+                "write at https://huggingface.co/settings/tokens and start again; nothing is pushed until then",
+            )
+            return None
+        if answer.status is not None and answer.status < 500 and answer.status not in (408, 429):
+            self._warn("rejected", f"push: the hub does not take it, HTTP {answer.status}{said}; tried again in 1 hour")
+            self._not_before_s = self._clock() + MAX_PAUSE_S
+            return None
+        # Jitter: nodes that were turned away together are not to come back together.
+        pause_s = min(FIRST_PAUSE_S * 2.0**attempt, MAX_PAUSE_S) * random.uniform(0.75, 1.25)
+        if answer.wait_s is not None:
+            pause_s = min(answer.wait_s, MAX_ASKED_S) + random.uniform(0, 5)
+        what = f"HTTP {answer.status}" if answer.status is not None else "no answer"
+        busy = "the hub is busy or limits us" if answer.status == 429 else "the hub cannot be reached or used now"
+        self._warn(
+            "limited" if answer.status == 429 else "unreachable",
+            f"push: {busy}, {what}{said}; tried again in {pause_s / 60:.0f} minutes, training goes on",
+        )
+        if attempt == ATTEMPTS - 1:
+            self._not_before_s = self._clock() + pause_s
+            return None
+        return pause_s
+
+    def _note(self, offer: _Offer, answer: Answer) -> None:
+        report = offer.report
+        self._pushed = Pushed(
+            repo=answer.repo,
+            round=report.round,
+            policy_version=report.policy_version,
+            at_s=self._clock(),
+            url=answer.url,
+        )
+        self.trouble, self.last = "", f"round {report.round}: {answer.url}"
+        logger.info("round %d pushed: %s", report.round, answer.url)
+        temporary = self._notes.with_suffix(".tmp")
+        try:
+            temporary.write_text(json.dumps(asdict(self._pushed)) + "\n", encoding="utf-8")
+            os.replace(temporary, self._notes)
+        except OSError as error:
+            self._warn("notes", f"push: {self._notes} cannot be written, {error.strerror}: a restart will push again")
+
+    def _warn(self, kind: str, text: str) -> None:
+        """Each kind of trouble is a warning once, and then a line of the log."""
+        self.trouble = text
+        level = logging.INFO if kind in self._warned else logging.WARNING
+        self._warned.add(kind)
+        logger.log(level, "%s", text)
+
+    def _wait(self, seconds: float) -> None:
+        with self._changed:
+            if self._changed.wait_for(lambda: self._stopping, timeout=seconds):
+                raise Stopping("the node stops")
+
+
+def _message(offer: _Offer) -> str:
+    return f"Round {offer.report.round}, policy version {offer.report.policy_version}"
+
+
+def _read(notes: Path) -> Pushed | None:
+    """The last push; None before the first, and where the file is damaged, which costs no more than a push too many."""
+    try:
+        found = json.loads(notes.read_text(encoding="utf-8"))
+        return Pushed(
+            repo=str(found["repo"]),
+            round=int(found["round"]),
+            policy_version=int(found["policy_version"]),
+            at_s=float(found["at_s"]),
+            url=str(found["url"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,142 @@
+"""One upload, as a process of its own: `python -m codezero.publish.upload`, with a request on standard input.
+
+A process, because the hub's library takes its settings from the environment it is imported in, retries as it likes, and
+keeps threads that a process waits for at its end: this one can be ended at any moment. It ends by itself when its
+standard input does. The request is one line of JSON, with the token; the answer is one line of JSON, without.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codezero.publish.card import REPOSITORY
+
+STALE = ["*.safetensors", "*.safetensors.index.json", "adapter_config.json"]
+"""Files of earlier pushes that go where this one does not have them: a model must not find an adapter beside it."""
+_RATE_LIMIT = re.compile(r'"\w+"\s*;\s*r\s*=\s*\d+\s*;\s*t\s*=\s*(\d+)')
+"""Of the RateLimit header as the hub sends it: seconds until there are requests again."""
+_MAX_DETAIL = 200
+
+
+class _Busy(Exception):
+    """The hub cannot serve now. Raised past the hub library, which would sleep for as long as a server says."""
+
+    def __init__(self, status: int, wait_s: float | None) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status, self.wait_s = status, wait_s
+
+
+def main() -> None:
+    request = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.nice(10)
+    answer = upload(request)
+    # Belt and braces: no error of the library or the hub is known to repeat the token.
+    plain = {key: v.replace(request["token"], "[token]") if isinstance(v, str) else v for key, v in answer.items()}
+    sys.stdout.write(json.dumps(plain) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # waits for no thread of the hub's library
+
+
+def upload(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Pushes a folder in one commit. Gives `repo`, as far as known, and either `url` or what went wrong: `status` (None
+    where nobody answered), `wait_s` (None where the hub did not say) and `detail`, which is in part others' text."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled
+
+    _set_limits(request["timeout_s"])
+    api = HfApi(endpoint=request["endpoint"], token=request["token"])
+    found: dict[str, Any] = {"repo": request["repo"]}
+    try:
+        if "/" not in request["repo"]:
+            found["repo"] = f"{api.whoami()['name']}/{request['repo']}"
+        folder = Path(request["folder"])
+        text = request["card"].replace(REPOSITORY, found["repo"])
+        (folder / "README.md").write_text(text, encoding="utf-8")
+        api.create_repo(found["repo"], private=request["private"], exist_ok=True)
+        commit = api.upload_folder(
+            repo_id=found["repo"],
+            folder_path=folder,
+            commit_message=request["message"],
+            delete_patterns=list(STALE),
+        )
+    # HTTPError is httpx's, and the parent of the hub's own; ValueError and RuntimeError are how the library tells of
+    # answers that it does not understand, and of a file that could not be sent
+    except (HTTPError, OfflineModeIsEnabled, _Busy, OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+        return {**found, **_what_went_wrong(error)}
+    return {**found, "url": commit.commit_url}
+
+
+def _set_limits(timeout_s: float) -> None:
+    """Has every request of the hub's library end in time, and none wait by itself for a busy hub."""
+    from huggingface_hub import set_client_factory
+    from huggingface_hub.utils import get_session
+
+    session = get_session()
+    kind, hooks = type(session), session.event_hooks  # httpx or httpx2, as the library has it
+    hooks = {**hooks, "response": [*hooks.get("response", []), _raise_if_busy]}
+    set_client_factory(lambda: kind(event_hooks=hooks, follow_redirects=True, timeout=timeout_s))
+
+
+def _raise_if_busy(response: Any) -> None:
+    if response.status_code == 429 or response.status_code >= 500:
+        raise _Busy(response.status_code, wait_of(response.headers, time.time()))
+
+
+def wait_of(headers: Mapping[str, str], now_s: float) -> float | None:
+    """Seconds that an answer asks to wait: Retry-After in seconds or as a date (RFC 9110, 10.2.3), else RateLimit."""
+    said = headers.get("retry-after", "").strip()
+    if re.fullmatch("[0-9]{1,9}", said):
+        return float(said)
+    if said:
+        try:
+            return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - now_s)
+        except (ValueError, OverflowError):
+            return None
+    limit = _RATE_LIMIT.search(headers.get("ratelimit", "")[:_MAX_DETAIL])
+    return float(limit[1][:9]) if limit else None
+
+
+def _what_went_wrong(error: BaseException) -> dict[str, Any]:
+    """The hub's answer behind an error, which its library may have wrapped, else the first cause in words."""
+    causes = list(_chain(error))
+    for cause in causes:
+        if isinstance(cause, _Busy):
+            return {"status": cause.status, "wait_s": cause.wait_s}
+        response = getattr(cause, "response", None)
+        if response is not None:
+            said = [_first_line(getattr(other, "server_message", None) or "") for other in causes]
+            return {"status": response.status_code, "wait_s": None, "detail": next(filter(None, said), "")}
+    return {"status": None, "wait_s": None, "detail": _first_line(str(causes[-1])) or type(causes[-1]).__name__}
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:_MAX_DETAIL]
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def _end_with_parent() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""A whole node pushes its tiny model to a hub on this machine, while it trains and a p2p daemon of its own runs."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from codezero.train.checkpoint import saved_weights
+from tests.builders import save_tiny
+from tests.unit.publish.builders import write
+from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def server():
+    with push_hub() as found:
+        yield found
+
+
+def start(folder, server, *settings, **environment):
+    model = save_tiny(folder / "model") if not (folder / "model").exists() else str(folder / "model")
+    command = [
+        *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
+        *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
+        *("train.method=full", "rollout.num_generations=2", "rollout.max_new_tokens=24", "push.enabled=true"),
+        *(f"push.endpoint={server.url}", "tracking.level=DEBUG", *settings),
+    ]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def stop(process):
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    return output
+
+
+@pytest.mark.slow
+def test_a_node_pushes_while_it_trains_and_its_token_gets_nowhere(tmp_path, server):
+    swarm = (
+        *("swarm=native", "swarm.listen=[/ip4/127.0.0.1/tcp/0]", f"swarm.identity_path={tmp_path}/swarm.pem"),
+        "swarm.num_local=2",
+    )
+    process = start(tmp_path, server, *swarm, "push.every_rounds=1", HUGGINGFACE_ACCESS_TOKEN=TOKEN, HF_TOKEN=TOKEN)
+    environments = {}
+    try:
+
+        def is_done():
+            for child in psutil.Process(process.pid).children(recursive=True):
+                try:
+                    environments[" ".join(child.cmdline())] = str(child.environ())
+                except psutil.Error:
+                    continue  # it has just ended
+            assert process.poll() is None, process.stdout.read()
+            return len(server.commits) >= 2 and any("codezero.publish.upload" in name for name in environments)
+
+        wait_until(is_done, limit_s=120)
+    finally:
+        output = stop(process)
+    assert process.returncode == 0
+    assert any("p2pd" in name for name in environments)
+    for name, environment in environments.items():
+        assert TOKEN not in name + environment, name
+    assert "push: the model to model-Gensyn-Swarm-" in output
+    assert TOKEN not in output
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or TOKEN.encode() not in path.read_bytes(), path
+    assert not (tmp_path / "state" / "push").exists()
+    ((repo, files),) = server.repos.items()
+    assert repo.startswith("alice/model-Gensyn-Swarm-")
+    pulled = AutoModelForCausalLM.from_pretrained(write(tmp_path / "pulled", files))
+    first = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    assert any(not torch.equal(a, b) for a, b in zip(pulled.parameters(), first.parameters(), strict=True))
+
+
+@pytest.mark.slow
+def test_a_node_killed_in_an_upload_leaves_no_process_and_pushes_after_its_next_start(tmp_path, server):
+    server.hangs.add("/commit/")
+    process = start(tmp_path, server, HF_TOKEN=TOKEN)
+    try:
+        wait_until(lambda: server.asked("/commit/"), limit_s=120)
+        uploads = [c for c in psutil.Process(process.pid).children() if "codezero.publish.upload" in c.cmdline()]
+    finally:
+        process.kill()
+        process.communicate()
+    wait_until(lambda: not any(upload.is_running() for upload in uploads))
+    assert len(uploads) == 1
+    assert (tmp_path / "state" / "push" / "model").exists()
+    server.hangs.clear()
+    process = start(tmp_path, server, HF_TOKEN=TOKEN)
+    try:
+        wait_until(lambda: server.commits, limit_s=120)
+    finally:
+        stop(process)
+    assert process.returncode == 0
+    assert not (tmp_path / "state" / "push").exists()
+
+
+@pytest.mark.slow
+def test_a_stop_waits_for_no_silent_hub_and_training_not_either(tmp_path, server):
+    server.hangs.add("whoami")
+    process = start(tmp_path, server, HF_TOKEN=TOKEN)
+    try:
+        wait_until(lambda: server.asked("whoami"), limit_s=120)
+        saved = sorted((tmp_path / "state" / "checkpoints").glob("round-*"))
+        wait_until(lambda: sorted((tmp_path / "state" / "checkpoints").glob("round-*"))[0] > saved[-1], limit_s=120)
+    finally:
+        asked_s = time.monotonic()
+        stop(process)
+    assert process.returncode == 0
+    assert time.monotonic() - asked_s < 15
+    newest = sorted((tmp_path / "state" / "checkpoints").glob("round-*"))[-1]
+    assert saved_weights(newest)
+
+
+@pytest.mark.slow
+def test_a_node_that_is_to_push_without_a_token_says_so_before_anything_else(tmp_path, server):
+    process = start(tmp_path, server, HUGGINGFACE_ACCESS_TOKEN="None", HF_TOKEN="")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "error: push.enabled=true needs a token of the hub that may write" in output
+    assert not (tmp_path / "state").exists()

@@ -1,0 +1,387 @@
+"""When a model is pushed, and what becomes of a push that does not go through."""
+
+import json
+import logging
+import shutil
+import threading
+from collections import namedtuple
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from codezero.config import PushConfig, TrainMethod
+from codezero.errors import Stopping
+from codezero.publish.card import facts
+from codezero.publish.hub import Answer, Hub
+from codezero.publish.pack import PublishError
+from codezero.publish.publisher import ATTEMPTS, MAX_ASKED_S, Publisher
+from tests.unit.publish.builders import Trainee, report, write
+from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
+
+HOUR = 3600.0
+NOW = 1_700_000_000.0
+DONE = Answer(repo="alice/tiny", url="https://hub/commit/1")
+BUSY = Answer(repo="alice/tiny", status=429, wait_s=120.0)
+AWAY = Answer(repo="alice/tiny", detail="Connection refused")
+
+
+class Uploads:
+    """A hub that answers as it is told, and then that all went well."""
+
+    def __init__(self, *answers):
+        self.answers, self.messages, self.cards, self.repos = list(answers), [], [], []
+        self.holding, self.stopped = threading.Event(), threading.Event()
+        self.holding.set()
+
+    def push(self, folder, repo, card, message):
+        self.messages.append(message)
+        self.cards.append(card)
+        self.repos.append(repo)
+        while not self.holding.wait(0.02):
+            if self.stopped.is_set():
+                raise Stopping("stop")
+        return self.answers.pop(0) if self.answers else DONE
+
+    def stop(self):
+        self.stopped.set()
+
+
+class Packer:
+    def __init__(self, facts, *troubles):
+        self.facts, self.troubles, self.packed, self.cleared = facts, list(troubles), [], 0
+
+    def pack(self, checkpoint):
+        if self.troubles:
+            raise self.troubles.pop(0)
+        self.packed.append(checkpoint.name)
+        return checkpoint
+
+    def clear(self):
+        self.cleared += 1
+
+    def close(self):
+        pass
+
+
+class Rig:
+    """A publisher on a clock of its own, in which every pause passes at once."""
+
+    def __init__(self, tmp_path, *answers, troubles=(), **config):
+        self.uploads, self.now, self.pauses, self.looked = Uploads(*answers), NOW, [], 0
+        self.packer = Packer(facts("org/tiny", TrainMethod.full, "QmPeer"), *troubles)
+        self.notes, self.folder = tmp_path / "pushed.json", tmp_path
+        self.config = PushConfig(enabled=True, **config)
+        self.publisher = self.made()
+
+    def made(self):
+        made = Publisher(self.config, self.uploads, self.packer, self.notes, clock=self.clock, pause=self.pause)
+        made.start()
+        return made
+
+    def pause(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    def play(self, number, policy_version=None):
+        """A finished round, until its push, if any, has come to an end."""
+        looked, ended = self.looked, self.packer.cleared
+        self.publisher.offer(report(number, policy_version), self.folder / f"round-{number}")
+        wait_until(lambda: self.looked > looked or not self.publisher._thread.is_alive())
+        with self.publisher._changed:
+            taken = self.publisher._offer is None
+        if taken:
+            wait_until(lambda: self.packer.cleared > ended)
+
+    def clock(self):
+        self.looked += 1
+        return self.now
+
+    def restart(self):
+        self.publisher.stop()
+        self.publisher = self.made()
+
+    @property
+    def pushed(self):
+        return [int(message.split(",")[0].removeprefix("Round ")) for message in self.uploads.messages]
+
+
+@pytest.fixture
+def rig(tmp_path):
+    made = []
+
+    def make(*answers, **config):
+        made.append(Rig(tmp_path, *answers, **config))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.uploads.holding.set()
+        one.publisher.stop()
+
+
+def test_the_first_round_that_changed_the_model_is_pushed_at_once(rig):
+    swarm = rig()
+    for number, policy_version in ((1, 0), (2, 0), (3, 1), (4, 2)):
+        swarm.play(number, policy_version)
+    assert swarm.uploads.messages == ["Round 3, policy version 1"]
+    assert swarm.publisher.last == "round 3: https://hub/commit/1"
+    assert swarm.publisher.trouble == ""
+
+
+def test_every_so_many_rounds(rig):
+    swarm = rig(every_rounds=3, every_hours=0)
+    for number in range(1, 9):
+        swarm.play(number)
+    assert swarm.pushed == [1, 4, 7]
+
+
+def test_every_so_many_hours(rig):
+    swarm = rig(every_hours=2)
+    for number in range(1, 8):
+        swarm.play(number)
+        swarm.now += 0.8 * HOUR
+    assert swarm.pushed == [1, 4, 7]
+
+
+def test_with_both_whichever_comes_first(rig):
+    swarm = rig(every_hours=2, every_rounds=3)
+    for number, after_hours in ((1, 0.1), (2, 3), (3, 0.1), (4, 0.1), (5, 0.1), (6, 0.1), (7, 0.1)):
+        swarm.play(number)
+        swarm.now += after_hours * HOUR
+    assert swarm.pushed == [1, 3, 6]
+
+
+def test_a_model_that_did_not_change_is_not_pushed_again(rig):
+    swarm = rig(every_rounds=1)
+    for number, policy_version in ((1, 1), (2, 1), (3, 1), (4, 2)):
+        swarm.play(number, policy_version)
+    assert swarm.pushed == [1, 4]
+
+
+def test_a_restart_goes_on_counting_and_a_damaged_note_costs_one_push(rig):
+    swarm = rig(every_rounds=10, repo="tiny")
+    swarm.play(5)
+    swarm.restart()
+    assert swarm.publisher.last == "round 5: https://hub/commit/1"
+    swarm.play(6)
+    assert swarm.pushed == [5]
+    swarm.notes.write_text('{"round": []}')
+    swarm.restart()
+    swarm.play(7)
+    assert swarm.pushed == [5, 7]
+
+
+def test_another_repository_gets_its_first_push_at_once(rig):
+    swarm = rig(every_rounds=10, repo="tiny")
+    swarm.play(5)
+    for repo, pushed in (("alice/tiny", [5]), ("lice/tiny", [5, 6]), ("bob/other", [5, 6, 7])):
+        swarm.config = PushConfig(enabled=True, every_rounds=10, repo=repo)
+        swarm.restart()
+        swarm.play(pushed[-1] if len(pushed) > 1 else 6)
+        assert swarm.pushed == pushed
+
+
+def test_a_state_begun_anew_or_a_clock_set_back_does_not_silence_it(rig):
+    swarm = rig(every_rounds=10)
+    swarm.play(50)
+    swarm.play(1)
+    assert swarm.pushed == [50, 1]
+    swarm.now -= 100 * HOUR
+    swarm.play(2)
+    assert swarm.pushed == [50, 1, 2]
+
+
+def test_the_newest_round_is_pushed_where_several_finished_meanwhile(rig):
+    swarm = rig(every_rounds=1)
+    swarm.uploads.holding.clear()
+    for number in range(1, 6):
+        swarm.publisher.offer(report(number), swarm.folder / f"round-{number}")
+        wait_until(lambda: swarm.uploads.messages)
+    swarm.uploads.holding.set()
+    wait_until(lambda: len(swarm.pushed) == 2)
+    assert swarm.pushed == [1, 5]
+
+
+def test_a_hub_that_limits_us_is_asked_again_when_it_says(rig, caplog):
+    swarm = rig(BUSY)
+    with caplog.at_level(logging.WARNING):
+        swarm.play(1)
+    (pause,) = swarm.pauses
+    assert 120 <= pause <= 125
+    assert swarm.packer.packed == ["round-1"]  # the same files, whose large ones are on the hub already
+    assert swarm.pushed == [1, 1]
+    assert swarm.publisher.trouble == ""
+    assert "the hub is busy or limits us, HTTP 429; tried again in 2 minutes" in caplog.text
+
+
+def test_a_hub_cannot_have_us_wait_for_ever(rig):
+    swarm = rig(Answer(repo="a/b", status=429, wait_s=1e9))
+    swarm.play(1)
+    assert MAX_ASKED_S <= swarm.pauses[0] <= MAX_ASKED_S + 5
+
+
+def test_pauses_double_up_to_an_hour_and_then_a_newer_round_has_its_turn(rig, caplog):
+    swarm = rig(*[AWAY] * ATTEMPTS)
+    with caplog.at_level(logging.WARNING):
+        swarm.play(1)
+    assert [round(pause / 60, 1) for pause in swarm.pauses] == [
+        pytest.approx(expected, rel=0.26) for expected in (1, 2, 4, 8, 16)
+    ]
+    assert "the hub cannot be reached or used now, no answer (Connection refused)" in swarm.publisher.trouble
+    assert len(caplog.records) == 1
+    swarm.play(2)
+    assert swarm.pushed == [1] * ATTEMPTS
+    swarm.now += 1.3 * HOUR
+    swarm.play(3)
+    assert swarm.pushed[ATTEMPTS:] == [3]
+    assert swarm.publisher.trouble == ""
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_token_is_told_once_and_used_no_more(rig, caplog, status):
+    swarm = rig(Answer(repo="alice/tiny", status=status, detail="no rights"), every_rounds=1)
+    with caplog.at_level(logging.INFO):
+        for number in range(1, 5):
+            swarm.play(number)
+            swarm.now += 100 * HOUR
+    assert swarm.pushed == [1]
+    (record,) = caplog.records
+    assert f"refuses the token for alice/tiny, HTTP {status} (no rights)" in record.getMessage()
+    assert "https://huggingface.co/settings/tokens" in swarm.publisher.trouble
+
+
+def test_what_the_hub_does_not_take_is_tried_an_hour_later(rig):
+    swarm = rig(Answer(repo="alice/tiny", status=400, detail="bad name"), every_rounds=1)
+    swarm.play(1)
+    assert swarm.publisher.trouble == "push: the hub does not take it, HTTP 400 (bad name); tried again in 1 hour"
+    swarm.play(2)
+    swarm.now += 1.1 * HOUR
+    swarm.play(3)
+    assert (swarm.pushed, swarm.pauses) == ([1, 3], [])
+
+
+def test_files_that_cannot_be_written_and_bugs_end_no_training(rig, caplog):
+    swarm = rig(troubles=[PublishError("push: no room"), ZeroDivisionError("bug")])
+    swarm.play(1)
+    assert swarm.publisher.trouble == "push: no room"
+    swarm.now += 1.1 * HOUR
+    swarm.play(2)
+    assert "internal error" in swarm.publisher.trouble
+    swarm.now += 1.1 * HOUR
+    swarm.play(3)
+    assert swarm.pushed == [3]
+
+
+def test_the_repositorys_owner_is_asked_for_once(rig):
+    swarm = rig(every_rounds=1)
+    swarm.play(1)
+    swarm.play(2)
+    assert swarm.uploads.repos == [
+        "tiny-Gensyn-Swarm-" + swarm.packer.facts.repository.rpartition("-")[2],
+        "alice/tiny",
+    ]
+
+
+def test_the_card_has_the_means_of_the_last_rounds(rig):
+    swarm = rig(every_rounds=2)
+    for number in (1, 2, 3):
+        swarm.play(number)
+    assert "| mean reward of this round | 0.50 |" in swarm.uploads.cards[0]
+    assert "| predicted pass@k of the last 3 rounds | 0.25 |" in swarm.uploads.cards[1]
+
+
+def test_a_stop_waits_for_no_upload_and_the_next_start_pushes(rig):
+    swarm = rig()
+    swarm.uploads.holding.clear()
+    swarm.publisher.offer(report(1), swarm.folder)
+    wait_until(lambda: swarm.uploads.messages)
+    swarm.publisher.stop()
+    assert not swarm.publisher._thread.is_alive()
+    assert not swarm.notes.exists()
+    swarm.uploads.holding.set()
+    swarm.restart()
+    swarm.play(2)
+    assert swarm.pushed == [1, 2]
+
+
+def test_a_stop_ends_a_pause_too(tmp_path, rig):
+    swarm = rig()
+    uploads = Uploads(BUSY)
+    waiting = Publisher(swarm.config, uploads, swarm.packer, tmp_path / "other.json", clock=lambda: NOW)
+    waiting.start()
+    waiting.offer(report(1), tmp_path)
+    wait_until(lambda: waiting.trouble)
+    waiting.stop()
+    assert not waiting._thread.is_alive()
+    assert len(uploads.messages) == 1
+
+
+def real(trainee, server, hub=None, **config):
+    hub = hub or Hub(TOKEN, server.url, private=False, timeout_s=10.0)
+    made = Publisher(PushConfig(enabled=True, **config), hub, trainee.packer(), trainee.folder / "pushed.json")
+    made.start()
+    return made
+
+
+def test_while_training_goes_on_one_policy_version_is_pushed(tmp_path, caplog):
+    trainee = Trainee(tmp_path)
+    with push_hub() as server, caplog.at_level(logging.DEBUG):
+        publisher = real(trainee, server, every_rounds=1)
+        checkpoint = trainee.train()
+        expected = trainee.logits()
+        publisher.offer(report(1), checkpoint)
+        wait_until(lambda: (trainee.folder / "push" / "model").exists())
+        for _ in range(3):
+            trainee.train()
+        assert not checkpoint.exists()
+        wait_until(lambda: publisher.last)
+        publisher.stop()
+        (files,) = server.repos.values()
+    assert b"| round | 1 |" in files["README.md"]
+    pulled = AutoModelForCausalLM.from_pretrained(write(tmp_path / "pulled", files))
+    assert torch.equal(trainee.logits(pulled), expected)
+    assert json.loads((trainee.folder / "pushed.json").read_text())["round"] == 1
+    assert not (trainee.folder / "push").exists()
+    assert TOKEN not in caplog.text
+    for path in trainee.folder.rglob("*"):
+        assert path.is_dir() or TOKEN.encode() not in path.read_bytes(), path
+
+
+def test_what_a_killed_node_left_is_cleared_and_its_round_pushed_by_the_next(tmp_path):
+    trainee = Trainee(tmp_path)
+    trainee.packer().pack(trainee.train())
+    (trainee.folder / "push" / "model" / "half.safetensors").write_bytes(b"x")
+    with push_hub() as server:
+        publisher = real(trainee, server)
+        assert [path.name for path in (trainee.folder / "push").iterdir()] == ["tokenizer"]
+        publisher.offer(report(2), trainee.train())
+        wait_until(lambda: publisher.last)
+        publisher.stop()
+        assert server.commits == ["Round 2, policy version 2"]
+
+
+def test_a_full_disk_is_found_before_it_is_full(tmp_path, monkeypatch):
+    trainee = Trainee(tmp_path)
+    checkpoint, packer = trainee.train(), trainee.packer()
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1 << 40, 0, 1 << 28))
+    with pytest.raises(PublishError, match=r"push: 0\.2 GiB of disk are free in .*/state, 0\.5 GiB are needed"):
+        packer.pack(checkpoint)
+    assert not packer.target.exists()
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn", "other"])
+def test_a_checkpoint_that_cannot_be_read_is_left_for_the_next(tmp_path, damage):
+    trainee = Trainee(tmp_path)
+    checkpoint, packer = trainee.train(), trainee.packer()
+    if damage == "gone":
+        shutil.rmtree(checkpoint)
+    elif damage == "torn":
+        learner = (checkpoint / "learner.pt").read_bytes()
+        (checkpoint / "learner.pt").write_bytes(learner[: len(learner) // 2])
+    else:
+        (checkpoint / "learner.pt").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
+    with pytest.raises(PublishError, match="push: the files could not be written"):
+        packer.pack(checkpoint)
+    assert not packer.target.exists()
