@@ -58,7 +58,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _status(options: argparse.Namespace) -> int:
     from codezero.observe.console import Console
-    from codezero.summary import summarise, to_json
+    from codezero.summary import LATEST, summarise, to_json
 
     if options.ledger is not None:
         _leaderboard(Path(options.ledger).expanduser(), Console())
@@ -66,7 +66,7 @@ def _status(options: argparse.Namespace) -> int:
     folders = [Path(name).expanduser() for name in (*options.folders, *filter(None, [options.state_dir]))]
     if options.watch:
         return _watch(folders)
-    summaries = [summarise(run) for run in _find(folders)]
+    summaries = [summarise(run) for run in _find(folders, 2 * LATEST)]
     if options.json:
         print(to_json(summaries))
     else:
@@ -81,17 +81,17 @@ def _status(options: argparse.Namespace) -> int:
     return 0 if all(summary.running for summary in summaries) else NOT_RUNNING
 
 
-def _find(folders: Sequence[Path]) -> list[Run]:
-    """The runs in the folders, or in the first of the usual ones that has any. Raises StateError: there are none."""
+def _find(folders: Sequence[Path], most: int) -> list[Run]:
+    """The runs in the folders, or in the first of the usual ones that has any, with at most so many reports each.
+    Raises StateError: there are none."""
     from codezero.errors import StateError
     from codezero.runs import find_runs
-    from codezero.summary import LATEST
 
     if folders:
-        return [run for folder in folders for run in find_runs(folder, 2 * LATEST)]
+        return [run for folder in folders for run in find_runs(folder, most)]
     for name in FOLDERS:
         try:
-            return find_runs(Path(name), 2 * LATEST)
+            return find_runs(Path(name), most)
         except StateError:
             continue
     raise StateError(
@@ -118,18 +118,21 @@ def _watch(folders: Sequence[Path]) -> int:
 def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
     """Gives snapshots of all runs; a node that starts later is found. Raises StateError: there is none now."""
     import time
+    from contextlib import suppress
 
-    from codezero.watch import watched
+    from codezero.errors import StateError
+    from codezero.watch import MOST_REPORTS, watched
 
-    found = {(str(run.folder), run.role): watched(run) for run in _find(folders)}
+    found = {(str(run.folder), run.role): watched(run) for run in _find(folders, MOST_REPORTS)}
     looked_at_s = time.monotonic()
 
     def read() -> Sequence[Snapshot]:
         nonlocal looked_at_s
         if time.monotonic() - looked_at_s > _REFIND_S:
             looked_at_s = time.monotonic()
-            for run in _find(folders):
-                found.setdefault((str(run.folder), run.role), watched(run))
+            with suppress(StateError):  # the folders are gone: what was known of them stays
+                for run in _find(folders, MOST_REPORTS):
+                    found.setdefault((str(run.folder), run.role), watched(run))
         return [snapshot() for snapshot in found.values()]
 
     return read

@@ -268,3 +268,15 @@ def test_ctrl_z_suspends_the_job_with_the_terminal_given_back_and_fg_shows_it_ag
     terminal.type("q")
     terminal.expect("ended 0 as it was True")
     assert terminal.wait() == 0
+
+
+def test_in_the_background_there_are_lines(shell):
+    terminal = shell(
+        "os.tcsetpgrp = lambda *_: None; pid = job('waits'); input(); os.kill(pid, signal.SIGTERM); wait(pid); "
+        "told('here again')"
+    )
+    terminal.expect("WARNING: with \\x1b[2J in it")
+    terminal.type("\n")
+    terminal.expect("here again as it was True")
+    assert ENTER not in terminal.shown
+    assert terminal.wait() == 0
