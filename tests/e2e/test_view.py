@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import termios
 
 import psutil
@@ -9,6 +10,8 @@ import pytest
 
 from tests.builders import save_tiny
 from tests.e2e.test_node import ROOT, command, reports
+from tests.e2e.test_proposer import write_problem
+from tests.unit.evaluate.loopback import serve
 from tests.unit.launch.tty import Tty
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
@@ -64,9 +67,7 @@ def test_codezero_status_watches_a_running_node_from_another_terminal(model, tmp
     node = at_terminal(command(model, tmp_path, "tracking.view=off"))
     try:
         node.expect("round 2 |")
-        watching = at_terminal(
-            [command(model, tmp_path)[0], "-m", "codezero", "status", "--watch", f"{tmp_path}/state"]
-        )
+        watching = at_terminal([sys.executable, "-m", "codezero", "status", "--watch", f"{tmp_path}/state"])
         try:
             before = termios.tcgetattr(watching._master)
             watching.expect("Reward")
@@ -81,3 +82,24 @@ def test_codezero_status_watches_a_running_node_from_another_terminal(model, tmp
         assert node.wait() == 0
     finally:
         node.close()
+
+
+def test_a_proposer_on_a_terminal_shows_its_level(tmp_path):
+    with serve(write_problem) as server:
+        tty = at_terminal(
+            [
+                *(sys.executable, "-m", "codezero", "propose", "preset=local", "proposer.model=scripted"),
+                *(f"proposer.url={server.url}/v1", f"state_dir={tmp_path}/state", f"tracking.log_dir={tmp_path}/logs"),
+                "swarm.network=none",
+            ]
+        )
+        try:
+            tty.expect(ENTER)
+            tty.expect("share of right attempts")
+            tty.type("q")
+            assert tty.wait() == 0
+        finally:
+            tty.close()
+    after = tty.shown.rsplit(LEAVE, 1)[1]
+    assert "\x1b" not in after
+    assert after.splitlines()[-2].startswith("done: ")
