@@ -23,7 +23,7 @@ from codezero.network.selection import SapoSelection
 from codezero.observe import logs, system_info
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
-from codezero.observe.status import SAVING, WAITING, StatusFile, new_status
+from codezero.observe.status import SAVING, WAITING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.observe.tracking import trackers
 from codezero.proposals import Proposal
@@ -31,6 +31,7 @@ from codezero.proposer import checks
 from codezero.publish.tokens import take_tokens
 from codezero.publishing import start_publisher
 from codezero.rollout.solver import PolicySolver
+from codezero.runs import SOLVER
 from codezero.services import Services
 from codezero.stop import stop_on_signals
 from codezero.tasks.build import make_task_source
@@ -40,6 +41,7 @@ from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import RoundId, RoundReport
+from codezero.watch import NodeView
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +52,12 @@ def run_node(config: NodeConfig) -> int:
     Raises CodezeroError: whatever keeps it from starting or going on, in one line.
     """
     console = Console()
-    with stop_on_signals(), ExitStack() as stack:
+    view = NodeView(console, config.tracking.view)
+    with stop_on_signals(view.leave), ExitStack() as stack:
         node = Node(config, console, stack)
         try:
-            node.run()
+            with view.showing(SOLVER, node.folder, node.status):
+                node.run()
         except KeyboardInterrupt:
             logger.info("stopped by a signal")
         node.finish()
@@ -131,6 +135,15 @@ class Node:
         )
         name, last = names.animal_name(place.peer_id), self._last.number if self._last else 0
         self._trackers = stack.enter_context(trackers(config, self._folder, name, last))
+
+    @property
+    def folder(self) -> Path:
+        """Of its state."""
+        return self._folder
+
+    def status(self) -> Status:
+        """What it is doing."""
+        return self._status.status
 
     def run(self) -> None:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""

@@ -22,7 +22,7 @@ from codezero.llm.load import LoadedModel
 from codezero.observe import logs, system_info
 from codezero.observe.batches import BatchMonitor, report_from_dict
 from codezero.observe.console import Console
-from codezero.observe.status import SAVING, StatusFile, new_status
+from codezero.observe.status import SAVING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import batch_metrics
 from codezero.observe.tracking import trackers
 from codezero.prompts import proposer as prompt
@@ -35,6 +35,7 @@ from codezero.proposer.learn import ProposalLearner
 from codezero.proposer.models import LocalModel, Model, ServedModel
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
+from codezero.runs import PROPOSER
 from codezero.stop import stop_on_signals
 from codezero.tasks.build import local_questions
 from codezero.train import checkpoint
@@ -42,6 +43,7 @@ from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import TaskOrigin
+from codezero.watch import NodeView
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +58,12 @@ def run_proposer(config: NodeConfig, out: Path | None) -> int:
     Raises CodezeroError: whatever keeps it from starting or going on, in one line.
     """
     console = Console()
-    with stop_on_signals(), ExitStack() as stack:
+    view = NodeView(console, config.tracking.view)
+    with stop_on_signals(view.leave), ExitStack() as stack:
         node = ProposerNode(config, out, console, stack)
         try:
-            node.run()
+            with view.showing(PROPOSER, node.folder, node.status):
+                node.run()
         except KeyboardInterrupt:
             logger.info("stopped by a signal")
         node.finish()
@@ -110,6 +114,15 @@ class ProposerNode:
         self._batch = self._resume()
         name = names.animal_name(place.peer_id)
         self._trackers = stack.enter_context(trackers(config, self._folder, name, self._batch, "proposer"))
+
+    @property
+    def folder(self) -> Path:
+        """Of its state."""
+        return self._folder
+
+    def status(self) -> Status:
+        """What it is doing."""
+        return self._status.status
 
     def run(self) -> None:
         """Writes batches until there are enough. A KeyboardInterrupt may end it anywhere without loss."""

@@ -37,7 +37,7 @@ from codezero.config.swarm import (
     Strategy,
     SwarmConfig,
 )
-from codezero.config.tracking import LogFormat, TrackingConfig, Wandb
+from codezero.config.tracking import LogFormat, TerminalView, TrackingConfig, Wandb
 
 __all__ = [
     "Backend",
@@ -69,6 +69,7 @@ __all__ = [
     "Strategy",
     "SwarmConfig",
     "TasksConfig",
+    "TerminalView",
     "TrackingConfig",
     "TrainConfig",
     "TrainMethod",

@@ -19,6 +19,11 @@ class Wandb(Enum):
     online = "online"
 
 
+class TerminalView(Enum):
+    auto = "auto"
+    off = "off"
+
+
 @dataclass
 class TrackingConfig:
     log_dir: str = "logs"
@@ -42,6 +47,9 @@ class TrackingConfig:
     """Serve the latest round at http://prometheus_host:prometheus_port/metrics; 0 does not."""
     prometheus_host: str = "127.0.0.1"
     """The address to serve it on; whoever reaches it can read it."""
+
+    view: TerminalView = TerminalView.auto
+    """What a terminal shows: auto is one screen that renews itself where it can, off is lines."""
 
     def __post_init__(self) -> None:
         levels = ("DEBUG", "INFO", "WARNING", "ERROR")

@@ -27,6 +27,7 @@ from codezero.launch.up import UpOptions, up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
 from codezero.observe.console import Console
+from codezero.observe.view.screen import in_foreground
 from codezero.swarmfile import quoted
 
 LEFT = 130
@@ -106,6 +107,9 @@ def _start(
                 settings=[setting for setting in settings if not setting.startswith("rounds=")],
             )
             return run_on_gpus(gpu_options, for_node, console)
+
+        if sys.stdout.isatty() and not in_foreground(sys.stdout.fileno()):
+            settings.append("tracking.view=off")  # the node, in a session of its own, could not tell
 
         def command(rounds_left: int) -> Sequence[str]:
             return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]
