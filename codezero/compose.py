@@ -60,7 +60,7 @@ def load(overrides: Sequence[str] = ()) -> NodeConfig:
     ConfigStore.instance().store("schema", NodeConfig)
     try:
         with initialize_config_dir(str(config_dir()), version_base="1.3", job_name="codezero"):
-            config = OmegaConf.to_object(compose("node", list(overrides)))
+            config = OmegaConf.to_object(compose("node", [_taken_literally(override) for override in overrides]))
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_one_line(error)) from error
     assert isinstance(config, NodeConfig)
@@ -105,6 +105,19 @@ def _check_override(override: str, leaves: set[str]) -> None:
         near = difflib.get_close_matches(key, [*leaves, *groups], n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else "see `codezero run --show-config` for all keys"
         raise ConfigError(f"unknown setting {key}: {hint}")
+
+
+def _taken_literally(override: str) -> str:
+    """The override, in quotes where Hydra cannot parse its value, such as ~/swarm.sqlite: that then means itself."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    key, _, value = override.partition("=")
+    try:
+        OverridesParser.create().parse_override(override)
+    except HydraException:
+        return f"{key}={swarmfile.quoted(value)}"
+    return override
 
 
 def _one_line(error: Exception) -> str:

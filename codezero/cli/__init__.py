@@ -16,6 +16,7 @@ from codezero.cli import (
     leaderboard,
     models,
     propose,
+    report,
     score,
     start,
     status,
@@ -84,8 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    groups = (start, swarm, propose, status, leaderboard, health, score, evaluation, models, identity, wallet, chain)
-    for group in groups:
+    groups = (start, swarm, propose, status, leaderboard, health, report, score, evaluation, models, identity)
+    for group in (*groups, wallet, chain):
         group.add_commands(commands)
     return parser
 

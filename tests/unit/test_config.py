@@ -71,6 +71,11 @@ def test_a_mistake_names_the_key_and_the_fix(override, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("path", ["~/swarm.sqlite", "my runs (old)/a, b.sqlite", "it's", "{", "a=b", "${x"])
+def test_a_path_means_itself_whatever_hydra_would_make_of_it(path):
+    assert compose.load([f"ledger.path={path}"]).ledger.path == path
+
+
 def test_a_mixture_of_nothing_is_impossible():
     with pytest.raises(ConfigError, match="give at least one source a weight"):
         compose.load(["preset=local", "tasks.builtin.weight=0"])
