@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -21,9 +21,10 @@ _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved 
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[None]:
+def stop_on_signals(leave: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread; a second one, or a grace period
-    that runs out, ends the process at once with exit code 0."""
+    that runs out, ends the process at once with exit code 0. `leave` gives the terminal back before anything is said
+    or ended; it is called inside a signal handler."""
     asked = threading.Event()
     timer = threading.Timer(GRACE_S, lambda: os._exit(0))
     timer.daemon = True
@@ -33,6 +34,7 @@ def stop_on_signals() -> Iterator[None]:
             os._exit(0)
         asked.set()
         timer.start()
+        leave()
         # Not print(): the signal may have come in the middle of one.
         os.write(2, _STOPPING)
         raise KeyboardInterrupt

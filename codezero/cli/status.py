@@ -1,78 +1,141 @@
-"""`codezero status`: what a node has earned, what of it waits for the chain, and how it fares in the market."""
+"""`codezero status`: what a node, or each node of a swarm, is doing, what it has earned, and what is in the way."""
 
 from __future__ import annotations
 
 import argparse
-import time
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codezero.cli.health import FOLDERS
+
 if TYPE_CHECKING:
     from codezero.observe.console import Console
+    from codezero.observe.view.snapshot import Snapshot
+    from codezero.runs import Run
 
 MOST_SHOWN = 50
 """Peers of a leaderboard."""
+NOT_RUNNING = 3
+"""Exit code where a node is not running, as of services."""
+_REFIND_S = 5.0
+_EPILOG = """\
+examples:
+  codezero status                      the node here, or those of swarms/home or gpus
+  codezero status swarms/home          every node of a swarm folder
+  codezero status --watch swarms/home  on one screen that renews itself; q leaves it, the nodes run on
+  codezero status --json | jq '.runs[0].status.round'
+
+exit codes: 0 every node found is running; 3 at least one is not; 1 no node has run there.
+--json prints one line, the record `Document` of codezero/summary.py; it is ASCII, so texts of peers in it cannot harm
+a terminal.
+"""
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "show what a node has earned, and what waits for the chain"
-    status = commands.add_parser("status", help=text, description=f"{text}. The node may be running.")
-    status.add_argument("--state-dir", default="state", metavar="DIR", help="its state folder (default state)")
+    status = commands.add_parser(
+        "status",
+        help="show what a node does, what it has earned, and what is in the way",
+        description="Shows what nodes do and have earned, from what they leave on disk. They may be running or not.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    status.add_argument(
+        "folders",
+        nargs="*",
+        metavar="FOLDER",
+        help=f"state or swarm folders (default: of {', '.join(FOLDERS)} the first)",
+    )
+    status.add_argument("--state-dir", metavar="DIR", help="the same as FOLDER")
+    how = status.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="for programs: one JSON document")
+    how.add_argument("--watch", action="store_true", help="the terminal view, until q")
     text = "a ledger that several nodes share (ledger.path=...): show who has earned what"
-    status.add_argument("--ledger", metavar="FILE", help=text)
+    how.add_argument("--ledger", metavar="FILE", help=text)
     status.set_defaults(command=_status)
 
 
-def _status(options: argparse.Namespace) -> None:
-    from codezero.errors import StateError
-    from codezero.ledger.leaderboard import read_totals
+def _status(options: argparse.Namespace) -> int:
     from codezero.observe.console import Console
+    from codezero.summary import LATEST, summarise, to_json
 
-    folder, console = Path(options.state_dir).expanduser(), Console()
     if options.ledger is not None:
-        _leaderboard(Path(options.ledger).expanduser(), console)
-        return
-    if not (folder / "ledger.sqlite").exists():
-        raise StateError(
-            f"{folder} holds no ledger: give the state folder of a node that has run, with --state-dir, or the ledger "
-            "that it shares (ledger.path=...), with --ledger"
-        )
-    rounds, reward = read_totals(folder / "ledger.sqlite")
-    console.line(f"earned   {reward:+.2f} in {rounds} round{'s' * (rounds != 1)}")
-    if (folder / "outbox.sqlite").exists():
-        _chain(folder / "outbox.sqlite", console)
-    _markets(folder, console)
+        _leaderboard(Path(options.ledger).expanduser(), Console())
+        return 0
+    folders = [Path(name).expanduser() for name in (*options.folders, *filter(None, [options.state_dir]))]
+    if options.watch:
+        return _watch(folders)
+    summaries = [summarise(run) for run in _find(folders, 2 * LATEST)]
+    if options.json:
+        print(to_json(summaries))
+    else:
+        from codezero.cli.status_lines import lines
+
+        console = Console()
+        for number, summary in enumerate(summaries):
+            for line in lines(summary, heading=len(summaries) > 1):
+                console.line(line)
+            if number + 1 < len(summaries):
+                console.line("")
+    return 0 if all(summary.running for summary in summaries) else NOT_RUNNING
 
 
-def _chain(path: Path, console: Console) -> None:
-    from codezero.ledger.items import describe
-    from codezero.ledger.pending import read_pending
+def _find(folders: Sequence[Path], most: int) -> list[Run]:
+    """The runs in the folders, or in the first of the usual ones that has any, with at most so many reports each.
+    Raises StateError: there are none."""
+    from codezero.errors import StateError
+    from codezero.runs import find_runs
 
-    pending = read_pending(path)
-    for scope, points in pending.owed:
-        console.line(f"unsent   {points:+.2f} of peer {scope.peer_id} for {scope.contract} on chain {scope.chain_id}")
-    if pending.trouble:
-        console.line(f"trouble  {pending.trouble}")
-    rows = describe(pending.items, time.time())
-    for row in rows:
-        tries = f" after {row.tries} tr{'ies' if row.tries != 1 else 'y'}" if row.tries else ""
-        note = f": {row.note}" if row.note else ""
-        console.line(f"pending  {row.what}, since {row.since}, {row.state}{tries}{note}")
-    if not rows:
-        console.line("pending  nothing")
+    if folders:
+        return [run for folder in folders for run in find_runs(folder, most)]
+    for name in FOLDERS:
+        try:
+            return find_runs(Path(name), most)
+        except StateError:
+            continue
+    raise StateError(
+        f"no node has run here, in {', '.join(FOLDERS)}: give the state folder of a node, or a swarm folder"
+    )
 
 
-def _markets(folder: Path, console: Console) -> None:
-    from codezero.market.book import read_summaries
+def _watch(folders: Sequence[Path]) -> int:
+    """The view, until the user leaves it. Raises ConfigError: there is no terminal for it."""
+    import signal
 
-    for book in read_summaries(folder):
-        console.line(
-            f"market   {book.num_bets} bet{'s' * (book.num_bets != 1)} of peer {book.scope.peer_id} at "
-            f"{book.scope.contract} on chain {book.scope.chain_id}; {book.num_open} not confirmed, "
-            f"{book.num_unclaimed} game{'s' * (book.num_unclaimed != 1)} to be claimed"
-        )
-        if book.trouble:
-            console.line(f"trouble  {book.trouble}")
+    from codezero.errors import ConfigError
+    from codezero.observe.view.live import View, can_show
+
+    if not can_show(sys.stdout):
+        raise ConfigError("--watch needs a terminal in UTF-8, in the foreground: use codezero status, or --json")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    with View(_reader(folders), lambda: view.leave(), quits="leave") as view:
+        view.wait()
+    return 0
+
+
+def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
+    """Gives snapshots of all runs; a node that starts later is found. Raises StateError: there is none now."""
+    import time
+    from contextlib import suppress
+
+    from codezero.errors import StateError
+    from codezero.watch import MOST_REPORTS, watched
+
+    found = {(str(run.folder), run.role): watched(run) for run in _find(folders, MOST_REPORTS)}
+    looked_at_s = time.monotonic()
+
+    def read() -> Sequence[Snapshot]:
+        nonlocal looked_at_s
+        if time.monotonic() - looked_at_s > _REFIND_S:
+            looked_at_s = time.monotonic()
+            with suppress(StateError):  # the folders are gone: what was known of them stays
+                for run in _find(folders, MOST_REPORTS):
+                    found.setdefault((str(run.folder), run.role), watched(run))
+        return [snapshot() for snapshot in found.values()]
+
+    return read
 
 
 def _leaderboard(path: Path, console: Console) -> None:

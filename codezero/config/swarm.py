@@ -1,4 +1,4 @@
-"""Settings of how a node meets others and what it records: swarm, ledger, tracking."""
+"""Settings of how a node meets others: swarm, ledger."""
 
 from __future__ import annotations
 
@@ -142,15 +142,3 @@ class LedgerConfig:
         require(self.max_fee_gwei > 0, "ledger.max_fee_gwei", self.max_fee_gwei, "use a price such as 100")
         for key in ("round_s", "submit_period_s", "submit_threshold", "warn_below_eth", "patience_s"):
             require(getattr(self, key) >= 0, f"ledger.{key}", getattr(self, key), "use 0 or more")
-
-
-@dataclass
-class TrackingConfig:
-    log_dir: str = "logs"
-    """Folder of rounds.jsonl and swarm.log."""
-    level: str = "INFO"
-    """Least severe level written to swarm.log."""
-
-    def __post_init__(self) -> None:
-        levels = ("DEBUG", "INFO", "WARNING", "ERROR")
-        require(self.level in levels, "tracking.level", self.level, f"use one of {', '.join(levels)}")

@@ -10,14 +10,18 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
+from typing import Any
 
 from codezero.errors import OUTAGE
 from codezero.launch.supervisor import GRACE_S, MAX_CRASHES, MAX_PAUSE_S
 from codezero.observe.console import Console
+from codezero.observe.view.screen import in_foreground
 
 TOLD = 1
 """Exit code of a program that has said in one line what is wrong."""
@@ -99,6 +103,7 @@ def _run_once(command: Sequence[str], environment: Mapping[str, str] | None, ask
     such as a p2p daemon, outlives it."""
     if asked.count:
         return 0
+    terminal = _terminal_settings()
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True) as process:
         passed, deadline = 0, float("inf")
         try:
@@ -115,7 +120,27 @@ def _run_once(command: Sequence[str], environment: Mapping[str, str] | None, ask
             # EPERM is how macOS says that only zombies are left.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-        return process.wait()
+        code = process.wait()
+        if terminal is not None and code < 0:
+            _give_back(terminal)
+        return code
+
+
+def _terminal_settings() -> list[Any] | None:
+    """Those of the terminal that the node writes to; None where it writes to none."""
+    try:
+        return termios.tcgetattr(sys.stdout.fileno())
+    except (OSError, ValueError, termios.error):
+        return None
+
+
+def _give_back(settings: list[Any]) -> None:
+    """Makes the terminal usable after a node that was killed while it had the whole screen."""
+    output = sys.stdout.fileno()
+    with contextlib.suppress(OSError, termios.error):
+        if in_foreground(output):
+            termios.tcsetattr(output, termios.TCSANOW, settings)
+            os.write(output, b"\x1b[0m\x1b[?25h\x1b[?1047l")  # unlike 1049, moves no cursor where there was no view
 
 
 def _slept_until_asked(seconds: float, asked: _Signals) -> bool:

@@ -6,11 +6,17 @@ import io
 import sys
 import time
 import unicodedata
+from collections import deque
+from collections.abc import Callable
 from typing import TextIO
 
 PLAIN_INTERVAL_S = 30.0
 """Between two progress lines where the output is no terminal."""
 LIVE_INTERVAL_S = 0.2
+REMEMBERED = 500
+"""Lines, for those who show them again."""
+SHOWN_AFTER = 20
+"""Of the lines held back, how many are printed when they may be."""
 
 
 class Console:
@@ -23,21 +29,62 @@ class Console:
         self._live = self._stream.isatty()
         self._shown_at_s = time.monotonic()
         self._progress_width = 0
+        self._lines: deque[tuple[float, str]] = deque(maxlen=REMEMBERED)
+        self._held: int | None = None
+        self.on_line: Callable[[str], None] | None = None
+        """What else gets each line, once there is a log."""
 
     def line(self, text: str) -> None:
-        """Prints one line above any progress; control characters in it are shown as escapes."""
+        """Prints one line above any progress; control characters in it are shown as escapes. It is logged too."""
+        self.show(text)
+        if self.on_line is not None:
+            self.on_line(text)
+
+    def show(self, text: str) -> None:
+        """The same without logging it."""
+        shown = printable(text)
+        self._lines.append((time.time(), shown))
+        if self._held is not None:
+            self._held += 1
+            return
         self._clear()
-        print(printable(text), file=self._stream, flush=True)
+        print(shown, file=self._stream, flush=True)
         self._shown_at_s = time.monotonic()
+
+    @property
+    def stream(self) -> TextIO:
+        """Where the lines go."""
+        return self._stream
+
+    def lines(self) -> list[tuple[float, str]]:
+        """The latest lines, each with the Unix time at which it was said."""
+        return list(self._lines)
+
+    def hold(self) -> None:
+        """Prints nothing from now on: something else has the terminal."""
+        self._clear()
+        self._stream.flush()
+        self._held = 0
+
+    def release(self) -> None:
+        """Prints again, first the last of what was held back."""
+        held, self._held = self._held or 0, None
+        latest = self.lines()[-min(held, SHOWN_AFTER) :] if held else []
+        if held > len(latest):
+            latest.insert(0, (0.0, f"({held - len(latest)} earlier lines were shown in the view)"))
+        self._stream.write("".join(f"{text}\n" for _, text in latest))
+        self._stream.flush()
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """ports.Progress: shows how far a stage is, now and then."""
+        if self._held is not None:
+            return
         interval = LIVE_INTERVAL_S if self._live else PLAIN_INTERVAL_S
         if time.monotonic() - self._shown_at_s < interval:
             return
         text = f"  {stage} {done}/{total}"
         if not self._live:
-            self.line(text)
+            self.show(text)
             return
         self._stream.write("\r" + text.ljust(self._progress_width))
         self._stream.flush()

@@ -3,6 +3,7 @@
 import pytest
 
 from codezero.cli import main
+from codezero.cli.status import NOT_RUNNING
 from codezero.ledger.chain import ChainLedger
 from codezero.ledger.faults import PeerTaken
 from codezero.ledger.items import Scope
@@ -129,8 +130,8 @@ def test_status_shows_what_was_earned_what_is_unsent_and_what_waits(tmp_path, ca
     outbox.credit(RoundId(number=4), 2.5, ["b"])
     outbox.fold()
     outbox.remember(TROUBLE, "the RPC is \x1b[31mdown")
-    assert main(["status", "--state-dir", str(tmp_path)]) == 0
-    earned, unsent, trouble, reward, vote = capsys.readouterr().out.splitlines()
+    assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
+    _, earned, unsent, trouble, reward, vote = capsys.readouterr().out.splitlines()
     assert earned == "earned   +1.50 in 1 round"
     assert unsent == "unsent   +0.50 of peer me for 0xabc on chain 31337"
     assert trouble == "trouble  the RPC is \\x1b[31mdown"
@@ -140,18 +141,20 @@ def test_status_shows_what_was_earned_what_is_unsent_and_what_waits(tmp_path, ca
 
 def test_status_of_a_node_without_a_chain_is_what_it_has_earned(tmp_path, capsys):
     ledger(tmp_path, Submitter(4)).settle(RoundId(number=4), [played(1.0)])
-    assert main(["status", "--state-dir", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "earned   +1.00 in 1 round\n"
+    assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
+    node, earned, accepted = capsys.readouterr().out.splitlines()
+    assert (node, earned) == ("solver   not running; it has noted no status", "earned   +1.00 in 1 round")
+    assert accepted.startswith("accepted reward +1.00 and a vote for ")
 
 
 def test_status_of_no_node_says_what_to_give(tmp_path, capsys):
     assert main(["status", "--state-dir", str(tmp_path)]) == 1
-    assert "holds no ledger: give the state folder of a node that has run" in capsys.readouterr().err
+    assert f"no node has run in {tmp_path}: give the state folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["ledger.sqlite", "outbox.sqlite"])
 def test_status_names_a_damaged_file(tmp_path, capsys, name):
     LocalLedger(tmp_path / "ledger.sqlite", "me").close()
     (tmp_path / name).write_text("hello " * 1000)
-    assert main(["status", "--state-dir", str(tmp_path)]) == 1
-    assert f"{name}: file is not a database" in capsys.readouterr().err
+    assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
+    assert f"{name}: file is not a database" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from codezero.cli import main
+from codezero.cli.status import NOT_RUNNING
 from codezero.ledger.items import Scope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.transactions import Transaction
@@ -184,8 +185,8 @@ def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters
     made = Book(tmp_path, SCOPE)
     made.put_bet(bet())
     made.note_trouble("the judge said \x1b[2J")
-    assert main(["status", "--state-dir", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out.splitlines()
+    assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
+    shown = capsys.readouterr().out.splitlines()[1:]
     assert shown[1].startswith("market   1 bet of peer QmPeer at 0x1111")
     assert shown[1].endswith(" on chain 1; 0 not confirmed, 1 game to be claimed")
     assert shown[2] == "trouble  the judge said \\x1b[2J"

@@ -1,0 +1,45 @@
+"""A node's ledger in a few words, for a terminal: earned, accepted last, what waits and why."""
+
+from __future__ import annotations
+
+import time
+
+from codezero.ledger.view import LedgerView, PendingItem, Submission
+
+
+def ledger_rows(view: LedgerView, now_s: float) -> list[tuple[str, str]]:
+    """Rows of (label, text); untrusted text in part. Empty where there is no ledger."""
+    if not view.kind:
+        return []
+    rows = [("earned", f"{view.earned:+.2f} in {view.num_rounds} round{'s' * (view.num_rounds != 1)}")]
+    if view.last_accepted is not None:
+        rows.append(("accepted", _short(view.last_accepted)))
+    refused = view.last_refused
+    if refused is not None and (refused.at_s or 0.0) > (view.last_accepted.at_s or 0.0 if view.last_accepted else 0.0):
+        rows.append(("refused", f"{_short(refused)}: {refused.reason}"))
+    if view.kind == "local":
+        return rows
+    if view.pending:
+        first, more = view.pending[0], f" and {len(view.pending) - 1} more" * (len(view.pending) > 1)
+        wait_s = first.next_try_s - now_s
+        again = f", again in {wait_s:.0f} s" if wait_s >= 1 else ""
+        rows.append(("pending", f"{_short(first)}{more}: {first.why}{again}"))
+    else:
+        unsent = f", {view.unsent_points:+.2f} to be submitted later" if view.unsent_points else ""
+        rows.append(("pending", f"nothing{unsent}"))
+    if view.trouble is not None:
+        rows.append(("trouble", view.trouble.text))
+    return rows
+
+
+def _short(one: Submission | PendingItem) -> str:
+    """Without the names of peers, which are long."""
+    points = "" if one.points is None else f" {one.points:+g}" if one.kind == "reward" else f" {one.points:+.2f}"
+    number = "" if one.round is None else f" {one.round}" if one.kind == "round" else f" of round {one.round}"
+    return f"{one.kind}{number}{points}" if one.kind == "round" else f"{one.kind}{points}{number}"
+
+
+def submitted(one: Submission) -> str:
+    """What the ledger took or refused, and when."""
+    at = "" if one.at_s is None else time.strftime(", %Y-%m-%d %H:%M:%S", time.localtime(one.at_s))
+    return f"{one.what}{at}"

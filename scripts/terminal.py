@@ -1,0 +1,66 @@
+"""Draws docs/terminal.svg, the picture of the terminal view, from the snapshot in docs/terminal.json.
+
+    python -m scripts.terminal                         after a change of the view
+    python -m scripts.terminal --take swarms/home/node-1/state    with what a node of one's own shows now
+
+A test compares the picture with what the code draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import io
+import os
+import re
+import time
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.terminal_theme import SVG_EXPORT_THEME
+
+from codezero.observe.view.page import render
+from codezero.observe.view.snapshot import Snapshot
+from codezero.runs import find_runs
+from codezero.watch import watched
+
+DOCS = Path(__file__).parent.parent / "docs"
+SNAPSHOT, PICTURE = DOCS / "terminal.json", DOCS / "terminal.svg"
+COMMAND = "python -m scripts.terminal"
+WIDTH, HEIGHT = 100, 30
+MOST = 60
+"""Rounds and messages of a snapshot."""
+
+
+def picture(snapshot: Snapshot) -> str:
+    """The view as SVG, which loads nothing from anywhere."""
+    console = Console(
+        record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="standard", _environ={}
+    )
+    console.print(render(snapshot, WIDTH, HEIGHT), end="")
+    svg = console.export_svg(title="codezero run", theme=SVG_EXPORT_THEME, unique_id="view")
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
+
+
+def take(folder: Path) -> Snapshot:
+    """That of the first node in a state or swarm folder."""
+    found = watched(find_runs(folder, MOST)[0])()
+    return dataclasses.replace(found, name="", is_running=True, messages=found.messages[-MOST:])
+
+
+def main() -> None:
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    parser = argparse.ArgumentParser(prog=COMMAND)
+    parser.add_argument("--take", type=Path, metavar="FOLDER", help="first take the snapshot of this node")
+    parser.add_argument("--out", type=Path, default=PICTURE, metavar="FILE", help="default docs/terminal.svg")
+    options = parser.parse_args()
+    if options.take is not None:
+        SNAPSHOT.write_bytes(msgspec.json.format(msgspec.json.encode(take(options.take)), indent=1) + b"\n")
+    snapshot = msgspec.json.decode(SNAPSHOT.read_bytes(), type=Snapshot)
+    options.out.write_text(picture(snapshot), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
