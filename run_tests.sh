@@ -20,8 +20,9 @@ fi
 .venv/bin/mypy
 .venv/bin/shellcheck -x run_rl_swarm.sh run_tests.sh scripts/setup.sh modal-login/run_tests.sh .ci/run
 
-# What builds and runs the sign-in app and the images goes on beside the other tests, which wait a lot.
-beside=(tests/containers tests/e2e/test_sign_in.py)
+# What builds and runs the sign-in app and the images goes on beside the other tests, which wait a lot. So do the
+# dashboard's pages, for which the app's tests may have to fetch Chromium first.
+beside=(tests/browser tests/containers tests/e2e/test_sign_in.py)
 test_beside() {
   if [ "${CODEZERO_SKIP_SIGN_IN:-}" = 1 ]; then
     echo "WARNING: CODEZERO_SKIP_SIGN_IN=1: THE SIGN-IN APP IS NOT TESTED"

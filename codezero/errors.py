@@ -74,6 +74,10 @@ class ChainError(CodezeroError):
     """A chain of one's own cannot be run, reached, or used as asked."""
 
 
+class DashboardError(CodezeroError):
+    """The dashboard cannot be served where it was asked for."""
+
+
 class Stopping(CodezeroError):
     """The node ends; nothing is wrong."""
 

@@ -47,7 +47,7 @@ def known(value: float | None) -> float | None:
     return None if value is None or not abs(value) < LARGEST else float(value)
 
 
-def ticks(low: float, high: float, most: int = 5, whole: bool = False) -> list[float]:
+def ticks(low: float, high: float, most: int = 6, whole: bool = False) -> list[float]:
     """At most about `most` round numbers (1, 2 or 5 times a power of ten apart) from at or below `low` to at or above
     `high`; `whole` numbers only where asked for."""
     if not high > low:

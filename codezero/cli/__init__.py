@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from codezero import __version__
 from codezero.cli import (
     chain,
+    dashboard,
     doctor,
     evaluation,
     health,
@@ -86,8 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    groups = (start, swarm, propose, status, leaderboard, doctor, health, report, score, evaluation)
-    for group in (*groups, models, identity, wallet, chain):
+    groups = (start, swarm, propose, status, leaderboard, dashboard, doctor, health, report, score)
+    for group in (*groups, evaluation, models, identity, wallet, chain):
         group.add_commands(commands)
     return parser
 

@@ -1,0 +1,52 @@
+"""`codezero dashboard`: the web dashboard of this machine's nodes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from codezero.cli.health import FOLDERS
+
+PORT = 7007
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "show in the browser what nodes do and how they learn"
+    dashboard = commands.add_parser(
+        "dashboard",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}: curves, rounds, solutions and verdicts, peers, leaderboard. Reads "
+        "what nodes leave on disk, while they run or after, and changes nothing. Ctrl-C ends it.",
+    )
+    dashboard.add_argument(
+        "folders", nargs="*", metavar="FOLDER", help=f"state or swarm folders (default {', '.join(FOLDERS)})"
+    )
+    dashboard.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; any but this machine's own lets others read all of it",
+    )
+    dashboard.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
+    text = "a ledger that several nodes share (ledger.path=...), for the leaderboard; default: the nodes' own"
+    dashboard.add_argument("--ledger", metavar="FILE", help=text)
+    dashboard.set_defaults(command=_dashboard)
+
+
+def _dashboard(options: argparse.Namespace) -> None:
+    from codezero.dashboard.serve import serve
+    from codezero.dashboard.source import Source
+    from codezero.dashboard.views import MOST
+    from codezero.errors import DashboardError
+    from codezero.ledger.board import read_shared
+    from codezero.observe.console import Console
+
+    folders = [Path(name).expanduser() for name in options.folders or FOLDERS]
+    for folder in folders:
+        if options.folders and not folder.is_dir():
+            raise DashboardError(
+                f"there is no folder {folder}: give the state folder of a node (state_dir, default state), or the "
+                "folder of a swarm such as swarms/home"
+            )
+    ledger = None if options.ledger is None else Path(options.ledger).expanduser()
+    board = None if ledger is None else lambda: read_shared(ledger, most=MOST)
+    serve(Source(folders), board, options.host, options.port, Console().line)

@@ -1,0 +1,124 @@
+"""Where in `groups.jsonl` each round is, so that a page reads one line and not 40 MB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from codezero.observe import groups_file
+from codezero.observe.groups_file import SeenRound
+
+MAX_LINE_BYTES = 2 * groups_file.MAX_FILE_BYTES
+MAX_HEADS = 256
+"""Groups of a round that are remembered by peer."""
+MAX_ID = 200
+"""Characters of a peer or model id that are kept."""
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a group, whose it is."""
+
+    peer_id: str
+    model_id: str
+    external: bool
+    trained: bool
+
+
+class _Line(msgspec.Struct, frozen=True):
+    round: int
+    groups: list[Head]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    offset: int
+    length: int
+    heads: tuple[Head, ...]
+
+
+_LINE, _ROUND = msgspec.json.Decoder(_Line), msgspec.json.Decoder(SeenRound)
+
+
+class GroupsIndex:
+    """Of both files that a node keeps."""
+
+    def __init__(self, log_dir: Path) -> None:
+        path = log_dir / groups_file.NAME
+        self._files = (_File(path.with_suffix(".1.jsonl")), _File(path))
+
+    def rounds(self) -> dict[int, tuple[Head, ...]]:
+        """The rounds that can be read, with whose groups are in them."""
+        found = {}
+        for file in self._files:
+            for number, place in file.places().items():
+                found[number] = place.heads
+        return found
+
+    def read(self, number: int) -> SeenRound | None:
+        """A round with all that was written in it; None if it is not there, or no longer."""
+        for file in reversed(self._files):
+            if (found := file.read(number)) is not None:
+                return found
+        return None
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode, self._offset = -1, 0
+        self._places: dict[int, _Place] = {}
+
+    def places(self) -> dict[int, _Place]:
+        """Brought up to date; of a round that is there twice, the last. Empty where there is no file."""
+        try:
+            with self._path.open("rb") as file:
+                found = self._path.stat()
+                if found.st_ino != self._inode or found.st_size < self._offset:
+                    self._inode, self._offset, self._places = found.st_ino, 0, {}
+                file.seek(self._offset)
+                self._note_all(file)
+        except OSError:
+            self._inode, self._offset, self._places = -1, 0, {}
+        return self._places
+
+    def read(self, number: int) -> SeenRound | None:
+        place = self.places().get(number)
+        if place is None:
+            return None
+        try:
+            with self._path.open("rb") as file:
+                file.seek(place.offset)
+                seen = _ROUND.decode(file.read(place.length))
+        except (OSError, msgspec.DecodeError, RecursionError):  # it was replaced just now, or is damaged
+            return None
+        return seen if seen.round == number else None
+
+    def _note_all(self, file: BinaryIO) -> None:
+        """Every whole line from here on; those that are too long are passed over."""
+        while line := file.readline(MAX_LINE_BYTES):
+            size, short = len(line), True
+            while not line.endswith(b"\n"):
+                if len(line) < MAX_LINE_BYTES:
+                    return  # half written
+                line, short = file.readline(MAX_LINE_BYTES), False
+                size += len(line)
+            if short:
+                self._note(line)
+            self._offset += size
+
+    def _note(self, line: bytes) -> None:
+        try:
+            found = _LINE.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        heads = tuple(_short(found.groups[:MAX_HEADS]))
+        self._places[found.round] = _Place(self._offset, len(line), heads)
+
+
+def _short(heads: list[Head]) -> Iterator[Head]:
+    for head in heads:
+        yield msgspec.structs.replace(head, peer_id=head.peer_id[:MAX_ID], model_id=head.model_id[:MAX_ID])
