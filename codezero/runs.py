@@ -24,7 +24,7 @@ T = TypeVar("T")
 SOLVER, PROPOSER = "solver", "proposer"
 _LINE_BYTES = 8192
 """More than a report takes."""
-_MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
+_MARKS = ("status.json", "settings.json", "checkpoints", "node.lock")
 """What a state folder has at least one of."""
 
 

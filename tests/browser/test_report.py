@@ -1,28 +1,10 @@
 """The page in Chromium: what others wrote does nothing, it can be read by all, and it fits narrow screens and paper."""
 
-import os
-import shutil
-
 import pytest
 
 from tests.unit.report.test_page import compare, hostile, report
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.environ.get("CODEZERO_SKIP_BROWSER") == "1", reason="CODEZERO_SKIP_BROWSER=1"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert program, "no Chromium here: install it, or set CODEZERO_SKIP_BROWSER=1"
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else [])
-        yield opened
-        opened.close()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
