@@ -44,6 +44,10 @@ class ScoringError(CodezeroError):
     """A file of stored solutions cannot be read, or the one for their scores not written."""
 
 
+class ReportError(CodezeroError):
+    """A report cannot be made of what was given, or not be written."""
+
+
 class TrainingError(CodezeroError):
     """The machine cannot hold or carry out the chosen training method."""
 

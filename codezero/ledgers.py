@@ -80,7 +80,10 @@ def with_contract_bootnodes(config: NodeConfig, console: Console) -> NodeConfig:
     try:
         named = _read_bootnodes(config.ledger)
     except LedgerError as error:
-        logger.warning("the contract's bootnodes are not known: %s", error)
+        logger.warning(
+            "the contract's bootnodes are not known: %s. Those of swarm.bootnodes are used; the next start asks again",
+            error,
+        )
         return config
     found = list(dict.fromkeys([*config.swarm.bootnodes, *_usable(named)]))
     more = len(found) - len(config.swarm.bootnodes)
@@ -105,7 +108,7 @@ def _usable(addresses: Sequence[str]) -> list[str]:
         try:
             address = Multiaddr.parse(text)
         except ValueError as error:
-            logger.warning("a bootnode of the contract is left out: %s", error)
+            logger.warning("a bootnode of the contract is left out: %s. Only the contract's owner can mend it", error)
             continue
         if address.peer is not None:
             found.append(str(address))

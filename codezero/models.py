@@ -39,7 +39,7 @@ class Models:
         EvaluatorError: the judge cannot be asked.
         """
         self._config, self._console = config, console
-        self.prompt_tokens = CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS
+        self.prompt_tokens = prompt_tokens(config)
         """Longest prompt that memory is planned for."""
         self._device = devices.choose_device(config.model.device)
         devices.set_threads(config.model.threads)
@@ -122,17 +122,8 @@ class Models:
         begun_with = state.bound_settings(folder).get("train.method")
         if train.method is TrainMethod.auto and begun_with is not None:
             train = replace(train, method=TrainMethod(begun_with))
-        load = Workload(
-            num_local=config.swarm.num_local,
-            num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
-            num_generations=config.rollout.num_generations,
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=config.rollout.max_new_tokens,
-            dtype=dtype,
-            device_type=self._device.type,
-            evaluator_bytes=weights.num_bytes(backend),
-            evaluator_is_base=backend is Backend.transformers and _is_base(weights, policy_folder, dtype),
-        )
+        evaluator_is_base = backend is Backend.transformers and _is_base(weights, policy_folder, dtype)
+        load = workload(config, self._device.type, dtype, weights.num_bytes(backend), evaluator_is_base)
         saved = sum(path.stat().st_size for path in folder.rglob("*.pt"))
         room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
         return choose_method(memory.read_shape(policy_folder), train, load, room)
@@ -143,6 +134,28 @@ class Models:
             return self._config.evaluator.model
         begun_with = state.bound_settings(folder).get("evaluator.model")
         return begun_with or judge_that_fits(room.memory)
+
+
+def prompt_tokens(config: NodeConfig) -> int:
+    """The longest prompt that memory is planned for."""
+    return CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS
+
+
+def workload(
+    config: NodeConfig, device_type: str, dtype: torch.dtype, evaluator_bytes: int, evaluator_is_base: bool
+) -> Workload:
+    """What a node of this configuration asks of its model in a round."""
+    return Workload(
+        num_local=config.swarm.num_local,
+        num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
+        num_generations=config.rollout.num_generations,
+        prompt_tokens=prompt_tokens(config),
+        completion_tokens=config.rollout.max_new_tokens,
+        dtype=dtype,
+        device_type=device_type,
+        evaluator_bytes=evaluator_bytes,
+        evaluator_is_base=evaluator_is_base,
+    )
 
 
 def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple[int, int]:

@@ -20,10 +20,12 @@ from codezero.ledgers import load_key, make_ledger, with_contract_bootnodes
 from codezero.loop import Stages, run_round
 from codezero.models import Models
 from codezero.network.selection import SapoSelection
-from codezero.observe import logs
+from codezero.observe import logs, system_info
 from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
 from codezero.observe.status import SAVING, WAITING, Status, StatusFile, new_status
+from codezero.observe.trackers.metrics import round_metrics
+from codezero.observe.tracking import trackers
 from codezero.proposals import Proposal
 from codezero.proposer import checks
 from codezero.publish.tokens import take_tokens
@@ -68,7 +70,8 @@ class Node:
     def __init__(self, config: NodeConfig, console: Console, stack: ExitStack) -> None:
         tokens = take_tokens(config.push, os.environ)  # before any child process is there to inherit them
         log_dir = Path(config.tracking.log_dir).expanduser()
-        logs.set_up(log_dir, config.tracking.level, console)
+        logs.set_up(log_dir, config.tracking.level, console, log_format=config.tracking.log_format)
+        system_info.write(log_dir)
         self._config, self._console = config, console
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
@@ -130,6 +133,8 @@ class Node:
         self._publisher = start_publisher(
             *(config, tokens, models.policy, method, place.peer_id, self._folder, console, stack)
         )
+        name, last = names.animal_name(place.peer_id), self._last.number if self._last else 0
+        self._trackers = stack.enter_context(trackers(config, self._folder, name, last))
 
     @property
     def folder(self) -> Path:
@@ -152,6 +157,7 @@ class Node:
             self._status.stage(SAVING)
             self._save(report)
             self._monitor.report(report)
+            self._trackers.log(report.round, round_metrics(report))
             self._last = round_id
             played += 1
 

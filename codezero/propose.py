@@ -16,12 +16,15 @@ from codezero import __version__, peer, proposing, state
 from codezero.batch import ProposerStages, run_batch
 from codezero.config import Network, NodeConfig, ProposerBackend, Reference
 from codezero.errors import StateError
+from codezero.identity import names
 from codezero.ledgers import with_contract_bootnodes
 from codezero.llm.load import LoadedModel
-from codezero.observe import logs
+from codezero.observe import logs, system_info
 from codezero.observe.batches import BatchMonitor, report_from_dict
 from codezero.observe.console import Console
 from codezero.observe.status import SAVING, Status, StatusFile, new_status
+from codezero.observe.trackers.metrics import batch_metrics
+from codezero.observe.tracking import trackers
 from codezero.prompts import proposer as prompt
 from codezero.proposals import BatchReport, Proposal
 from codezero.proposer.checker import Checker
@@ -72,7 +75,8 @@ class ProposerNode:
 
     def __init__(self, config: NodeConfig, out: Path | None, console: Console, stack: ExitStack) -> None:
         log_dir = Path(config.tracking.log_dir).expanduser()
-        logs.set_up(log_dir, config.tracking.level, console, "proposer.log")
+        logs.set_up(log_dir, config.tracking.level, console, "proposer.log", config.tracking.log_format)
+        system_info.write(log_dir)
         self._config, self._out, self._console = config, out, console
         torch.manual_seed(config.seed)
         console.line(f"codezero {__version__}: proposer")
@@ -108,6 +112,8 @@ class ProposerNode:
         self._published: list[Proposal] = []
         """The latest, the newest last."""
         self._batch = self._resume()
+        name = names.animal_name(place.peer_id)
+        self._trackers = stack.enter_context(trackers(config, self._folder, name, self._batch, "proposer"))
 
     @property
     def folder(self) -> Path:
@@ -131,6 +137,7 @@ class ProposerNode:
             self._status.stage(SAVING)
             self._save(report)
             self._monitor.report(report)
+            self._trackers.log(report.batch, batch_metrics(report))
             written += 1
 
     def finish(self) -> None:

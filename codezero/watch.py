@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
+from codezero.config import TerminalView
 from codezero.ledger.reading import read_view
 from codezero.ledger.rows import ledger_rows
-from codezero.observe.console import Console
+from codezero.observe.console import Console, printable
 from codezero.observe.status import Status
 from codezero.observe.view.live import View, can_show
 from codezero.observe.view.snapshot import Message, Snapshot
@@ -24,7 +27,7 @@ LEDGER_S = 5.0
 MOST_REPORTS = 400
 """Rounds that a view remembers."""
 _LOG_BYTES = 128 * 1024
-_LOGGED = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (DEBUG|INFO|WARNING|ERROR|CRITICAL) \S+: (.*)")
+_LOGGED = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z (DEBUG|INFO|WARNING|ERROR|CRITICAL) \S+: (.*)")
 _WARNS = ("WARNING", "ERROR", "CRITICAL")
 
 
@@ -90,11 +93,25 @@ class Log:
         return self._messages
 
 
+class _JsonEntry(msgspec.Struct):
+    """A line of a log in JSON (tracking.log_format)."""
+
+    time: str
+    level: str
+    message: str
+
+
 def _message(line: str) -> Message | None:
+    if line.startswith("{"):
+        try:
+            found = msgspec.json.decode(line, type=_JsonEntry)
+        except msgspec.DecodeError:
+            return None
+        line = f"{found.time} {found.level} json: " + printable(found.message).replace("\n", "\\n")
     entry = _LOGGED.fullmatch(line)
     if entry is None:
         return None
-    at_s = datetime.strptime(entry[1], "%Y-%m-%d %H:%M:%S").timestamp()
+    at_s = datetime.fromisoformat(f"{entry[1]}+00:00").timestamp()
     warns = entry[2] in _WARNS
     return Message(at_s=at_s, text=f"{entry[2]}: {entry[3]}" if warns else entry[3], warns=warns)
 
@@ -102,14 +119,14 @@ def _message(line: str) -> Message | None:
 class NodeView:
     """The view of the node in this process, where its terminal can show one and nobody has turned it off."""
 
-    def __init__(self, console: Console, setting: str) -> None:
+    def __init__(self, console: Console, setting: TerminalView) -> None:
         self._console, self._setting = console, setting
         self._view: View | None = None
 
     @contextmanager
     def showing(self, name: str, folder: Path, status: Callable[[], Status]) -> Iterator[None]:
         """Shows the node of this role and state folder; its lines are held back meanwhile and printed after."""
-        if self._setting == "off" or not can_show(self._console.stream):
+        if self._setting is TerminalView.off or not can_show(self._console.stream):
             yield
             return
         feed = Feed(Run(name, name, folder, MOST_REPORTS), status, self._messages)

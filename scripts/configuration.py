@@ -1,6 +1,6 @@
 """Writes docs/configuration.md: every setting with its type, default and meaning, from the code.
 
-`python -m scripts.configuration` refreshes the file; a test compares it.
+`.venv/bin/python -m scripts.configuration` refreshes the file; a test compares it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import yaml
 from codezero import compose
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
-COMMAND = "python -m scripts.configuration"
+COMMAND = ".venv/bin/python -m scripts.configuration"
 INTRODUCTION = f"""\
 # All settings
 

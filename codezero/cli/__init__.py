@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from codezero import __version__
 from codezero.cli import (
     chain,
+    doctor,
     evaluation,
     health,
     identity,
     leaderboard,
     models,
     propose,
+    report,
     score,
     start,
     status,
@@ -24,6 +26,7 @@ from codezero.cli import (
 )
 from codezero.cli.options import add_stop_with_parent
 from codezero.errors import OUTAGE, CodezeroError
+from codezero.observe.logs import log_end
 
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -52,11 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.command(options) or 0)
     except CodezeroError as error:
         print(f"error: {error}", file=sys.stderr)
+        log_end(error)
         return 1
     except KeyboardInterrupt:
         return 0
-    except Exception:  # the outermost boundary: a launcher starts a crashed node again, one that told an error not
+    except (
+        Exception
+    ) as error:  # the outermost boundary: a launcher starts a crashed node again, one that told an error not
         traceback.print_exc()
+        log_end(error)
         return BUG
 
 
@@ -79,8 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
     run.set_defaults(command=_run)
-    groups = (start, swarm, propose, status, leaderboard, health, score, evaluation, models, identity, wallet, chain)
-    for group in groups:
+    groups = (start, swarm, propose, status, leaderboard, doctor, health, report, score, evaluation)
+    for group in (*groups, models, identity, wallet, chain):
         group.add_commands(commands)
     return parser
 
@@ -109,4 +116,5 @@ def _run(options: argparse.Namespace) -> int:
         if not error.may_pass:
             raise
         print(f"error: {error}", file=sys.stderr)
+        log_end(error)
         return OUTAGE

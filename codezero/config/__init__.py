@@ -36,8 +36,8 @@ from codezero.config.swarm import (
     Reach,
     Strategy,
     SwarmConfig,
-    TrackingConfig,
 )
+from codezero.config.tracking import LogFormat, TerminalView, TrackingConfig, Wandb
 
 __all__ = [
     "Backend",
@@ -50,6 +50,7 @@ __all__ = [
     "JudgeConfig",
     "LedgerConfig",
     "LedgerKind",
+    "LogFormat",
     "LossType",
     "MarketConfig",
     "ModelConfig",
@@ -68,10 +69,12 @@ __all__ = [
     "Strategy",
     "SwarmConfig",
     "TasksConfig",
+    "TerminalView",
     "TrackingConfig",
     "TrainConfig",
     "TrainMethod",
     "VerdictMode",
+    "Wandb",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Settings of how a node meets others and what it records: swarm, ledger, tracking."""
+"""Settings of how a node meets others: swarm, ledger."""
 
 from __future__ import annotations
 
@@ -142,19 +142,3 @@ class LedgerConfig:
         require(self.max_fee_gwei > 0, "ledger.max_fee_gwei", self.max_fee_gwei, "use a price such as 100")
         for key in ("round_s", "submit_period_s", "submit_threshold", "warn_below_eth", "patience_s"):
             require(getattr(self, key) >= 0, f"ledger.{key}", getattr(self, key), "use 0 or more")
-
-
-@dataclass
-class TrackingConfig:
-    log_dir: str = "logs"
-    """Folder of rounds.jsonl and swarm.log."""
-    level: str = "INFO"
-    """Least severe level written to swarm.log."""
-    view: str = "auto"
-    """What a terminal shows: auto is one screen that renews itself where it can, off is lines."""
-
-    def __post_init__(self) -> None:
-        self.view = "off" if self.view == "False" else self.view  # how YAML reads a bare off
-        require(self.view in ("auto", "off"), "tracking.view", self.view, "use auto or off")
-        levels = ("DEBUG", "INFO", "WARNING", "ERROR")
-        require(self.level in levels, "tracking.level", self.level, f"use one of {', '.join(levels)}")

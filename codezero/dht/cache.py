@@ -45,7 +45,11 @@ class PeerCache:
             temporary.write_text(json.dumps(self._seen_s, indent=1) + "\n", encoding="utf-8")
             os.replace(temporary, self._path)
         except OSError as error:
-            logger.warning("cannot remember peers in %s: %s", self._path, error.strerror)
+            logger.warning(
+                "cannot remember peers in %s: %s. Free space or make the folder writable: until then only bootnodes "
+                "lead back to the swarm after a restart",
+                *(self._path, error.strerror),
+            )
         self._saved_s = now
 
 
@@ -59,7 +63,11 @@ def _read(path: Path) -> dict[str, float]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        logger.warning("cannot use the peers remembered in %s: %s", path, error)
+        logger.warning(
+            "cannot use the peers remembered in %s: %s. Nothing has to be done: bootnodes are asked, and the file is "
+            "written anew",
+            *(path, error),
+        )
         return {}
     now = time.time()
     return {

@@ -159,7 +159,11 @@ class SwarmLink:
             except daemon.DAEMON_ERRORS as error:
                 if self._closing:  # a call that fails as it is cancelled raises this and not CancelledError
                     return
-                logger.warning("the p2p daemon does not answer (%s): starting it again", error or type(error).__name__)
+                logger.warning(
+                    "the p2p daemon does not answer (%s): starting it again. Nothing has to be done, unless it comes "
+                    "again and again: then the machine is too busy, or short of memory",
+                    str(error) or type(error).__name__,
+                )
                 await self._restart()
             await asyncio.sleep(CHECK_S * random.uniform(0.5, 1.0))
 
@@ -199,7 +203,11 @@ class SwarmLink:
             problem = "" if await self._dht.meet(peer_id) else "it is connected but gives no answer"
             objection = "" if problem else await self._dht.objection(peer_id)
             if objection:
-                logger.warning("%s finds: %s; others may not see what we publish", address, objection)
+                logger.warning(
+                    "%s finds: %s; others may not see what we publish. If it is about time, set this "
+                    "machine's clock (NTP)",
+                    *(address, objection),
+                )
         except (*daemon.DAEMON_ERRORS, ValueError) as error:
             problem = str(error) or "no answer"
         if not problem and self._dht.num_neighbours():
@@ -220,7 +228,9 @@ class SwarmLink:
             except (NetworkError, *daemon.DAEMON_ERRORS) as error:
                 await self._stop_daemon()
                 wait_s = min(self._backoff.failed("daemon"), READY_TIMEOUT_S / 4)
-                logger.warning("%s; next try in %.0f s", error, wait_s)
+                logger.warning(
+                    "%s; next try in %.0f s. The node trains on; nothing has to be done unless it lasts", error, wait_s
+                )
                 await asyncio.sleep(wait_s)
         self._backoff.succeeded("daemon")
 

@@ -123,7 +123,11 @@ class FrozenEvaluator:
         try:
             p = self._judge.judge_cases(task, attempt.code, unknown, opinion.p_correct)
         except EvaluatorError as error:
-            logger.warning("tests of task %s stay without a verdict of their own: %s", task.task_id, error)
+            logger.warning(
+                "tests of task %s stay without a verdict of their own: %s. The solution is judged as a whole; nothing "
+                "has to be done",
+                *(task.task_id, error),
+            )
             return cases
         return tuple(replace(case, p_correct=p.get(i)) for i, case in enumerate(cases))
 
@@ -134,7 +138,11 @@ class FrozenEvaluator:
             self._judge.permit(external)
             return self._judge.judge([(task, attempt.code) for attempt in attempts])
         except EvaluatorError as error:
-            logger.warning("group of task %s stays unscored: %s", task.task_id, error)
+            logger.warning(
+                "group of task %s stays unscored: %s. It is not trained on, and the node goes on; if every group does, "
+                "see that the judge runs (evaluator.*)",
+                *(task.task_id, error),
+            )
             return [Opinion(p_correct=None, reply=str(error))] * len(attempts)
 
 

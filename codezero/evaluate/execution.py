@@ -29,7 +29,10 @@ class ExecutionJudge:
     def warning(self) -> str:
         """What whoever set this backend should read at every start."""
         whose = "own and other nodes' solutions" if self._config.execute_external else "own solutions"
-        return f"evaluator.backend=execution RUNS {whose} on this machine; protections: {self._isolation.line()}"
+        return (
+            f"evaluator.backend=execution RUNS {whose} on this machine; protections: {self._isolation.line()}. "
+            "evaluator.backend=auto runs nothing"
+        )
 
     def permit(self, external: bool) -> None:
         """Raises EvaluatorError: the code comes from another node, and running that has not been allowed."""

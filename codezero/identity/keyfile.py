@@ -68,6 +68,27 @@ def live_identity(identity: Identity) -> Iterator[None]:
         yield
 
 
+def live_holder(peer_id: str) -> int | None:
+    """Process id of the node that holds a key now, 0 if it is not known; None: nobody does. Makes no lock file.
+
+    Raises IdentityError: the lock file cannot be looked at.
+    """
+    path = Path(tempfile.gettempdir(), f"codezero-{peer_id}.lock")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise IdentityError(f"cannot use the lock file {path}: {error.strerror}; remove it, or set TMPDIR") from error
+    with open(descriptor, "rb", buffering=0) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = file.read(20)
+            return int(text) if text.isdigit() else 0
+    return None
+
+
 def open_lock(name: str) -> int:
     """A descriptor of the lock file, made for all users if there is none. Its folder is everyone's, so what lies there
     under its name may be a trap: a link to a file that we would overwrite. Raises IdentityError."""

@@ -23,6 +23,7 @@ import msgspec
 from codezero.errors import ConfigError, LedgerError
 from codezero.launch import nodejs, tether
 from codezero.launch.nodejs import NodeJs
+from codezero.observe import rotation
 from codezero.observe.console import Console
 
 READY_S = 60.0
@@ -41,7 +42,7 @@ class Place:
     """The app's sources; temp-data in it holds who has signed in."""
     port: int
     log: Path
-    """Gets what npm and the app print."""
+    """Gets what npm and the app print; two files of a bounded size are kept."""
 
     @property
     def url(self) -> str:
@@ -190,6 +191,7 @@ class SignInApp:
         pause_s = 1.0
         while not self._is_closing.wait(pause_s):
             assert self._process is not None
+            rotation.cut(self._place.log)
             if self._process.poll() is None:
                 continue
             self._console.line(f"sign-in: the app ended and is started again; see the end of {self._place.log}")

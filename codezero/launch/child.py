@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from codezero.observe import rotation
+
 MAX_LINE_BYTES = 16 * 1024
 _READ_BYTES = 64 * 1024
 _ROUND = re.compile(r"round \d+ \|")
@@ -28,7 +30,7 @@ class Program:
     command: Callable[[int], Sequence[str]]
     """The command line that finishes so many more rounds; 0 is no limit."""
     log: Path
-    """Gets every byte that the program writes."""
+    """Gets every byte that the program writes; two files of a bounded size are kept."""
     rounds: int = 0
     """Finished rounds, over all restarts, after which it is done; 0 is no limit."""
     serves: bool = False
@@ -114,6 +116,7 @@ class Child:
             return []
         if not raw:
             return None
+        rotation.rotate(self.program.log)
         with contextlib.suppress(OSError), self.program.log.open("ab") as log:  # a full disk need not end the swarm
             log.write(raw)
         *lines, self._rest = (self._rest + raw).split(b"\n")

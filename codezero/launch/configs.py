@@ -46,6 +46,18 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
         ) from error
 
 
+def edited() -> dict[str, str] | None:
+    """By the name of each file that is not as shipped, how it differs; None where that is not known. Raises OSError."""
+    folder = compose.config_dir()
+    shipped = _of_package() if folder != compose.shipped_dir() else _of_commit(folder)
+    if shipped is None:
+        return None
+    own = {name: folder / name for name in shipped if (folder / name).is_file()}
+    differ = {name: path.read_bytes() for name, path in own.items() if path.read_bytes() != shipped[name]}
+    gone = {name: "missing" for name in shipped if name not in own}
+    return {name: _difference(shipped[name], content) for name, content in differ.items()} | gone
+
+
 def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: Console) -> None:
     own = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.yaml"))}
     edited = [name for name in shipped if name in own and own[name] != shipped[name]]

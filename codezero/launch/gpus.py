@@ -137,7 +137,9 @@ def own_settings(config: NodeConfig, home: Path, number: int, threads: int) -> l
     """What the node in this folder has for itself; a given port to listen on is counted up."""
     listen = [parse("swarm.listen", text) for text in config.swarm.listen]
     ports = [str(replace(at, port=at.port + number) if at.port else at) for at in listen]
+    port = config.tracking.prometheus_port
     return [
+        f"tracking.prometheus_port={port and port + number}",
         f"seed={config.seed + number}",  # other tasks and other samples than the next node's
         f"state_dir={quoted(str(home / 'state'))}",
         f"tracking.log_dir={quoted(str(home / 'logs'))}",

@@ -20,6 +20,7 @@ from codezero.launch.app import Place, SignInApp
 from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, run_on_gpus
 from codezero.launch.keep import keep_running
+from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, Wish, signed_in
 from codezero.launch.terminal import NotAnswered, Terminal
 from codezero.launch.up import UpOptions, up
@@ -55,7 +56,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
 
     Raises CodezeroError: whatever is impossible or missing, in one line.
     """
-    console = Console()
+    console = LoggedConsole()
     terminal = Terminal(console)
     try:
         with _signals_interrupt():
@@ -67,14 +68,19 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
             if options.show_config:
                 print(compose.explain(compose.load(chosen.settings)), end="")
                 return 0
-            return _start(options, chosen, environment, terminal)
+            return _start(options, chosen, environment, terminal, console)
     except (NotAnswered, KeyboardInterrupt):
         console.line("left before a node was started; keys, sign-ins and settings are as they were")
         return LEFT
 
 
-def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str], terminal: Terminal) -> int:
-    console = terminal.console
+def _start(
+    options: StartOptions,
+    chosen: Choices,
+    environment: Mapping[str, str],
+    terminal: Terminal,
+    console: LoggedConsole,
+) -> int:
     # The token is for nodes alone: not for the app, npm or pip, nor for a browser that is opened from here.
     os.environ.pop(TOKEN_ENV, None)
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
@@ -86,6 +92,7 @@ def _start(options: StartOptions, chosen: Choices, environment: Mapping[str, str
     with ExitStack() as stack:
         settings = list(chosen.settings)
         config = compose.load(settings)
+        console.log_to(Path(config.tracking.log_dir).expanduser())
         if _needs_app(chosen, config):
             for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
             settings += _sign_in(options, config, for_app, console, stack)

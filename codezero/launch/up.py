@@ -2,6 +2,7 @@
 
 <folder>/swarm.yaml            the swarm, as its nodes know it; `codezero swarm invite` makes invite.yaml of it
 <folder>/bootnode/             swarm.pem, and output.log with all that it printed
+<folder>/swarm_launcher.log    what `up` shows, with times
 <folder>/node-1/, node-2/ ...  swarm.pem, state/, logs/, output.log
 <folder>/proposer-1/ ...       the same
 """
@@ -24,6 +25,7 @@ from codezero.errors import ConfigError
 from codezero.identity import key as identity
 from codezero.launch import hosting
 from codezero.launch.child import Program, State
+from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
 from codezero.launch.supervisor import Supervisor
 from codezero.observe.console import Console
@@ -78,9 +80,10 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
     Raises CodezeroError: a setting is impossible, the folder or port is in use, models cannot be had, or the bootnode
     does not start.
     """
-    console = Console()
+    console = LoggedConsole()
     folder = options.folder
     with state.locked(folder, what="swarm folder", holder="swarm", setting="--folder") as lock:
+        console.log_to(folder)
         before = hosting.read_swarm(folder)
         settings = shared_settings(options, before)
         config = _checked_config(options, settings)
@@ -222,6 +225,9 @@ def command_line(
         f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
         f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
     ]
+    if config.tracking.prometheus_port:  # one each, the proposers behind the nodes
+        place = int(number) - 1 + (options.nodes if kind == PROPOSER else 0)
+        own.append(f"tracking.prometheus_port={config.tracking.prometheus_port + place}")
     if kind == PROPOSER:
         return [*start, "propose", "--stop-with-parent", *settings, *own]
     return [*start, "run", "--stop-with-parent", *settings, *own, f"rounds={rounds_left}"]

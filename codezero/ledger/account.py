@@ -158,7 +158,11 @@ class Account:
         try:
             descriptor = open_lock(f"codezero-account-{self._rpc.chain_id}-{self.address}.lock")
         except IdentityError as error:
-            logger.warning("other nodes of this machine are not waited for: %s", error)
+            logger.warning(
+                "other nodes of this machine are not waited for: %s. Nothing has to be done: should two of them use "
+                "one account at once, what is refused is sent again",
+                error,
+            )
             yield
             return
         try:
@@ -175,7 +179,11 @@ def _lock(descriptor: int, deadline: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                logger.warning("another process holds the account for more than %g s: going on", LOCK_WAIT_S)
+                logger.warning(
+                    "another process holds the account for more than %g s: going on. If it comes again, a node of this "
+                    "account hangs: stop that one",
+                    LOCK_WAIT_S,
+                )
                 return
             time.sleep(random.uniform(0.01, 0.03))
         else:

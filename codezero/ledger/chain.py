@@ -46,7 +46,11 @@ class ChainLedger:
                 after = RoundId(number=-1)
             waited_s = time.monotonic() - waited_since_s
             if self._submitter.is_away and waited_s >= self._patience_s:
-                logger.warning("going on without the chain: %s", self._submitter.trouble)
+                logger.warning(
+                    "going on without the chain: %s. Rewards wait on disk until it answers; if it stays away, check "
+                    "ledger.rpc_url",
+                    self._submitter.trouble,
+                )
                 return RoundId(number=after.number + 1)
             if not told and waited_s >= LOOK_S:
                 told = True

@@ -228,7 +228,7 @@ class Delivery:
         elif meaning is Refused.REGISTERED and standing.owner is not None:
             self._finish(item, standing, "")
         elif meaning is Refused.DROP:
-            logger.error("dropped: %s", error)
+            logger.error("dropped, and not sent again: %s. What comes later is not affected", error)
             self._outbox.finish(item, State.DROPPED, str(error))
         elif meaning is Refused.UNREGISTERED:
             self._outbox.refused(item, str(error))

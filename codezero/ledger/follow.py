@@ -84,7 +84,9 @@ class Follower:
                     "or the chain was started anew and the leaderboard's file must be removed"
                 )
             if known != at.last_hash:
-                logger.warning("the chain has replaced block %d: the leaderboard is read anew", last)
+                logger.warning(
+                    "the chain has replaced block %d: the leaderboard is read anew. Nothing has to be done", last
+                )
                 self._tally.reset()
         return head
 

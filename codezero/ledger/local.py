@@ -71,7 +71,7 @@ class LocalLedger:
         if wait_s > 2 * self._round_s:
             logger.warning(
                 "the clock of %s comes to round %d in %.0f s: it was set back, or the ledger is another one than this "
-                "node's state",
+                "node's state. Set the clock (NTP), or give the ledger.path that belongs to this state_dir",
                 self._path,
                 first,
                 wait_s,
@@ -139,7 +139,11 @@ def warn_skipped(after: RoundId, now: int) -> None:
     """Tells when a node that has finished `after` goes on with a round that is not the next one."""
     if now > after.number + 1:
         skipped = now - after.number - 1
-        logger.warning("the swarm is at round %d: skipped %d round%s", now, skipped, "s" * (skipped > 1))
+        logger.warning(
+            "the swarm is at round %d: skipped %d round%s. Nothing has to be done; if it is always so, this node is "
+            "slow: fewer tasks (swarm.num_local) or a smaller model keep up",
+            *(now, skipped, "s" * (skipped > 1)),
+        )
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -97,7 +97,7 @@ class Tally:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):  # no room, no leave: not the file's fault
                 raise self._unusable(error) from error
-            logger.warning("%s is damaged (%s): begun anew", path, error)
+            logger.warning("%s is damaged (%s): begun anew from the chain. Nothing has to be done", path, error)
             for suffix in ("", "-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
             with self._using():

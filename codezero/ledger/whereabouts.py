@@ -50,7 +50,9 @@ def note_whereabouts(folder: Path, found: Whereabouts) -> None:
         os.replace(temporary, path)
     except OSError as error:
         logger.warning(
-            "cannot write %s (%s): `codezero status` will not know where the ledger is", path, error.strerror
+            "cannot write %s (%s): `codezero status` will not know where the ledger is: free space",
+            path,
+            error.strerror,
         )
 
 

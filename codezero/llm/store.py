@@ -91,6 +91,18 @@ def prepare(
     return folder
 
 
+def prepared(name: str, cache_dir: str | Path) -> Path | None:
+    """The folder that `prepare` would give, if it is there and whole; downloads and makes nothing.
+
+    Raises ModelError: the name is unknown.
+    """
+    model, key = _resolve(name)
+    if key is None:
+        return _checked_local(Path(name).expanduser())
+    folder = Path(cache_dir).expanduser().absolute() / "models" / key
+    return folder if _state(folder, model) is ModelState.PREPARED else None
+
+
 def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Path:
     """The GGUF file itself: of a catalogue name the pinned one, checked, or the user's own .gguf file.
 

@@ -103,7 +103,11 @@ class Betting:
         if not any(held):
             return False
         choice = held.index(max(held))
-        logger.warning("game %d was bet on before and the book does not know it: this clue is passed over", clue.game)
+        logger.warning(
+            "game %d was bet on before and the book does not know it: this clue is passed over. Nothing has to be "
+            "done: the next one is bet on",
+            clue.game,
+        )
         self._book.put_bet(
             Bet(
                 game=clue.game,
@@ -166,7 +170,10 @@ class Betting:
         try:
             reference = self._backend.guess(bet.game, bet.clue, bet.choice, int(bet.amount), journal)
         except Reverted as error:
-            logger.warning("no bet on clue %d of game %d: %s", bet.clue, bet.game, error)
+            logger.warning(
+                "no bet on clue %d of game %d: %s. Nothing has to be done: the next clue is tried",
+                *(bet.clue, bet.game, error),
+            )
             self._finish(self._current(bet), BetState.REFUSED, str(error))
             return
         except NonceRace as error:  # what was stored can never be mined, as the next look will find

@@ -233,18 +233,25 @@ class Book:
                 for sent in (*(bet.sent for bet in content.bets), *(claim.sent for claim in content.claims)):
                     [one.transaction() for one in sent]  # raises where a hash or its bytes are damaged
             except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
-                logger.warning("the market's book %s is damaged: %s", path.name, error)
+                logger.warning("the market's book %s is damaged: %s. Nothing has to be done yet", path.name, error)
                 continue
             if (content.chain_id, content.contract, content.peer_id) == _scope(self._empty):
                 return content
-            logger.warning("the market's book %s is another peer's or market's", path.name)
+            logger.warning("the market's book %s is another peer's or market's. Nothing has to be done yet", path.name)
         for path in found:
             aside = path.with_name(path.name + ".damaged")
-            logger.warning("the market's book %s is put aside as %s", path.name, aside.name)
+            logger.warning(
+                "the market's book %s is put aside as %s, and a new one begun: keep it, since its bets are no longer "
+                "followed here",
+                *(path.name, aside.name),
+            )
             try:
                 os.replace(path, aside)
             except OSError as error:
-                logger.warning("and could not be: %s", error.strerror)
+                logger.warning(
+                    "%s could not be put aside (%s): it will be overwritten; stop the node and copy it, if you want it",
+                    *(path.name, error.strerror),
+                )
         return self._empty
 
 

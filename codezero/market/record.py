@@ -7,6 +7,7 @@ from pathlib import Path
 
 from codezero.market.book import Bet, Claim
 from codezero.market.stakes import shown
+from codezero.observe import rotation
 from codezero.observe.console import printable
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,12 @@ class Record:
         logger.info("%s", line)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            rotation.rotate(self._path)
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
         except OSError as error:
-            logger.warning("cannot write %s: %s", self._path, error.strerror)
+            logger.warning(
+                "cannot write %s (%s): free space; the bet itself is not affected, and is in swarm.log too",
+                self._path,
+                error.strerror,
+            )

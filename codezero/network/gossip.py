@@ -78,7 +78,11 @@ class SwarmGossip:
         self._awaited = now.heard
         self._board.finished(round_id)
         if now.groups and now.kept_by is None:
-            logger.warning("round %d: no other node has kept our groups", round_id.number)
+            logger.warning(
+                "round %d: no other node has kept our groups: others do not see them, the node trains on. If it is so "
+                "in every round, see that other nodes run, and check swarm.bootnodes",
+                round_id.number,
+            )
         too_large = [(group.peer_id, "too_large_to_share") for group in groups[len(now.groups) :]]
         return SwarmRound(
             round_id=round_id,
@@ -130,7 +134,9 @@ class SwarmGossip:
                 if await self._board.publish(dht, now.round_id, now.groups, now.ttl_s):
                     now.kept_by = dht
             except WireError as error:
-                logger.warning("round %d: %s; sharing one group less", now.round_id.number, error)
+                logger.warning(
+                    "round %d: %s; sharing one group less. Nothing has to be done", now.round_id.number, error
+                )
                 now.groups.pop()
                 tries = 0
 

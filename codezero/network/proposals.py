@@ -106,7 +106,10 @@ class SwarmProposals:
         for place, is_kept in zip(owed, kept, strict=True):
             self._feedback[place].owed = not is_kept
         if not all(kept):
-            logger.warning("feedback: no node keeps %d of %d records; trying again later", kept.count(False), len(kept))
+            logger.warning(
+                "feedback: no node keeps %d of %d records; trying again later. Nothing has to be done",
+                *(kept.count(False), len(kept)),
+            )
 
     async def _publish(self, place: str) -> bool:
         shelf = self._board.feedback_at(place)
@@ -119,7 +122,9 @@ class SwarmProposals:
         except asyncio.TimeoutError:
             return False
         except WireError as error:
-            logger.warning("%r takes no feedback: %s", place, error)  # no peer of this network has proposed it
+            logger.warning(
+                "%r takes no feedback: %s. Nothing has to be done", place, error
+            )  # no peer of this network has proposed it
             return True
 
 

@@ -138,6 +138,6 @@ def _can_be_sent(shelf: Shelf[T], item: T) -> bool:
     try:
         shelf.pack([item])
     except WireError as error:
-        logger.warning("not published: %s", error)
+        logger.warning("not published: %s. Nothing has to be done: the rest is", error)
         return False
     return True

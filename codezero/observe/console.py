@@ -7,6 +7,7 @@ import sys
 import time
 import unicodedata
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
@@ -31,9 +32,17 @@ class Console:
         self._progress_width = 0
         self._lines: deque[tuple[float, str]] = deque(maxlen=REMEMBERED)
         self._held: int | None = None
+        self.on_line: Callable[[str], None] | None = None
+        """What else gets each line, once there is a log."""
 
     def line(self, text: str) -> None:
-        """Prints one line above any progress; control characters in it are shown as escapes."""
+        """Prints one line above any progress; control characters in it are shown as escapes. It is logged too."""
+        self.show(text)
+        if self.on_line is not None:
+            self.on_line(text)
+
+    def show(self, text: str) -> None:
+        """The same without logging it."""
         shown = printable(text)
         self._lines.append((time.time(), shown))
         if self._held is not None:
@@ -77,7 +86,7 @@ class Console:
             return
         text = f"  {stage} {done}/{total}"
         if not self._live:
-            self.line(text)
+            self.show(text)
             return
         self._stream.write("\r" + text.ljust(self._progress_width))
         self._stream.flush()

@@ -83,6 +83,7 @@ def _sandbox(warn: Callable[[str], None]) -> Cases:
     except SandboxError as error:
         raise ProposerError(f"proposer.reference=sandbox is impossible here: {error}") from error
     warn(
-        f"proposer.reference=sandbox RUNS what the proposer's model writes on this machine; protections: {protections}"
+        f"proposer.reference=sandbox RUNS what the proposer's model writes on this machine; protections: "
+        f"{protections}. proposer.reference=dry_run runs nothing"
     )
     return run_tests

@@ -221,7 +221,10 @@ class Publisher:
             temporary.write_text(json.dumps(asdict(self._pushed)) + "\n", encoding="utf-8")
             os.replace(temporary, self._notes)
         except OSError as error:
-            self._warn("notes", f"push: {self._notes} cannot be written, {error.strerror}: a restart will push again")
+            self._warn(
+                "notes",
+                f"push: {self._notes} cannot be written, {error.strerror}: a restart will push again; free space",
+            )
 
     def _warn(self, kind: str, text: str) -> None:
         """Each kind of trouble is a warning once, and then a line of the log."""

@@ -37,7 +37,7 @@ class PolicySolver:
             try:
                 fitting.append((task, self.encode_prompt(task)))
             except PromptTooLong as error:
-                logger.warning("task left out: %s", error)
+                logger.warning("task left out: %s. Nothing has to be done", error)
                 self._skipped["prompt_too_long"] += 1
         config = self._config
         sampled = sample_groups(

@@ -68,7 +68,11 @@ class Mixture:
         except HubUnreachable as error:
             if self._fallback is None:
                 raise
-            logger.warning("%s: %s; drawing built-in problems in its place until the next start", name, error)
+            logger.warning(
+                "%s: %s; drawing built-in problems in its place until the next start. Nothing has to be done; "
+                "tasks.%s.path=FILE needs no hub",
+                *(name, error, name),
+            )
             self._weights[self._fallback.name] += self._weights.pop(name)
             return self._fallback.next_task()
 

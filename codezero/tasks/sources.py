@@ -22,7 +22,10 @@ from codezero.types import Task
 logger = logging.getLogger(__name__)
 
 FIX = "restore the checkpoint, or give another state_dir"
-_OTHER_ROWS = "tasks of %s are not those of the saved position (file, split or levels changed): starting them over"
+_OTHER_ROWS = (
+    "tasks of %s are not those of the saved position (file, split or levels changed): starting them over. "
+    "Nothing has to be done, if that was meant"
+)
 
 
 class ListSource:

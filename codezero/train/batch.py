@@ -129,7 +129,10 @@ def to_sequences(
             try:
                 prompt_ids = encoder.prompt_ids(group.task)
             except PromptTooLong as error:
-                logger.warning("group of %s on task %s left out: %s", group.peer_id, group.task.task_id, error)
+                logger.warning(
+                    "group of %s on task %s left out: %s. Nothing has to be done",
+                    *(group.peer_id, group.task.task_id, error),
+                )
                 return ()
             completion_ids, old_logprobs = encoder.completion_ids(rollout), None
         if completion_ids:

@@ -104,7 +104,11 @@ class CheckpointStore:
                 self._linkable = (manifest["policy_version"], path / _LEARNER, manifest["files"][_LEARNER])
                 return found
             except (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-                logger.warning("checkpoint %s is damaged and skipped: %s", path.name, error)
+                logger.warning(
+                    "checkpoint %s is damaged and skipped: %s. The one before is tried, which costs the rounds "
+                    "between; check the disk if it comes again",
+                    *(path.name, error),
+                )
         if candidates:
             raise CheckpointError(
                 f"all {len(candidates)} checkpoints in {self._folder} are damaged: restore one from a backup, or move "

@@ -81,6 +81,11 @@ def test_nothing_is_published_to_other_machines():
         assert re.fullmatch(r"127\.0\.0\.1:(\$\{\w+:-3000\}):\1", ports[0])
 
 
+def test_no_containers_output_fills_the_disk():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    assert {str(service.get("logging")) for service in services.values()} == {"{'driver': 'local'}"}
+
+
 def test_a_plain_up_starts_nothing_and_every_volume_is_named():
     spec = yaml.safe_load(COMPOSE.read_text())
     used = set()

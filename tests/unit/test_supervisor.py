@@ -11,6 +11,7 @@ import pytest
 from codezero.errors import NetworkError
 from codezero.launch.child import Program, State
 from codezero.launch.supervisor import Supervisor
+from codezero.observe import rotation
 from codezero.observe.console import Console
 from tests.processes import is_alive, wait_until_gone
 
@@ -57,6 +58,15 @@ def test_a_crashed_program_goes_on_with_the_rounds_that_are_left(tmp_path):
     assert child.summary() == "done, 5 rounds, 1 restart"
     assert sum(line.startswith("node-1 | round ") for line in lines) == 5
     assert "node-1 | crashed: exit code 3; starts again in 0.01 s" in lines
+
+
+def test_what_a_program_prints_for_weeks_stays_within_bounds(tmp_path, monkeypatch):
+    monkeypatch.setattr(rotation.rotate, "__defaults__", (100_000,))
+    supervised(program(tmp_path, "for number in range(3000): print(f'line {number}', 'x' * 200, flush=True)"))
+    newer, older = (tmp_path / name for name in ("node-1.log", "node-1.1.log"))
+    assert max(newer.stat().st_size, older.stat().st_size) < 100_000 + 65536  # one read over
+    assert {path.name for path in tmp_path.glob("*.log")} == {"node-1.log", "node-1.1.log"}
+    assert "line 2999 " in newer.read_text() or "line 2999 " in older.read_text()
 
 
 def test_a_program_without_a_limit_goes_on_without_one(tmp_path):

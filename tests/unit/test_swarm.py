@@ -206,6 +206,18 @@ def test_a_proposer_is_started_with_the_settings_of_all(tmp_path):
     assert its.train.memory_limit_gib == 1.0
 
 
+def test_each_program_serves_its_numbers_at_a_port_of_its_own(tmp_path):
+    options = UpOptions(nodes=2, proposers=1, folder=tmp_path, settings=["tracking.prometheus_port=9400"])
+    settings = swarm.shared_settings(options, None)
+    config = compose.load(settings)
+    home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
+    commands = [
+        swarm.command_line(options, config, home, settings, MEMORY, f"{name}-{number}", 0)
+        for name, number in (("node", 1), ("node", 2), ("proposer", 1))
+    ]
+    assert [compose.load(argv[5:]).tracking.prometheus_port for argv in commands] == [9400, 9401, 9402]
+
+
 def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
     program = "time.sleep(600) if name != 'node-1' else print('round 1 | done', flush=True)"
     launcher = launch(tmp_path / "home", program, nodes=1, proposers=2, rounds=1)

@@ -81,7 +81,11 @@ class LlamaCppBackend:
                 self.close()  # one that lives and does not answer in time is not asked again either
                 if not died or left == 0:
                     raise
-                logger.warning("%s died and is started again", self.name)
+                logger.warning(
+                    "%s died and is started again. Nothing has to be done, unless it comes again: then memory is "
+                    "short, and evaluator.backend=transformers or a smaller evaluator.model need less",
+                    self.name,
+                )
         raise AssertionError("unreachable")
 
     def _has_died(self) -> bool:

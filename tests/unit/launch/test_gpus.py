@@ -48,6 +48,7 @@ def test_every_gpu_gets_a_node_that_sees_it_alone_and_has_what_is_its_own(tmp_pa
 
 def test_nodes_share_the_account_and_nothing_else(tmp_path):
     shared = ["swarm=native", "swarm.listen=[/ip4/0.0.0.0/tcp/4001,/ip6/::/tcp/0]", "ledger=modal", "ledger.org_id=me"]
+    shared.append("tracking.prometheus_port=9400")
     config = compose.load(shared)
     first, second = (
         compose.load([*shared, *gpus.own_settings(config, tmp_path / f"gpu-{number}", number, 2)]) for number in (0, 1)
@@ -62,6 +63,7 @@ def test_nodes_share_the_account_and_nothing_else(tmp_path):
         lambda c: c.swarm.identity_path,
     ):
         assert pick(first) != pick(second)
+    assert (first.tracking.prometheus_port, second.tracking.prometheus_port) == (9400, 9401)
     assert (first.model.threads, first.model.device.value) == (2, "cuda")
 
 

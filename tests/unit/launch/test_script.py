@@ -241,6 +241,9 @@ def test_without_a_terminal_nothing_is_asked_and_the_defaults_are_told(checkout)
         "push to Hugging Face, the configured model\n"
     ) in shown
     assert "swarm 'home' with 2 nodes and 1 proposer" in shown
+    log = (checkout.folder / "swarms" / "home" / "swarm_launcher.log").read_text()
+    assert "swarm 'home' with 2 nodes and 1 proposer" in log
+    assert "Z node-1     | " in log
 
 
 def test_in_a_swarm_of_ones_own_only_nodes_get_the_token(checkout):
@@ -268,6 +271,8 @@ def test_a_crashed_node_is_started_again(checkout):
         "the node crashed: killed by signal 9, Killed; it starts again in 1 s where it was (Ctrl-C to stop)\n" in shown
     )
     assert shown.count("starts run --stop-with-parent preset=local rounds=0\n") == 2
+    log = (checkout.folder / "logs" / "swarm_launcher.log").read_text()
+    assert "Z the node crashed: killed by signal 9, Killed; it starts again in 1 s" in log
 
 
 def test_an_edited_configuration_is_used_and_told_until_it_is_reset(checkout):

@@ -16,6 +16,7 @@ from codezero.launch import app as apps
 from codezero.launch import nodejs
 from codezero.launch.app import Place, SignInApp
 from codezero.launch.session import Wish, signed_in, users
+from codezero.observe import rotation
 from codezero.observe.console import Console
 from tests.processes import is_alive, wait_until_gone
 from tests.unit.launch.login_app import ORG_ID, OTHER, LoginApp
@@ -187,6 +188,20 @@ def test_an_app_that_ends_is_started_again(login):
             time.sleep(0.05)
         assert login.pid() != pid
     assert not is_alive(login.pid())
+
+
+def test_what_the_app_prints_for_weeks_stays_within_bounds(login, monkeypatch):
+    monkeypatch.setattr(rotation.cut, "__defaults__", (1000,))
+    logs = login.folder.parent / "logs"
+    with sign_in_app(login) as app:
+        with (logs / "yarn.log").open("a") as log:
+            log.write("x" * 5000)
+        deadline = time.monotonic() + 30
+        while (logs / "yarn.log").stat().st_size > 1000:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert app.health() is not None
+    assert (logs / "yarn.1.log").stat().st_size >= 5000
 
 
 def test_npm_that_fails_is_told_with_the_log_and_the_other_way(login):

@@ -1,0 +1,78 @@
+"""The numbers behind a chart: which points to draw, where the ticks are, how a value is written."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+MAX_POINTS = 400
+"""Of one line; more than a screen shows."""
+LARGEST = 1e300
+"""Beyond it sums and differences overflow; such a value is drawn as a gap."""
+Point = tuple[float, float | None]
+
+
+def thinned(x: Sequence[float], y: Sequence[float | None]) -> list[Point]:
+    """At most `MAX_POINTS` of the points: of each stretch the lowest and the highest, so that no spike is lost. Gaps
+    (None) stay where a whole stretch is one."""
+    points = [(float(at), known(value)) for at, value in zip(x, y, strict=True)]
+    if len(points) <= MAX_POINTS:
+        return points
+    kept: list[Point] = []
+    for stretch in stretches(len(points), MAX_POINTS // 2):
+        values = [(value, number) for number in stretch if (value := points[number][1]) is not None]
+        if values:
+            kept += [points[number] for number in sorted({min(values)[1], max(values)[1]})]
+        else:
+            kept.append(points[stretch[0]])
+    return kept
+
+
+def stretches(count: int, most: int) -> list[range]:
+    """`range(count)` in at most `most` parts of about the same length."""
+    parts = min(count, most)
+    ends = [count * part // parts for part in range(parts + 1)] if parts else [0]
+    return [range(begin, end) for begin, end in itertools.pairwise(ends)]
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are known."""
+    found = [number for value in values if (number := known(value)) is not None]
+    return sum(value / len(found) for value in found) if found else None
+
+
+def known(value: float | None) -> float | None:
+    """The value as a float, None where there is none that can be drawn."""
+    return None if value is None or not abs(value) < LARGEST else float(value)
+
+
+def ticks(low: float, high: float, most: int = 5, whole: bool = False) -> list[float]:
+    """At most about `most` round numbers (1, 2 or 5 times a power of ten apart) from at or below `low` to at or above
+    `high`; `whole` numbers only where asked for."""
+    if not high > low:
+        pad = abs(low) / 2 or 1.0
+        low, high = low - (0.0 if whole else pad), high + (1.0 if whole else pad)
+    rough = (high - low) / max(1, most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    if whole:
+        step = max(1.0, round(step))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def written(value: float | None, unit: str = "") -> str:
+    """A value for people: three significant digits, k, M and G from ten thousand on; a dash for None."""
+    if value is None:
+        return "\N{EN DASH}"
+    size = abs(value)
+    if size >= 1e12:
+        text = f"{value:.1e}"
+    elif size >= 1e4:
+        factor, suffix = next((factor, name) for factor, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if size >= factor)
+        text = f"{value / factor:.4g}{suffix}"
+    else:
+        text = f"{value:.0f}" if size >= 100 or float(value).is_integer() else f"{value:.3g}"
+    text = "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}", 1 if value < 0 else 0)
+    return f"{text}{'' if unit in ('', '%') else ' '}{unit}"

@@ -1,0 +1,115 @@
+"""`codezero doctor`: what is wrong, or would be, before or after a node fails."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codezero.config import NodeConfig
+    from codezero.doctor.case import Case
+    from codezero.doctor.finding import Finding
+
+_EXAMPLES = """\
+examples:
+  codezero doctor                                  the node that `codezero run` would start here
+  codezero doctor swarm=invite.yaml                with the settings that you give to codezero run
+  codezero doctor --state-dir swarms/home/node-1/state    a node of a swarm of your own
+  codezero doctor --bundle support.tar.gz          also write what somebody needs who is to help you, without secrets
+
+exit code: 0 nothing is wrong, 1 warnings (a node runs, but something of its is amiss), 2 errors (none starts, or it
+stops). It takes up to 20 s, starts no node, downloads nothing and changes nothing.
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "find out what is wrong, before or after a node fails"
+    doctor = commands.add_parser(
+        "doctor",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}: this machine, the installation, and all that a node of these "
+        "settings would meet.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    text = "the node's state folder (same as state_dir=DIR); key and logs beside it are taken with it"
+    doctor.add_argument("--state-dir", metavar="DIR", help=text)
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    text = "write an archive for whoever helps you (.tar.gz or .zip): findings, settings, logs; never replaces a file"
+    doctor.add_argument("--bundle", metavar="FILE", help=text)
+    doctor.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
+    doctor.set_defaults(command=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from codezero.doctor.bundle import without_secrets
+    from codezero.doctor.case import Case
+    from codezero.doctor.examine import examine
+    from codezero.doctor.finding import exit_code
+    from codezero.doctor.show import as_json, lines
+
+    settings = [*options.settings, *_beside(options.state_dir, options.settings)]
+    config, refused = _loaded(settings)
+    case = Case(config=config, environment=os.environ, settings=[] if refused else settings)
+    findings = without_secrets(case, [*refused, *examine(case)])  # people show to others what they see here
+    written: list[str] = []
+    if options.bundle:
+        written = _bundled(Path(options.bundle).expanduser(), case, findings)
+    if options.json:
+        print(as_json(findings, bundle=written))
+    else:
+        coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        print("\n".join([*lines(findings, coloured), *written]))
+    return exit_code(findings)
+
+
+def _bundled(path: Path, case: Case, findings: list[Finding]) -> list[str]:
+    """What to tell of the archive; one that cannot be written is one more finding."""
+    from codezero.doctor import bundle
+    from codezero.doctor.finding import error
+    from codezero.errors import StateError
+
+    try:
+        return bundle.write(path, case, findings)
+    except StateError as fault:
+        what, _, do = str(fault).rpartition(": ")
+        findings.append(error("bundle", what or do, "there is no archive", do))
+        return []
+
+
+def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
+    """The configuration; where that is refused the shipped values, so that all else is still looked at, and why."""
+    from codezero.config import NodeConfig
+    from codezero.doctor.finding import error
+    from codezero.errors import ConfigError
+
+    try:
+        from codezero import compose
+
+        return compose.load(settings), []
+    except ConfigError as fault:
+        what, _, do = str(fault).partition(": ")
+        return NodeConfig(), [error("settings", what, "no node can start; the rest is told of the shipped ones", do)]
+    except ImportError as fault:
+        do = "remove .venv/installed and start ./run_rl_swarm.sh, which installs what is missing"
+        return NodeConfig(), [error("settings", f"cannot be read: {fault}", "no node can start", do)]
+
+
+def _beside(state_dir: str | None, settings: list[str]) -> list[str]:
+    """Settings for --state-dir: where `swarm up` and --gpus put them, key and logs lie beside the state folder."""
+    if state_dir is None:
+        return []
+    from codezero.runs import SOLVER, Run
+    from codezero.swarmfile import quoted
+
+    folder = Path(state_dir).expanduser()
+    found = [f"state_dir={quoted(str(folder))}"]
+    beside = {"tracking.log_dir": Run("", SOLVER, folder).log_dir, "swarm.identity_path": folder.parent / "swarm.pem"}
+    for key, path in beside.items():
+        if path.exists() and not any(setting.startswith(f"{key}=") for setting in settings):
+            found.append(f"{key}={quoted(str(path))}")
+    return found

@@ -1,0 +1,88 @@
+"""`codezero report`: a run as one HTML page, and as a picture."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codezero.cli.health import FOLDERS
+
+if TYPE_CHECKING:
+    from codezero.runs import Run
+
+_EXAMPLES = """\
+examples:
+  codezero report                                  the node of this folder, into report.html
+  codezero report swarms/home --png                a whole swarm, and a picture beside the page
+  codezero report --before eval/start --after eval/mbpp    with what two `codezero eval --out ...` measured
+
+The page needs no network and no script. A report is replaced by a newer one; any other file is left alone.
+"""
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "write a report of a run: curves, solutions, before and after"
+    report = commands.add_parser(
+        "report",
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}, as one HTML file. The node may be running.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    report.add_argument(
+        "folder",
+        nargs="?",
+        metavar="FOLDER",
+        help=f"a state or swarm folder (default the first of {', '.join(FOLDERS)})",
+    )
+    report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default report.html)")
+    report.add_argument("--png", action="store_true", help="also draw a picture of the curves, beside the page")
+    report.add_argument("--before", metavar="RESULTS", help="results.jsonl of `codezero eval` before, or its folder")
+    report.add_argument("--after", metavar="RESULTS", help="the same after")
+    report.add_argument("--force", action="store_true", help="replace the file even if it is not a report")
+    report.set_defaults(command=_report)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from codezero.errors import ReportError
+    from codezero.observe.console import Console
+
+    if (options.before is None) != (options.after is None):
+        raise ReportError("--before and --after go together: give the results of both")
+    out = Path(options.out).expanduser()
+    picture = out.with_suffix(".png")
+    if options.png and picture == out:
+        raise ReportError(f"--out {out} is the page: the picture lies beside it as .png")
+    from codezero.report import write
+
+    for path in [out, *([picture] if options.png else [])]:
+        write.check(path, options.force)
+    runs = _runs(options.folder)
+    from codezero.report.measured import compare, read_measured
+    from codezero.report.page import page
+    from codezero.report.summary import gather
+
+    measured = [read_measured(Path(path).expanduser()) for path in (options.before, options.after) if path is not None]
+    facts = [gather(run) for run in runs]
+    written = [(out, page(facts, compare(*measured) if measured else None).encode("utf-8", "backslashreplace"))]
+    if options.png:
+        from codezero.report.picture import png
+
+        written.append((picture, png(facts)))
+    for path, content in written:
+        write.write(path, content)
+        Console().line(f"wrote {path}")
+
+
+def _runs(folder: str | None) -> list[Run]:
+    from codezero.errors import StateError
+    from codezero.runs import find_runs
+
+    if folder is not None:
+        return find_runs(Path(folder).expanduser())
+    for name in FOLDERS:
+        with suppress(StateError):
+            return find_runs(Path(name))
+    raise StateError(f"no node has run in {', '.join(FOLDERS)} here: give its state folder, or the folder of its swarm")

@@ -1,0 +1,165 @@
+"""The support archive: what somebody needs to help, from an allow-list of files, and no secret in it."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import platform
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+from codezero import __version__, compose
+from codezero.doctor import secrets
+from codezero.doctor.case import Case
+from codezero.doctor.files import Unusable, read_end
+from codezero.doctor.finding import Finding
+from codezero.doctor.redact import Redactor
+from codezero.doctor.show import as_json
+from codezero.errors import CodezeroError, IdentityError, StateError
+from codezero.identity.key import write_new
+
+LOG_BYTES = 1_000_000
+"""Of each log, from its end."""
+REPORT_BYTES = 300_000
+"""Of each file of reports, from its end."""
+SMALL_BYTES = 100_000
+"""Of files that are small if they are what they should be."""
+_LOGS = ("swarm.log", "swarm.log.1", "swarm.log.2", "swarm.log.3", "proposer.log", "proposer.log.1", "yarn.log")
+_REPORTS = ("rounds.jsonl", "proposals.jsonl", "prg_record.txt")
+_STATES = ("settings.json", "status.json", "proposer/status.json", "proposer/settings.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    files: dict[str, bytes]
+    """By their names in the archive."""
+    left_out: dict[str, str]
+    """Why, by name."""
+
+
+def write(path: Path, case: Case, findings: Sequence[Finding]) -> list[str]:
+    """Writes the archive for its owner alone, and tells what is in it in lines for the user.
+
+    Raises StateError: there is a file of this name, it is no name of an archive, or it cannot be written.
+    """
+    if not path.name.endswith((".tar.gz", ".tgz", ".zip")):
+        raise StateError(f"{path} is no name of an archive: end it in .tar.gz or .zip")
+    contents = collect(case, findings)
+    pack = _zip if path.name.endswith(".zip") else _tar
+    try:
+        write_new(path, pack(contents.files))
+    except FileExistsError as fault:
+        raise StateError(f"{path} is there already: give another name for the archive") from fault
+    except IdentityError as fault:
+        raise StateError(str(fault)) from fault
+    return [
+        f"{path} ({path.stat().st_size / 1000:.0f} kB), readable by you alone, has:",
+        *(f"  {name} ({len(content) / 1000:.1f} kB)" for name, content in contents.files.items()),
+        *(f"  not {name}: {why}" for name, why in contents.left_out.items()),
+        "secrets are taken out as far as they could be told; it names peers, their addresses and your tasks: look",
+        "through it before you give it to anybody",
+    ]
+
+
+def without_secrets(case: Case, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings for their user's eyes: names of users and folders stay."""
+    redact = Redactor(secrets.values(case))
+    return [
+        replace(finding, found=redact(finding.found), means=redact(finding.means), do=redact(finding.do))
+        for finding in findings
+    ]
+
+
+def collect(case: Case, findings: Sequence[Finding]) -> Contents:
+    redact = Redactor(secrets.values(case), secrets.private_names(case))
+    files: dict[str, bytes] = {}
+    left_out: dict[str, str] = {}
+    for name, make in _parts(case, findings):
+        try:
+            text = redact(make())
+        except Unusable as reason:
+            if "not there" not in str(reason):
+                left_out[name] = str(reason)
+            continue
+        except (CodezeroError, OSError) as fault:
+            left_out[name] = redact(str(fault))
+            continue
+        if redact.finds(text):  # what was cut out has joined what stood around it
+            left_out[name] = "a secret could not be taken out of it"
+        else:
+            files[name] = text.encode("utf-8", "replace")
+    return Contents(files=files, left_out=left_out)
+
+
+def _parts(case: Case, findings: Sequence[Finding]) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Everything that may come into an archive, by its name in it."""
+    yield "doctor.json", lambda: as_json(findings)
+    yield "versions.json", _versions
+    yield "config.yaml", lambda: compose.explain(case.config)
+    yield "outbox.json", lambda: _outbox(case.state_dir / "outbox.sqlite")
+    for name in _STATES:
+        yield f"state/{name}", lambda name=name: _small(case.state_dir / name)  # type: ignore[misc]
+    for name in _REPORTS:
+        yield f"logs/{name}", lambda name=name: _end(case.log_dir / name, REPORT_BYTES)  # type: ignore[misc]
+    for name in _LOGS:
+        yield f"logs/{name}", lambda name=name: _end(case.log_dir / name, LOG_BYTES)  # type: ignore[misc]
+    # of a node that a launcher started: all that it printed, also before it had a log
+    yield "output.log", lambda: _end(case.state_dir.parent / "output.log", LOG_BYTES)
+
+
+def _end(path: Path, most: int) -> str:
+    return read_end(path, most).decode("utf-8", "replace")
+
+
+def _small(path: Path) -> str:
+    if path.is_file() and path.stat().st_size > SMALL_BYTES:
+        raise Unusable(f"it has {path.stat().st_size} bytes, more than such a file ever has")
+    return _end(path, SMALL_BYTES)
+
+
+def _versions() -> str:
+    packages = {found.metadata["Name"]: found.version for found in metadata.distributions() if found.metadata["Name"]}
+    system = {"codezero": __version__, "python": platform.python_version(), "system": platform.platform()}
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return json.dumps({**system, "made_at": made, "packages": dict(sorted(packages.items()))}, indent=1)
+
+
+def _outbox(path: Path) -> str:
+    """What waits and what became of the latest, without the transactions themselves."""
+    if not path.exists():
+        raise Unusable("it is not there")
+    from codezero.ledger.pending import read_pending
+
+    pending = read_pending(path)
+    items = [asdict(item) for item in pending.items[-200:]]
+    owed = [{**asdict(scope), "points": points} for scope, points in pending.owed]
+    return json.dumps({"trouble": pending.trouble, "owed": owed, "items": items}, indent=1)
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    """Without names of users and of the archive itself, which both formats would keep."""
+    out = io.BytesIO()
+    with (
+        contextlib.closing(gzip.GzipFile(filename="", fileobj=out, mode="wb")) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for name, content in files.items():
+            entry = tarfile.TarInfo(f"codezero-support/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
+            archive.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(f"codezero-support/{name}", content)
+    return out.getvalue()

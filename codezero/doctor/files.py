@@ -1,0 +1,42 @@
+"""Reading files that may not be what they seem: never a link, never all of a huge one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+class Unusable(Exception):
+    """A file is left alone, for the reason in its text."""
+
+
+def read_end(path: Path, most: int) -> bytes:
+    """The last `most` bytes, from the beginning of a line on. Raises Unusable: a link, no plain file, one with other
+    names (it may be anything of the user's), or unreadable."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as fault:
+        raise Unusable("it is not there") from fault
+    except OSError as fault:
+        raise Unusable("it is a link" if path.is_symlink() else f"it cannot be read: {fault.strerror}") from fault
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        is_plain = stat.S_ISREG(found.st_mode)
+        raise Unusable("it has several names (hard links)" if is_plain else "it is no plain file")
+    with open(descriptor, "rb") as file:
+        start = max(0, found.st_size - most)
+        file.seek(start)
+        try:
+            raw = file.read(most)
+        except OSError as fault:
+            raise Unusable(f"it cannot be read: {fault.strerror}") from fault
+    if b"\0" in raw:
+        raise Unusable("it is binary")
+    return raw if start == 0 else raw.partition(b"\n")[2]
+
+
+def text_of(path: Path, most: int) -> str:
+    """`read_end` as text; bytes that are none of UTF-8 are replaced. Raises Unusable."""
+    return read_end(path, most).decode("utf-8", "replace")

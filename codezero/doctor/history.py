@@ -1,0 +1,173 @@
+"""What the node has left behind: the last failure in its log, its last rounds, and what waits for the chain."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from codezero.config import LedgerKind, Network
+from codezero.doctor.case import Case
+from codezero.doctor.files import Unusable, text_of
+from codezero.doctor.finding import Finding, info, ok, warning
+from codezero.doctor.state_folder import age
+
+_LOG_BYTES = 1 << 20
+_ROUNDS = 20
+"""Reports looked at."""
+_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*")
+_SHOWN = 300
+
+
+def check_log(case: Case) -> Iterator[Finding]:
+    path = case.log_dir / "swarm.log"
+    try:
+        lines = text_of(path, _LOG_BYTES).splitlines()
+    except Unusable as reason:
+        yield info("log", f"{path}: {reason}")
+        return
+    found = [(number, match) for number, line in enumerate(lines) for match in [_LINE.fullmatch(line)] if match]
+    failures = [(number, match) for number, match in found if match[2] != "WARNING"]
+    raised = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    last_raised = max(raised, default=-1)
+    if failures or raised:
+        number, match = failures[-1] if failures else (-1, None)
+        if match is not None and number >= last_raised - 1:
+            when, what = match[1], match[4]
+        else:
+            when, what = _when(lines, last_raised), _raised(lines, last_raised)
+        yield warning(
+            "log",
+            f"last failure{f' at {when}' if when else ''}: {what[:_SHOWN]}",
+            "what ended the node, or a part of it, last",
+            f"see the lines before it in {path}, and the table in README.md",
+        )
+    warnings = [match for _, match in found if match[2] == "WARNING"]
+    if warnings:
+        last = warnings[-1]
+        yield info("log", f"{len(warnings)} warnings of late in {path}; the last at {last[1]}: {last[4][:_SHOWN]}")
+    elif not failures and not raised:
+        yield ok("log", f"no failure and no warning of late in {path}")
+
+
+def _when(lines: list[str], number: int) -> str:
+    """Of the nearest line with a time before."""
+    for line in reversed(lines[: number + 1]):
+        if re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,", line):
+            return line[:19]
+    return ""
+
+
+def _raised(lines: list[str], number: int) -> str:
+    """The exception below a traceback's first line."""
+    below = [line for line in lines[number + 1 : number + 400] if _RAISED.match(line)]
+    return below[0] if below else lines[number]
+
+
+def check_rounds(case: Case) -> Iterator[Finding]:
+    path = case.log_dir / "rounds.jsonl"
+    try:
+        reports = list(_reports(text_of(path, _LOG_BYTES)))[-_ROUNDS:]
+    except Unusable as reason:
+        yield info("rounds", f"{path}: {reason}", "no round has been finished with this log folder")
+        return
+    if not reports:
+        yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")
+        return
+    last, count = reports[-1], len(reports)
+    yield info("rounds", f"the last one is {last['round']}, finished {age(time.time() - path.stat().st_mtime)} ago")
+    if all(report.get("skipped") for report in reports) and count >= 5:
+        yield warning(
+            "learning",
+            f"none of the last {count} rounds made an update: {str(last['skipped'])[:_SHOWN]}",
+            "the model does not learn: its attempts at a task are all equally good, or could not be judged",
+            "more attempts (rollout.num_generations=8) or easier tasks (tasks.builtin.max_difficulty=2) differ more",
+        )
+    joins = case.config.swarm.network is not Network.none and case.config.swarm.num_external > 0
+    if joins and count >= 5 and not any(report.get("num_external_groups") for report in reports):
+        why = str(last.get("network") or "nobody's groups could be used")
+        dropped = ", ".join(f"{number} {reason}" for reason, number in _items(last.get("dropped")))
+        yield warning(
+            "swarm",
+            f"none of the last {count} rounds learnt from another node: {why[:_SHOWN]}; dropped: {dropped or 0}",
+            "the node trains alone",
+            "see `bootnode` and `clock` here; with `group_size` all nodes of a swarm need one rollout.num_generations",
+        )
+    for part in ("ledger", "judge", "market"):
+        if last.get(part):
+            yield warning(
+                part, f"in the last round: {str(last[part])[:_SHOWN]}", "it waits; training goes on", "see above"
+            )
+    yield from _growth([report["peak_rss_bytes"] for report in reports if _is_count(report.get("peak_rss_bytes"))])
+
+
+def _growth(peaks: list[int]) -> Iterator[Finding]:
+    """A peak never falls, so it is its last rise that counts."""
+    if len(peaks) >= 10 and peaks[-1] > 1.2 * peaks[len(peaks) // 2] > 0:
+        yield warning(
+            "memory",
+            f"the node's peak grew from {peaks[len(peaks) // 2] / 2**30:.1f} to {peaks[-1] / 2**30:.1f} GiB "
+            f"in {len(peaks) // 2} rounds",
+            "it may run out of memory",
+            "start it again, it goes on where it was; and tell whoever maintains codezero, with a --bundle",
+        )
+
+
+def _reports(text: str) -> Iterator[dict[str, Any]]:
+    """Those lines that are reports; torn ones are left out."""
+    for line in text.splitlines():
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and _is_count(found.get("round")):
+            yield found
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _items(value: object) -> list[tuple[object, object]]:
+    return list(value.items())[:8] if isinstance(value, dict) else []
+
+
+def check_outbox(case: Case) -> Iterator[Finding]:
+    """What users saw as "failed to submit": what waits, since when, and why."""
+    config, path = case.config.ledger, case.state_dir / "outbox.sqlite"
+    if not path.exists():
+        if config.kind is not LedgerKind.local:
+            yield info("rewards", "nothing was submitted from this state folder yet")
+        return
+    from codezero.ledger.faults import OutboxError
+    from codezero.ledger.items import OPEN, describe
+    from codezero.ledger.pending import read_pending
+
+    try:
+        pending = read_pending(path)
+    except OutboxError as fault:
+        yield warning("rewards", str(fault), "what it holds is not submitted", "restore it from a backup")
+        return
+    waiting = [item for item in pending.items if item.state in OPEN]
+    owed = sum(points for _, points in pending.owed)
+    trouble = f"; what keeps them: {pending.trouble[:_SHOWN]}" if pending.trouble else ""
+    if not waiting:
+        yield ok("rewards", f"nothing waits; {owed:+.2f} points are summed up for the next submission{trouble}")
+        return
+    oldest = min(waiting, key=lambda item: item.created_at_s)
+    row = describe([oldest], time.time())[0]
+    oldest_s = time.time() - oldest.created_at_s
+    found = f"{len(waiting)} wait, the oldest for {age(oldest_s)}: {row.what}, {row.state}"
+    found += f" ({row.note[:_SHOWN]})" if row.note else ""
+    if oldest_s > 600 or pending.trouble:
+        yield warning(
+            "rewards",
+            found + trouble,
+            "nothing is lost: they are sent while the node runs, once what keeps them is gone",
+            "see `chain`, `account` and `sign-in app` here; `codezero status` lists them all",
+        )
+    else:
+        yield info("rewards", found)

@@ -1,0 +1,80 @@
+"""Who the node is: its key, and whether another live node has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from codezero import state
+from codezero.config import LedgerKind, Network
+from codezero.doctor.case import Case
+from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.errors import IdentityError
+from codezero.identity import key, keyfile
+from codezero.identity.key import Identity
+from codezero.identity.names import animal_name
+
+
+def needs_key(case: Case) -> bool:
+    """As `peer.join` has it."""
+    ledger = case.config.ledger
+    return case.config.swarm.network is not Network.none or ledger.kind is not LedgerKind.local or ledger.path != ""
+
+
+def key_path(case: Case) -> Path:
+    """Raises IdentityError."""
+    return keyfile.identity_path(case.config.swarm.identity_path or case.environment.get("IDENTITY_PATH")).absolute()
+
+
+def load(case: Case) -> Identity | None:
+    """The node's key; None if it needs none, or has none that can be read."""
+    try:
+        path = key_path(case)
+        return key.load(path) if needs_key(case) and os.path.lexists(path) else None
+    except IdentityError:
+        return None
+
+
+def check(case: Case) -> Iterator[Finding]:
+    if not needs_key(case):
+        yield info("identity", "none needed: this node trains alone, with a ledger of its own")
+        return
+    try:
+        path = key_path(case)
+        if not os.path.lexists(path):
+            yield info(
+                "identity",
+                f"there is no key {path} yet",
+                "the first start makes one, and the node is then a new peer",
+                "if it was somebody before: restore the key with `codezero identity import BACKUP`",
+            )
+            return
+        found = key.load(path)
+        yield ok("identity", f"peer {found.peer_id} ({animal_name(found.peer_id)}), from {path}")
+        exposed = keyfile.exposure_warning(path)
+        if exposed is not None:
+            fault, _, do = exposed.partition(": ")
+            yield warning("identity", fault, "they can take part as this peer, and earn in its name", do)
+        yield from _others(case, found.peer_id)
+        yield info(
+            "backup", f"{path} is the only copy that this machine knows of", do="codezero identity export backup.pem"
+        )
+    except IdentityError as fault:
+        what, _, do = str(fault).partition(": ")
+        yield error("identity", what, "no node can start with this key", do or what)
+
+
+def _others(case: Case, peer_id: str) -> Iterator[Finding]:
+    holder = keyfile.live_holder(peer_id)
+    if holder is None:
+        return
+    if holder == state.holder(case.state_dir) or holder == state.holder(case.state_dir / "proposer"):
+        yield ok("identity", f"the running node (process {holder}) uses the key")
+        return
+    yield error(
+        "identity",
+        f"another live node (process {holder or 'unknown'}) uses the key of peer {peer_id}",
+        "two nodes with one key are refused: they would race for the same rewards",
+        "stop that one, or give this one its own key with swarm.identity_path=node2.pem",
+    )

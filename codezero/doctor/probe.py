@@ -1,0 +1,67 @@
+"""What only torch can tell, in a process of its own: `python -m codezero.doctor.probe key=value ...`.
+
+A torch that is broken may end its process (illegal instruction, missing libraries). Prints one line of JSON for each
+stage: torch, then the memory plan. Nothing is downloaded, and no weights are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from typing import Any
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print is not the answer
+    for name, stage in (("torch", look_at_torch), ("plan", make_plan)):
+        try:
+            answer = stage()
+        except ImportError as error:
+            answer = {"missing": str(error)}
+        except Exception as error:  # the boundary of this process: its parent tells
+            answer = {"failed": f"{type(error).__name__}: {error}"}
+        print(json.dumps({"stage": name, **answer}), file=out, flush=True)
+
+
+def look_at_torch() -> dict[str, Any]:
+    import torch
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        has_cuda = torch.cuda.is_available()
+    answer: dict[str, Any] = {
+        "version": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "mps": torch.backends.mps.is_available(),
+        "gpus": [],
+        "said": [str(warning.message).splitlines()[0] for warning in said if str(warning.message)],
+    }
+    if has_cuda:
+        answer["kernels"] = torch.cuda.get_arch_list()
+        for number in range(torch.cuda.device_count()):
+            free, total = torch.cuda.mem_get_info(number)
+            major, minor = torch.cuda.get_device_capability(number)
+            gpu = {"name": torch.cuda.get_device_name(number), "capability": [major, minor], "free": free}
+            answer["gpus"].append({**gpu, "total": total})
+    torch.ones(64, 64) @ torch.ones(64, 64)  # where a build does not fit the processor, the first product ends it
+    return answer
+
+
+def make_plan() -> dict[str, Any]:
+    from codezero import compose
+    from codezero.doctor.plan import foresee
+    from codezero.errors import CodezeroError
+
+    try:
+        found = foresee(compose.load(sys.argv[1:]))
+    except CodezeroError as error:
+        return {"refused": str(error)}
+    return {"line": found.line(), "known": found.estimate is not None, "absent": found.to_download, "on": found.where}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Programs of this user that dead nodes have left behind, and the nodes that run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+
+from codezero.doctor.case import Case
+from codezero.doctor.finding import Finding, info, ok, warning
+
+_STRAYS = (
+    ("p2pd", "p2p daemon", "it keeps a port, and answers under a key that a new node needs"),
+    ("codezero.evaluate.backends.llama_cpp_server", "llama.cpp judge", "it keeps memory"),
+    ("codezero.launch.prepare", "preparation of models", "it keeps memory and a lock"),
+    ("next-server", "sign-in app", "it keeps the sign-in app's port"),
+)
+"""A word of the command line, what that program is, and what it is in the way of."""
+_REAPERS = ("init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit", "conmon")
+"""Programs that take over those whose parent has ended."""
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    pid: int
+    command: tuple[str, ...]
+    parent_pid: int | None
+    parent_command: tuple[str, ...]
+    """Empty where there is no parent."""
+    rss_bytes: int
+
+
+def check(case: Case) -> Iterator[Finding]:
+    found = list(own_processes())
+    strays = [(program, *stray) for program in found for stray in _STRAYS if _is_stray(program, stray[0])]
+    for program, _, what, means in strays:
+        yield warning(
+            "processes",
+            f"a {what} whose node has ended: process {program.pid} ({' '.join(program.command)[:120]})",
+            means,
+            f"kill {program.pid}",
+        )
+    nodes = [program for program in found if is_node(program.command)]
+    if nodes:
+        size = sum(program.rss_bytes for program in nodes) / GIB
+        yield info(
+            "processes",
+            f"{len(nodes)} node{'s' * (len(nodes) != 1)} of yours run here, with {size:.1f} GiB: "
+            + ", ".join(str(program.pid) for program in nodes[:10]),
+        )
+    elif not strays:
+        yield ok("processes", "nothing of an earlier node is left")
+
+
+def own_processes() -> Iterator[Running]:
+    me = os.getuid()
+    for process in psutil.process_iter():
+        try:
+            if process.uids().real != me:
+                continue
+            parent = process.parent()
+            yield Running(
+                pid=process.pid,
+                command=tuple(process.cmdline()),
+                parent_pid=None if parent is None else parent.pid,
+                parent_command=() if parent is None else tuple(parent.cmdline()),
+                rss_bytes=process.memory_info().rss,
+            )
+        except (psutil.Error, OSError):  # it has ended meanwhile, or is not ours to look at
+            continue
+
+
+def is_node(command: tuple[str, ...]) -> bool:
+    """`codezero run` and `propose`, as a script or as `python -m codezero`."""
+    for number, word in enumerate(command[:-1]):
+        named = word.rpartition("/")[2] == "codezero" or (word == "codezero" and command[number - 1] == "-m")
+        if named and command[number + 1] in ("run", "propose"):
+            return True
+    return False
+
+
+def _is_stray(program: Running, word: str) -> bool:
+    """By the program's own name, not by a word somewhere in its arguments, which may be an editor's."""
+    start = program.command[:4]
+    return any(part.rpartition("/")[2] == word or part.split(" ")[0] == word for part in start) and _is_orphan(program)
+
+
+def _is_orphan(program: Running) -> bool:
+    """In a container a node may itself be the first process, which elsewhere takes over orphans."""
+    name = (program.parent_command or ("",))[0].rpartition("/")[2]
+    words = " ".join(program.parent_command)
+    is_first = program.parent_pid == 1 and not any(own in words for own in ("codezero", "npm", "node", "next"))
+    return program.parent_pid is None or name in _REAPERS or is_first

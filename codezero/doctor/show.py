@@ -1,0 +1,47 @@
+"""Findings for people, and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from codezero.doctor.finding import Finding, Severity, exit_code
+from codezero.observe.console import printable
+
+_MARKS = {Severity.OK: "ok", Severity.INFO: "info", Severity.WARNING: "warn", Severity.ERROR: "ERROR"}
+_COLOURS = {Severity.OK: "32", Severity.INFO: "36", Severity.WARNING: "33", Severity.ERROR: "1;31"}
+"""Of ANSI terminals. By hand: this command is for installations in which packages are broken."""
+
+
+def lines(findings: Sequence[Finding], coloured: bool = False) -> list[str]:
+    """A line for each finding, with what it means and what to do below; then how many there are of each kind."""
+    width = max((len(finding.name) for finding in findings), default=0)
+    shown: list[str] = []
+    for finding in findings:
+        mark = f"{_MARKS[finding.severity]:<5}"
+        if coloured:
+            mark = f"\x1b[{_COLOURS[finding.severity]}m{mark}\x1b[0m"
+        shown.append(f"{mark}  {_line(finding.name):<{width}}  {_line(finding.found)}")
+        below = [text for text in (finding.means, f"do: {finding.do}" if finding.do else "") if text]
+        shown += [" " * (9 + width) + _line(text) for text in below]
+    return [*shown, summary(findings)]
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    count = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
+    errors, warnings = count[Severity.ERROR], count[Severity.WARNING]
+    if not errors and not warnings:
+        return "nothing is wrong"
+    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in ((errors, "error"), (warnings, "warning"))]
+    return " and ".join(part for part in parts if not part.startswith("0 "))
+
+
+def as_json(findings: Sequence[Finding], **more: Any) -> str:
+    listed = [{**asdict(finding), "severity": finding.severity.value} for finding in findings]
+    return json.dumps({**more, "exit_code": exit_code(findings), "findings": listed}, indent=2)
+
+
+def _line(text: str) -> str:
+    return printable(text).replace("\n", "\\n")

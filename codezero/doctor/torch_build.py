@@ -1,0 +1,183 @@
+"""Torch, the GPUs it can use, and the memory plan, as a process of their own tells (`probe`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codezero import state
+from codezero.config import Device
+from codezero.doctor.case import Case
+from codezero.doctor.finding import Finding, error, info, ok, warning
+
+LIMIT_S = 16.0
+_AGAIN = "remove .venv and start ./run_rl_swarm.sh; TORCH=... chooses another build, CPU_ONLY=1 one without CUDA"
+_ROOT = Path(__file__).parent.parent.parent
+
+
+def check(case: Case) -> Iterator[Finding]:
+    code, stages, complaint = _asked(case)
+    torch, planned = stages.get("torch"), stages.get("plan")
+    if torch is None:
+        yield _no_torch(code, complaint)
+        return
+    if "missing" in torch or "failed" in torch:
+        found = str(torch.get("missing") or torch.get("failed"))
+        yield error("torch", f"cannot be imported: {found}", "no node can start", _AGAIN)
+        return
+    build = f"for CUDA {torch['cuda']}" if torch["cuda"] else "for the CPU"
+    yield ok("torch", f"torch {torch['version']}, {build}; this processor: {torch['cpu']}")
+    yield from gpus(case, torch, nvidia_smi(case.child_environment))
+    if planned is None:
+        yield _no_plan(code)
+    else:
+        is_running = state.holder(case.state_dir) is not None
+        yield from _beside_a_node(planned) if is_running else plan(planned)
+
+
+def gpus(case: Case, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
+    """What torch says of them, against what the driver sees; None where there is no driver."""
+    wanted = case.config.model.device
+    for gpu in torch["gpus"]:
+        yield _gpu(gpu, torch["kernels"], wanted)
+    if torch["mps"]:
+        yield ok("GPU", "an Apple GPU (MPS)")
+    elif wanted is Device.mps:
+        yield error("GPU", "model.device=mps, and there is no Apple GPU", "no node can start", "use model.device=auto")
+    if torch["gpus"] or (not seen and wanted is not Device.cuda):
+        if not torch["gpus"] and not torch["mps"]:
+            yield info("GPU", "none: the CPU is used")
+        return
+    named = f"{', '.join(seen)} there, " if seen else "model.device=cuda, "
+    make = error if wanted is Device.cuda else warning
+    means = "no node can start" if wanted is Device.cuda else "the GPU lies idle"
+    if not torch["cuda"]:
+        found = f"{named}and this torch is built for the CPU only"
+        yield make("GPU", found, means, "remove .venv and start ./run_rl_swarm.sh without CPU_ONLY")
+    else:
+        said = f" ({torch['said'][0]})" if torch["said"] else ""
+        yield make("GPU", f"{named}and torch sees no usable CUDA device{said}", means, "update the NVIDIA driver")
+
+
+def _gpu(gpu: Mapping[str, Any], kernels: list[str], wanted: Device) -> Finding:
+    major, minor = gpu["capability"]
+    found = f"{gpu['name']} (sm_{major}{minor}), {gpu['free'] / 2**30:.1f} of {gpu['total'] / 2**30:.1f} GiB free"
+    # As llm/device.py: a cubin runs on every later minor of its major version.
+    if any(name.startswith("sm_") and name[3:-1] == str(major) and int(name[-1]) <= minor for name in kernels):
+        return ok("GPU", found)
+    make = error if wanted is Device.cuda else warning
+    return make(
+        "GPU",
+        f"{found}; this torch has kernels for {', '.join(kernels) or 'none'}",
+        "it would say `no kernel image is available`; "
+        + ("no node can start" if wanted is Device.cuda else "the CPU is used instead"),
+        "install a torch that knows this GPU: RTX 50xx (sm_120) needs one built for CUDA 12.8 or later",
+    )
+
+
+def nvidia_smi(environment: Mapping[str, str]) -> list[str] | None:
+    """The names of the GPUs that the driver sees; None without a driver."""
+    program = shutil.which("nvidia-smi", path=environment.get("PATH"))
+    if program is None:
+        return None
+    try:
+        said = subprocess.run(
+            [program, "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=6,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return [line.strip() for line in said.splitlines() if line.strip()]
+
+
+def _asked(case: Case) -> tuple[int | None, dict[str, dict[str, Any]], str]:
+    """Exit code, None if it took too long; the answers by stage; and the last line on standard error."""
+    paths = [*filter(None, [case.environment.get("PYTHONPATH")]), str(_ROOT)]
+    environment = {**case.child_environment, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-m", "codezero.doctor.probe", *case.settings]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=LIMIT_S)
+            code: int | None = process.returncode
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            code = None
+    stages = {}
+    for line in out.splitlines():
+        try:
+            answer = json.loads(line)
+            stages[answer["stage"]] = answer
+        except (ValueError, KeyError, TypeError):
+            continue
+    return code, stages, (err.strip().splitlines() or [""])[-1]
+
+
+def _no_torch(code: int | None, complaint: str) -> Finding:
+    if code is None:
+        return warning(
+            "torch",
+            f"not imported within {LIMIT_S:.0f} s",
+            "this machine or its disk is very busy, or torch hangs",
+            "try again when less runs here; else " + _AGAIN,
+        )
+    if code < 0:
+        name = signal.Signals(-code).name if -code in list(signal.Signals) else str(-code)
+        why = "this processor lacks instructions that the build uses" if name == "SIGILL" else "its build is broken"
+        return error("torch", f"importing it ended the process by {name}", f"{why}; no node can start", _AGAIN)
+    return error("torch", f"importing it ended with exit code {code}: {complaint}", "no node can start", _AGAIN)
+
+
+def _no_plan(code: int | None) -> Finding:
+    if code is None:
+        found = f"no result within {LIMIT_S:.0f} s"
+        return warning("plan", found, "this machine is very busy", "a node prints its plan at start")
+    return warning("plan", f"its process ended with exit code {code}", "killed for want of memory?", "see `memory`")
+
+
+def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is free now is what the node has left, and says nothing of whether the node itself fits."""
+    yield info("plan", "a node runs on this state folder, and has made its own", do="codezero status shows its memory")
+    if "missing" in answer or "failed" in answer:
+        yield from plan(answer)
+
+
+def plan(answer: Mapping[str, Any]) -> Iterator[Finding]:
+    """What the probe came to."""
+    if "missing" in answer or "failed" in answer:
+        found = str(answer.get("missing") or answer.get("failed"))
+        yield error("plan", f"cannot be made: {found}", "no node can start: a package is missing or damaged", _AGAIN)
+        return
+    if "refused" in answer:
+        what, _, do = str(answer["refused"]).partition(": ")
+        yield error("plan", what, "a node stops with this before it loads anything", do or "see the message")
+        return
+    where = f"on {answer['on']}: "
+    if answer["known"]:
+        yield ok("plan", where + answer["line"])
+    else:
+        yield info("plan", where + answer["line"], "what the model needs is known once its weights are here")
+    if answer["absent"]:
+        yield info("weights", f"not here yet: {', '.join(answer['absent'])}", "the first start downloads them")

@@ -1,0 +1,1 @@
+"""Where a node's numbers go beside its own files: TensorBoard, Weights & Biases, Prometheus."""

@@ -1,0 +1,167 @@
+"""A report as named numbers: the one list of what trackers show.
+
+Names are `section/what`, with the unit at the end where there is one, as trainers commonly have them. Every name is
+made of our own words: peer ids and other text from outside never become one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from codezero.proposals import BatchReport
+from codezero.types import RoundReport
+
+MAX_WORD = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number of a round or a batch."""
+
+    name: str
+    """As in TensorBoard and Weights & Biases, such as `time/solve_s`."""
+    value: float
+    family: str
+    """As in Prometheus, such as `codezero_stage_seconds`; metrics of one family differ in their label."""
+    help: str
+    label: tuple[str, str] | None = None
+    counts: bool = False
+    """Prometheus adds such a number up since the start of the node."""
+
+
+def round_metrics(report: RoundReport) -> list[Metric]:
+    """What a solver's round came to; numbers that the round has not are left out."""
+    stages = ("codezero_stage_seconds", "Wall seconds of the last round by stage", "stage")
+    return [
+        _one("round/number", report.round, "codezero_round", "Number of the last finished round"),
+        _count("round/finished", 1, "codezero_rounds", "Rounds finished since the node started"),
+        *_optional("reward/mean", report.reward_mean, "codezero_reward_mean", "Mean reward of own solutions"),
+        *_each("reward/", report.reward_parts, "codezero_reward_part_mean", "Mean of each part of the reward", "part"),
+        *_optional("eval/pass_at_k", report.pass_at_k, "codezero_pass_at_k_ratio", "Predicted pass@k, own groups"),
+        *_optional(
+            "eval/average_at_k", report.average_at_k, "codezero_average_at_k_ratio", "Predicted average@k, own groups"
+        ),
+        *_training(report.loss, "codezero"),
+        *_optional("train/grad_norm", report.grad_norm, "codezero_train_grad_norm", "Gradient norm before clipping"),
+        *_optional(
+            "train/clip_fraction",
+            report.clip_fraction,
+            "codezero_train_clip_ratio",
+            "Share of tokens that were clipped",
+        ),
+        *_optional("train/kl", report.kl, "codezero_train_kl_nats", "KL estimate a token against the reference"),
+        _one("train/updated", report.skipped is None, "codezero_train_updated", "1 if the last round had an update"),
+        _one("train/policy_version", report.policy_version, "codezero_policy_version", "Updates of the policy"),
+        _count("rollout/tokens", report.num_tokens, "codezero_generated_tokens", "Completion tokens generated"),
+        _one(
+            "rollout/tokens_per_s",
+            report.tokens_per_s,
+            "codezero_generated_tokens_per_second",
+            "Completion tokens a second of the solve stage",
+        ),
+        _one("swarm/local_groups", report.num_local_groups, "codezero_local_groups", "Own groups (I)"),
+        _one("swarm/proposed_groups", report.num_proposed_groups, "codezero_proposed_groups", "Of them, by proposers"),
+        _one("swarm/pooled_groups", report.num_pooled_groups, "codezero_pooled_groups", "Peers' groups judged"),
+        _one(
+            "swarm/external_groups", report.num_external_groups, "codezero_external_groups", "Of them, trained on (J)"
+        ),
+        _one("swarm/peers", len(report.external_groups), "codezero_peers", "Peers whose groups were trained on"),
+        *_each("dropped/", report.dropped, "codezero_dropped", "Groups and tasks left out", "reason", counts=True),
+        *_optional("judge/score", report.judge_score, "codezero_judge_score", "Latest score by the judge service"),
+        *_each("trouble/", _troubles(report), "codezero_trouble", "1 while this keeps from doing its part", "of"),
+        _one("system/peak_rss_bytes", report.peak_rss_bytes, "codezero_peak_rss_bytes", "Largest resident set so far"),
+        *_each("time/", report.seconds, *stages, suffix="_s"),
+        _one("time/round_s", sum(report.seconds.values()), "codezero_round_seconds", "Wall seconds of the last round"),
+    ]
+
+
+def batch_metrics(report: BatchReport) -> list[Metric]:
+    """What a proposer's batch came to; numbers that the batch has not are left out."""
+    stages = ("codezero_proposer_stage_seconds", "Wall seconds of the last batch by stage", "stage")
+    return [
+        _one("batch/number", report.batch, "codezero_proposer_batch", "Number of the last finished batch"),
+        _count("batch/finished", 1, "codezero_proposer_batches", "Batches finished since the proposer started"),
+        _one("proposer/level", report.level, "codezero_proposer_level", "Level of the last batch, 1 to 5"),
+        _count("proposer/written", report.num_written, "codezero_proposer_written", "Problems written"),
+        _count("proposer/valid", report.num_valid, "codezero_proposer_valid", "Problems published"),
+        _count("proposer/judged", report.num_judged, "codezero_proposer_judged", "Problems that solvers answered"),
+        *_optional(
+            "proposer/signal_share",
+            report.signal_share,
+            "codezero_proposer_signal_ratio",
+            "Share of them that solvers had both right and wrong",
+        ),
+        *_each(
+            "proposer/success_level_",
+            report.success,
+            "codezero_proposer_success_ratio",
+            "Estimated success of the solvers by level",
+            "level",
+        ),
+        *_each(
+            "rejected/", report.rejected, "codezero_proposer_rejected", "Problems not published", "reason", counts=True
+        ),
+        *_each("dropped/", report.dropped, "codezero_proposer_dropped", "Feedback not used", "reason", counts=True),
+        *_optional("reward/mean", report.reward_mean, "codezero_proposer_reward_mean", "Mean reward of own problems"),
+        *_training(report.loss, "codezero_proposer"),
+        *_each("time/", report.seconds, *stages, suffix="_s"),
+        _one(
+            "time/batch_s",
+            sum(report.seconds.values()),
+            "codezero_proposer_batch_seconds",
+            "Wall seconds of the last batch",
+        ),
+    ]
+
+
+def _troubles(report: RoundReport) -> dict[str, float]:
+    told = {"ledger": report.ledger, "judge": report.judge, "market": report.market}
+    return {name: float(text != "") for name, text in told.items()}
+
+
+def _training(loss: float | None, prefix: str) -> Iterator[Metric]:
+    return _optional("train/loss", loss, f"{prefix}_train_loss", "Loss of the last update")
+
+
+def _one(name: str, value: float, family: str, text: str) -> Metric:
+    return Metric(name=name, value=float(value), family=family, help=text)
+
+
+def _count(name: str, value: float, family: str, text: str) -> Metric:
+    return Metric(name=name, value=float(value), family=family, help=text, counts=True)
+
+
+def _optional(name: str, value: float | None, family: str, text: str) -> Iterator[Metric]:
+    if value is not None:
+        yield _one(name, value, family, text)
+
+
+def _each(
+    prefix: str,
+    values: Mapping[str, float],
+    family: str,
+    text: str,
+    label: str,
+    *,
+    suffix: str = "",
+    counts: bool = False,
+) -> Iterator[Metric]:
+    words: dict[str, float] = {}
+    for key, value in values.items():
+        words[_word(key)] = words.get(_word(key), 0.0) + value
+    for word, value in words.items():
+        yield Metric(
+            name=f"{prefix}{word}{suffix}",
+            value=value,
+            family=family,
+            help=text,
+            label=(label, word),
+            counts=counts,
+        )
+
+
+def _word(text: str) -> str:
+    """A reason or part as it may stand in a name: reasons such as "mbpp: no tests" are for people."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower())[:MAX_WORD].strip("_") or "other"

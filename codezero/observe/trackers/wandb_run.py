@@ -1,0 +1,86 @@
+"""The child process of trackers/wandb.py: begins a run, logs what comes as lines of JSON, ends it when they end.
+
+It says one line: `ready`, or why there is no run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    begin = json.loads(sys.stdin.readline())
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    with open(os.devnull, "w") as nothing:  # neither the package nor its service has anything to say here
+        os.dup2(nothing.fileno(), 1)
+    waiting: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    worker = threading.Thread(target=_follow, args=(begin, waiting, told), daemon=True)
+    worker.start()
+    for line in sys.stdin:
+        waiting.put(json.loads(line))
+    waiting.put(None)
+    worker.join(begin["finish_s"])
+    os._exit(int(worker.is_alive()))  # past the package's own waiting at exit; its service ends with this process
+
+
+def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], told: Any) -> None:
+    try:
+        run = _begin(begin)
+        print("ready", file=told, flush=True)
+        while (message := waiting.get()) is not None:
+            run.log(message["values"], step=message["step"])
+        run.finish()
+    except BaseException as error:  # the boundary of the process: whatever it is, the node is told
+        text = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, ModuleNotFoundError):
+            text = (
+                f"the package {(error.name or '').partition('.')[0]} is not installed: pip install 'codezero[tracking]'"
+            )
+        print(text, file=told, flush=True)
+        os._exit(1)
+
+
+def _begin(begin: dict[str, Any]) -> Any:
+    folder = Path(begin["folder"])
+    # Its own log files beside the runs, not in the home folder; no error reports to the vendor.
+    os.environ.setdefault("WANDB_CACHE_DIR", str(folder / "wandb" / "cache"))
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    import wandb
+
+    settings = wandb.Settings(
+        console="off",
+        disable_code=True,
+        disable_git=True,
+        disable_job_creation=True,
+        init_timeout=begin["init_s"],
+        finish_timeout=begin["finish_s"],
+        host="codezero",  # in place of the name of the machine
+        quiet=True,
+        save_code=False,
+        silent=True,
+        x_disable_machine_info=True,
+        x_disable_meta=True,
+        x_disable_stats=True,
+        x_save_requirements=False,
+    )
+    return wandb.init(
+        mode=begin["mode"],
+        dir=str(folder),
+        project=begin["project"],
+        entity=begin["entity"] or None,
+        name=begin["name"],
+        id=begin["run_id"],
+        resume="allow",
+        config=begin["config"],
+        settings=settings,
+    )
+
+
+if __name__ == "__main__":
+    main()

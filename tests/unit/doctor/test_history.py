@@ -1,0 +1,137 @@
+"""What a node has left in its logs and its outbox."""
+
+import json
+import time
+
+import pytest
+
+from codezero.doctor import history
+from codezero.ledger.items import Scope
+from codezero.ledger.outbox import Outbox
+from codezero.types import RoundId
+from tests.unit.doctor.cases import case_of, told
+
+AT = "2026-11-21 23:00:0{},000"
+
+
+def logged(tmp_path, *lines):
+    (tmp_path / "logs").mkdir(exist_ok=True)
+    (tmp_path / "logs" / "swarm.log").write_text("\n".join(lines) + "\n")
+    return list(history.check_log(case_of(tmp_path)))
+
+
+def test_a_log_without_trouble_and_none(tmp_path):
+    assert "it is not there" in told(history.check_log(case_of(tmp_path)), "info")[0]
+    assert told(logged(tmp_path, AT.format(1) + " INFO codezero.node: round 1 saved"), "ok")
+
+
+def test_the_last_failure_is_told_with_its_time(tmp_path):
+    found = logged(
+        tmp_path,
+        AT.format(1) + " ERROR codezero.x: an older one",
+        AT.format(2) + " ERROR codezero.x: cannot save round 5 (No space left on device)",
+        AT.format(3) + " INFO codezero.x: round 6",
+    )
+    assert "last failure at 2026-11-21 23:00:02: cannot save round 5 (No space" in told(found, "warning")[0]
+
+
+def test_a_traceback_is_told_by_its_exception(tmp_path):
+    found = logged(
+        tmp_path,
+        AT.format(1) + " ERROR codezero.x: older",
+        AT.format(2) + " INFO codezero.x: round 6",
+        "Traceback (most recent call last):",
+        '  File "node.py", line 3, in run',
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.2 GiB",
+    )
+    assert "at 2026-11-21 23:00:02: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
+
+
+def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
+    found = logged(tmp_path, *[AT.format(n) + f" WARNING codezero.x: number {n}" for n in range(5)])
+    assert "5 warnings of late" in told(found, "info")[0]
+    assert "number 4" in told(found, "info")[0]
+
+
+@pytest.mark.parametrize("text", ["\n" * 1000, "Traceback (most recent call last):", "x" * 3_000_000, "\udcff\u202e"])
+def test_a_log_of_any_form(tmp_path, text):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "swarm.log").write_text(text, errors="surrogateescape", encoding="utf-8")
+    list(history.check_log(case_of(tmp_path)))
+
+
+def rounds(tmp_path, reports, *settings):
+    (tmp_path / "logs").mkdir(exist_ok=True)
+    text = "".join(json.dumps(report) + "\n" if isinstance(report, dict) else report for report in reports)
+    (tmp_path / "logs" / "rounds.jsonl").write_text(text)
+    return list(history.check_rounds(case_of(tmp_path, *settings)))
+
+
+def report(number, **changes):
+    return {"round": number, "num_external_groups": 1, "skipped": None, "peak_rss_bytes": 2**30, **changes}
+
+
+def test_rounds_that_are_fine(tmp_path):
+    found = rounds(tmp_path, [report(n) for n in range(8)], "swarm=native")
+    assert not told(found, "warning")
+    assert "the last one is 7, finished " in told(found, "info")[0]
+
+
+def test_a_node_that_learns_nothing(tmp_path):
+    found = rounds(tmp_path, [report(n, skipped="every group has equal rewards") for n in range(6)])
+    assert "none of the last 6 rounds made an update: every group has equal rewards" in told(found, "warning")[0]
+    assert not told(rounds(tmp_path, [report(n, skipped="x" if n else None) for n in range(6)]), "warning")
+
+
+def test_a_node_that_is_alone_without_wanting_it(tmp_path):
+    alone = report(1, num_external_groups=0, network="alone: none of 1 bootnodes answers", dropped={"group_size": 4})
+    (fault,) = told(rounds(tmp_path, [alone] * 6, "swarm=native"), "warning")
+    assert "none of the last 6 rounds learnt from another node: alone: none of 1 bootnodes" in fault
+    assert "dropped: 4 group_size" in fault
+    assert not told(rounds(tmp_path, [alone] * 6, "swarm=alone"), "warning")
+
+
+def test_memory_that_grows(tmp_path):
+    peaks = [report(n, peak_rss_bytes=2**30 + n * 2**27) for n in range(20)]
+    assert "the node's peak grew from 2.2 to 3.4 GiB in 10 rounds" in told(rounds(tmp_path, peaks), "warning")[0]
+
+
+def test_parts_that_wait(tmp_path):
+    found = told(rounds(tmp_path, [report(1, ledger="the RPC is away", judge="down", market="closed")]), "warning")
+    assert [text.partition(":")[0] for text in found] == ["ledger", "judge", "market"]
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{", "[]", "5", '{"round": "x"}', '{"round": -1}', "[" * 5000, '{"round": 1, "peak_rss_bytes": "x"}']
+)
+def test_reports_of_any_form(tmp_path, line):
+    rounds(tmp_path, [line + "\n", report(3)])
+    assert rounds(tmp_path, [line + "\n"])
+
+
+def outbox(tmp_path, since_s):
+    (tmp_path / "state").mkdir()
+    box = Outbox(tmp_path / "state" / "outbox.sqlite", Scope(chain_id=5, contract="0x" + "11" * 20, peer_id="QmMe"))
+    box.credit(RoundId(number=3), 2.5, ["QmMe"], now_s=since_s)
+    box.fold(now_s=since_s)
+    box.close()
+
+
+def test_rewards_that_wait_too_long(tmp_path):
+    outbox(tmp_path, time.time() - 5 * 3600)
+    (fault,) = told(history.check_outbox(case_of(tmp_path)), "warning")
+    assert "2 wait, the oldest for 5.0 h: reward +2 of peer QmMe in round 3" in fault
+    assert "nothing is lost" in fault
+
+
+def test_rewards_that_have_just_been_summed_up(tmp_path):
+    outbox(tmp_path, time.time() - 5)
+    assert told(history.check_outbox(case_of(tmp_path)), "info")
+    assert not told(history.check_outbox(case_of(tmp_path)), "warning")
+
+
+def test_an_outbox_that_is_none(tmp_path):
+    (tmp_path / "state").mkdir()
+    assert list(history.check_outbox(case_of(tmp_path))) == []
+    (tmp_path / "state" / "outbox.sqlite").write_text("x" * 5000)
+    assert "cannot read the outbox" in told(history.check_outbox(case_of(tmp_path)), "warning")[0]

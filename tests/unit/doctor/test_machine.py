@@ -1,0 +1,166 @@
+"""Python, packages, processor, memory and disks that a node would meet."""
+
+import os
+import socket
+import sys
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from codezero.doctor import disk, installation, machine
+from codezero.multiaddr import Multiaddr
+from tests.unit.doctor.cases import case_of, told
+
+
+def test_a_python_that_is_too_old(tmp_path, monkeypatch):
+    case = case_of(tmp_path)
+    assert not told(installation.check_python(case), "error")
+    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
+    (fault,) = told(installation.check_python(case), "error")
+    assert "codezero needs 3.10 to 3.13" in fault
+
+
+def fake_packages(monkeypatch, required, **installed):
+    found = [SimpleNamespace(metadata={"Name": name}, version=version) for name, version in installed.items()]
+    monkeypatch.setattr(installation.metadata, "distributions", lambda: found)
+    monkeypatch.setattr(installation, "_required", lambda: required)
+
+
+def test_packages_that_are_missing_or_of_another_version(tmp_path, monkeypatch):
+    required = [
+        "torch>=2.9,<3",
+        "Hydra_Core>=1.3",
+        "web3>=8",
+        'colorama; sys_platform == "win32"',
+        'x; extra == "test"',
+    ]
+    fake_packages(monkeypatch, required, torch="2.4.0", **{"hydra-core": "1.3.2"})
+    findings = list(installation.check_packages(case_of(tmp_path)))
+    assert told(findings, "error")[0].startswith("packages: missing: web3>=8 |")
+    assert any("torch 2.4.0 (wants <3,>=2.9)" in text for text in told(findings, "warning"))
+
+
+def test_a_conflict_of_libraries_among_themselves(tmp_path, monkeypatch):
+    """hivemind against protobuf was what broke most installations."""
+    fake_packages(monkeypatch, [], protobuf="3.19.0")
+    asked = {"hivemind": ["protobuf>=5.29.0", 'sphinx; extra == "docs"']}
+
+    def requires(name):
+        if name in asked:
+            return asked[name]
+        raise installation.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(installation.metadata, "requires", requires)
+    (fault,) = told(installation.check_packages(case_of(tmp_path)), "warning")
+    assert "hivemind wants protobuf>=5.29.0, and 3.19.0 is there" in fault
+    assert "VersionError" in fault
+
+
+def test_versions_other_than_the_pinned_ones(tmp_path, monkeypatch):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "constraints.txt").write_text(
+        "# pins\nnumpy==2.0.0\nwinonly==1 ; sys_platform == 'win32'\nregex==2025.7.1\n\nnotthere==5\n"
+    )
+    monkeypatch.setattr(installation, "_ROOT", tmp_path)
+    fake_packages(monkeypatch, [], numpy="1.26.4", winonly="9", regex="2025.7.1")
+    (drift,) = [
+        text for text in told(installation.check_packages(case_of(tmp_path)), "info") if text.startswith("pins")
+    ]
+    assert "1 differ from scripts/constraints.txt: numpy 1.26.4 (tried with 2.0.0)" in drift
+
+
+def test_this_installation_has_what_it_needs(tmp_path):
+    assert not told(installation.check_packages(case_of(tmp_path)), "error")
+
+
+def threads(tmp_path, wanted, cores=8, quota=None, load=1.0):
+    return list(machine._threads(case_of(tmp_path, f"model.threads={wanted}"), cores, quota, load))
+
+
+def test_threads_and_cores(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    assert threads(tmp_path, 0) == []
+    assert "set model.threads=0" in told(threads(tmp_path, 9), "warning")[0]
+    assert "model.threads=2 of 8 cores" in told(threads(tmp_path, 2), "info")[0]
+    (small,) = told(threads(tmp_path, 0, quota=1.5), "warning")
+    assert "this container may use 1.5 of 8 cores" in small
+    assert "set model.threads=2" in small
+    assert threads(tmp_path, 2, cores=8, quota=2.0) == threads(tmp_path, 2)  # as it was told
+    assert "30.0 programs want to run on 8 cores" in told(threads(tmp_path, 0, load=30.0), "warning")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "quota"), [("150000 100000\n", 1.5), ("max 100000\n", None), ("", None), ("1 0", None), ("x y", None)]
+)
+def test_a_containers_share_of_the_cores(tmp_path, text, quota):
+    (tmp_path / "cpu.max").write_text(text)
+    assert machine.cpu_quota(tmp_path / "cpu.max") == quota
+    assert machine.cpu_quota(tmp_path / "nothing") is None
+
+
+def test_a_processor_without_avx2(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(machine, "_cpu_info", lambda _: ("Intel Celeron J1900", []))
+    assert any("it has no AVX2" in text for text in told(machine.check_processor(case_of(tmp_path)), "warning"))
+
+
+def test_memory_that_is_swapped_out_or_not_there(tmp_path, monkeypatch):
+    gib = 2**30
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * gib, total=16 * gib))
+    monkeypatch.setattr(psutil, "swap_memory", lambda: SimpleNamespace(used=5 * gib, free=3 * gib))
+    found = told(machine.check_memory(case_of(tmp_path, "train.memory_limit_gib=6")), "warning")
+    assert "swap: 5.0 GiB are swapped out" in found[0]
+    assert "train.memory_limit_gib=6, and 4.0 GiB free" in found[1]
+
+
+def test_folders_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
+    case = case_of(tmp_path, f"state_dir={tmp_path / 'file' / 'state'}", f"tracking.log_dir={tmp_path / 'broken'}")
+    found = told(disk.check(case), "error")
+    assert "it is no folder | nothing that is learnt can be saved | correct its rights, or give state_dir" in found[0]
+    assert "it is a link that leads nowhere" in found[1]
+    assert len(found) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "file"]  # it has left nothing itself
+
+
+def test_disks_that_are_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
+    findings = list(disk.check(case_of(tmp_path)))
+    assert "disk of state_dir: 1.0 GB free" in told(findings, "warning")[0]
+    assert "preparing Qwen2.5-Coder-0.5B-Instruct needs 3.1 GB, and" in told(findings, "error")[0]
+
+
+def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch):
+    def full(**_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk.tempfile, "TemporaryFile", full)
+    assert "No space left on device" in told(disk.check(case_of(tmp_path)), "error")[0]
+
+
+def test_a_port_that_is_taken_and_one_that_is_not(tmp_path):
+    from codezero.doctor import ports
+
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        case = case_of(tmp_path, "swarm=native", f"swarm.listen=[/ip4/127.0.0.1/tcp/{port}]")
+        (fault,) = told(ports.check(case), "error")
+        assert f"/tcp/{port}: another program has the port | the p2p daemon does not start" in fault
+    assert told(ports.check(case), "ok") == [f"swarm.listen: /ip4/127.0.0.1/tcp/{port} is free |  | "]
+    assert ports.why_taken(Multiaddr.parse("/ip4/203.0.113.1/tcp/4001")) is not None  # an address of another machine
+
+
+def test_addresses_that_cannot_be_listened_on_or_reached(tmp_path):
+    from codezero.doctor import ports
+
+    case = case_of(
+        tmp_path, "swarm=native", "swarm.listen=[/ip4/0.0.0.0]", "swarm.announce=[/ip4/203.0.113.7/tcp/4001]"
+    )
+    assert "swarm.listen: /ip4/0.0.0.0: it is not of the form" in told(ports.check(case), "error")[0]
+    case = case_of(tmp_path, "swarm=native", "swarm.announce=[/ip4/203.0.113.7/tcp/4001]")
+    assert "others dial a port on which nobody listens" in told(ports.check(case), "warning")[0]
+    assert list(ports.check(case_of(tmp_path, "swarm=alone"))) == []

@@ -1,0 +1,180 @@
+"""Secrets of every kind, written in every way, planted in text."""
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codezero.doctor.redact import REMOVED, Redactor
+from codezero.identity.key import Identity
+
+PATTERNS = Redactor(())
+"""Knows no secret: what it removes, it removes by its looks."""
+IDENTITY = Identity.generate()
+PEM = IDENTITY.private_key.private_bytes(
+    serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+).decode()
+BODY = [line for line in PEM.splitlines() if "-----" not in line]
+HEX = "8f2a559490d1cf4c8a0b3a1f5d0f6e7788990011aabbccddeeff00112233445f"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("token hf_AbCdEfGhIjKlMnOpQrStUvWx", "AbCdEfGh"),
+        ("OPENAI sk-proj-abcdefghijklmnop1234", "abcdefghijklmnop"),
+        ("gh ghp_0123456789abcdefABCDEF0123456789abcd", "0123456789abcdef"),
+        ("Authorization: Bearer abc.def-123", "abc.def"),
+        ("authorization: Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy"),
+        ("'Authorization': 'Bearer abcd1234'", "abcd1234"),
+        ("Cookie: session=s3cr3t; other=val1234", "val1234"),
+        ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "eyJzdWIi"),
+        ("POST https://alice:hunter2@rpc.example/v2", "hunter2"),
+        ("POST https://hunter2token@rpc.example/v2", "hunter2token"),
+        ("POST https://rpc.example/v2/AbCdEf0123456789AbCdEf01", "AbCdEf0123456789"),
+        ("see https://x.example/a?apikey=hunter2&b=1", "hunter2"),
+        ("wss://u:hunter2@host:1/", "hunter2"),
+        ("password=hunter2", "hunter2"),
+        ('{"passphrase": "hunter2 and more"}', "hunter2"),
+        ("api_key: 'hunter2'", "hunter2"),
+        ('{\\"apiKey\\": \\"hunter2\\"}', "hunter2"),
+        ("WANDB_API_KEY=" + "a1" * 20, "a1a1a1a1"),
+        ("wandb: login with key " + "a1" * 20, "a1a1a1a1"),
+        ("machine api.wandb.ai login user password " + "b2" * 20, "b2b2b2b2"),
+        (f"private key 0x{HEX}", HEX),
+        (f"signer: {HEX.upper()}", HEX.upper()),
+        (f"it is {HEX} then", HEX),
+        ("mnemonic: legal winner thank year wave sausage worth useful legal winner thank yellow", "sausage"),
+        ("signed in as alice.b+c@mail.example.org today", "alice.b"),
+        ("signed in as alice%40mail.example.org", "mail.example"),
+        ("orgId=7f1d2c9a-0000-4000-8000-000000000001", "7f1d2c9a"),
+        (PEM, BODY[5]),
+        (PEM.replace("\n", "\\n"), BODY[5]),
+        ("\n".join(f"2026-11-21 23:00:00,000 INFO x: {line}" for line in PEM.splitlines()), BODY[5]),
+        ("\n".join(PEM.splitlines()[:9]), BODY[5]),
+        ("\n".join(PEM.splitlines()[4:]), BODY[5]),
+        ("\n".join(BODY[2:9]), BODY[5]),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\n" + "\n".join("abcd efgh" for _ in range(40)), "efgh"),
+    ],
+)
+def test_what_looks_like_a_secret_goes(text, secret):
+    assert secret in text
+    found = PATTERNS(text)
+    assert secret not in found
+    assert REMOVED in found
+
+
+def test_a_forged_key_split_over_lines_hides_nothing_behind_it():
+    lines = [BODY[0][start : start + 10] for start in range(0, 60, 10)]
+    text = "\n".join(["12:00 -----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----", "round 5 done"])
+    found = PATTERNS(text)
+    assert not any(line in found for line in lines)
+    assert found.endswith("round 5 done")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"peer: {IDENTITY.peer_id}, quick tricky toad",
+        f"/ip4/203.0.113.7/tcp/4001/p2p/{IDENTITY.peer_id}",
+        "round 1 | reward +0.58 | pass@4 0.50 | 664 tok 19/s | 1m30s: solve 36 learn 54",
+        "2026-11-21 23:00:00,123 INFO codezero.node: round 3 saved in 0.4 s",
+        "submitted as 0x" + "ab" * 32,
+        "contract 0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0 on chain 685685",
+        "api_key_env: OPENAI_API_KEY",
+        "passphrase_file: null",
+        "max_new_tokens: 256",
+        '"num_tokens": 1234, "tokens_per_s": 19.2',
+        "the passphrase is wrong, or the file is damaged",
+        "/home/alice/Projects/codezero/.venv/lib/python3.11/site-packages/torch/nn/modules/linear.py",
+        "md5 5d41402abc4b2a76b9719d911017c592",
+        "the RPC at gensyn-testnet.g.alchemy.com cannot be reached",
+        "https://gensyn-testnet.g.alchemy.com/public",
+        "do: see https://nodejs.org",
+    ],
+)
+def test_what_support_needs_stays(text):
+    assert PATTERNS(text) == text
+
+
+def spellings(secret):
+    raw = secret.encode()
+    yield secret
+    yield raw.hex()
+    yield raw.hex().upper()
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    yield json.dumps(secret)
+    for before in (b"", b"a", b"ab", b"user:"):
+        for after in (b"", b"z", b"zz"):
+            yield base64.b64encode(before + raw + after).decode()
+            yield base64.urlsafe_b64encode(before + raw + after).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("secret", ["correct horse battery", "s3cr%t/+&\"'\\ü", "hunter22", "0x" + HEX, "a b"])
+def test_a_known_secret_goes_however_it_is_written(secret):
+    redact = Redactor([secret.encode()])
+    for spelling in spellings(secret) if len(secret) > 6 else ():
+        found = redact(f"before {spelling} after")
+        assert REMOVED in found, spelling
+        assert spelling not in found
+        assert found.startswith("before ")
+
+
+@given(
+    secret=st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=12, max_size=80),
+    before=st.text(max_size=40),
+    after=st.text(max_size=40),
+    way=st.integers(0, 29),
+)
+@settings(deadline=None, max_examples=300)
+def test_no_text_around_a_secret_keeps_it(secret, before, after, way):
+    spelling = list(spellings(secret))[way]
+    found = Redactor([secret.encode()])(before + spelling + after)
+    core = spelling.strip('="')[1:-1]  # the last character of base64 tells of its neighbours, and is no secret
+    assert core.lower() not in found.lower()
+
+
+@given(cut=st.integers(16, 64), mark=st.sampled_from(["\n", "\n2026-11-21 INFO ", '",\n"', "\\n"]))
+@settings(deadline=None, max_examples=50)
+def test_a_known_key_is_recognised_by_its_pieces(cut, mark):
+    redact = Redactor([IDENTITY.to_file_bytes()])
+    body = "".join(BODY)
+    pieces = [body[start : start + cut] for start in range(80, 1200, cut)]
+    found = redact(mark.join(pieces))
+    assert not any(piece in found for piece in pieces if len(piece) >= 16)
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_any_text_is_taken_and_comes_out_clean(text):
+    redact = Redactor([b"hunter22"], {"/home/alice": "~"})
+    assert not redact.finds(redact(text + "hunter22" + text))
+
+
+def test_hostile_text_takes_no_time():
+    """Each of these would be slow for a pattern that looks back, or starts again, for each of its characters."""
+    for text in (
+        "-----BEGIN X-----" * 20_000,
+        "password" * 50_000,
+        "https://" * 50_000,
+        "a" * 500_000,
+        "A1b" * 150_000,
+        "key " * 100_000,
+        "x@" * 200_000,
+        "a." * 200_000,
+        " " * 500_000,
+        "eyJ" * 100_000,
+        "[removed]" * 50_000,
+        "-----END " * 50_000,
+    ):
+        PATTERNS(text)
+
+
+def test_names_of_user_and_folders_go_as_whole_words():
+    redact = Redactor((), {"/home/alice": "~", "alice": "USER", "alicebox": "MACHINE"})
+    assert redact("/home/alice/state of alice on alicebox, malice") == "~/state of USER on MACHINE, malice"

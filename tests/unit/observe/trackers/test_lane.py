@@ -1,0 +1,143 @@
+"""Trackers that fail or hang: training never notices, and one warning says what happened."""
+
+import logging
+import threading
+import time
+
+import pytest
+
+from codezero.observe.trackers.lane import MAX_WAITING, Lanes
+from codezero.observe.trackers.metrics import round_metrics
+from tests.unit.observe.test_monitor import report
+
+
+class Kept:
+    """Keeps what it gets."""
+
+    name = "tracking.kept"
+
+    def __init__(self):
+        self.steps, self.is_closed = [], False
+
+    def open(self):
+        pass
+
+    def log(self, step, metrics):
+        self.steps.append((step, {metric.name: metric.value for metric in metrics}["reward/mean"]))
+
+    def close(self):
+        self.is_closed = True
+
+
+class Hanging(Kept):
+    """Blocks for ever at one of its methods."""
+
+    name = "tracking.hanging"
+
+    def __init__(self, where):
+        super().__init__()
+        self.reached, never = threading.Event(), threading.Event()
+
+        def hang(*_):
+            self.reached.set()
+            never.wait()
+
+        setattr(self, where, hang)
+
+
+class Raising(Kept):
+    """Fails every time."""
+
+    name = "tracking.raising"
+
+    def log(self, step, metrics):
+        super().log(step, metrics)
+        raise ValueError("no space left on device\nsecond line")
+
+
+@pytest.fixture
+def warnings(caplog):
+    caplog.set_level(logging.WARNING, "codezero")
+    return lambda: [record.message for record in caplog.records]
+
+
+def play(lanes, rounds):
+    for number in range(1, rounds + 1):
+        lanes.log(number, round_metrics(report(number)))
+
+
+def test_every_tracker_gets_every_round_and_is_closed(warnings):
+    first, second = Kept(), Kept()
+    with Lanes([first, second]) as lanes:
+        play(lanes, 3)
+    assert first.steps == second.steps == [(1, 0.5), (2, 0.5), (3, 0.5)]
+    assert first.is_closed
+    assert warnings() == []
+
+
+@pytest.mark.parametrize("where", ["open", "log", "close"])
+def test_a_tracker_that_hangs_holds_up_nobody(where, warnings):
+    hanging, kept = Hanging(where), Kept()
+    begun = time.monotonic()
+    with Lanes([hanging, kept], close_s=0.5) as lanes:
+        play(lanes, 10)
+    assert time.monotonic() - begun < 30  # it would be for ever
+    assert hanging.reached.is_set()
+    assert [step for step, _ in kept.steps] == list(range(1, 11))
+    assert kept.is_closed
+    assert [text.partition(" ")[0] for text in warnings()] == ["tracking.hanging"]
+    assert "did not finish in time and is left behind" in warnings()[0]
+
+
+def test_what_a_hanging_tracker_is_behind_is_bounded(warnings):
+    hanging = Hanging("open")
+    with Lanes([hanging], close_s=0.0) as lanes:
+        play(lanes, MAX_WAITING + 100)
+        (lane,) = lanes._lanes
+        assert [step for step, _ in lane._waiting][0::MAX_WAITING] == [101]
+    assert sum("reports behind" in text for text in warnings()) == 1
+
+
+def test_a_tracker_that_fails_every_time_warns_once_in_one_line(warnings):
+    raising, kept = Raising(), Kept()
+    with Lanes([raising, kept]) as lanes:
+        play(lanes, 20)
+    assert len(raising.steps) == len(kept.steps) == 20
+    assert warnings() == [
+        "tracking.raising misses reports: no space left on device. Training is not affected, and logs/ has every number"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ModuleNotFoundError("No module named 'x'", name="x"), "the package x is not installed: pip install 'code"),
+        (OSError("port in use"), "is off until the next start: port in use. Training is not affected"),
+        (RuntimeError(), "is off until the next start: RuntimeError. Training"),
+    ],
+)
+def test_a_tracker_that_cannot_begin_warns_once_and_is_off(error, why, warnings):
+    class Broken(Kept):
+        def open(self):
+            raise error
+
+    broken = Broken()
+    with Lanes([broken]) as lanes:
+        play(lanes, 3)
+    assert broken.steps == []
+    (text,) = warnings()
+    assert why in text
+
+
+def test_trackers_end_also_when_the_node_fails():
+    kept = Kept()
+
+    def interrupted():
+        with Lanes([kept]) as lanes:
+            play(lanes, 2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert len(kept.steps) == 2
+    assert kept.is_closed
