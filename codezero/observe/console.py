@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 PLAIN_INTERVAL_S = 30.0
@@ -72,8 +73,9 @@ class Console:
         latest = self.lines()[-min(held, SHOWN_AFTER) :] if held else []
         if held > len(latest):
             latest.insert(0, (0.0, f"({held - len(latest)} earlier lines were shown in the view)"))
-        self._stream.write("".join(f"{text}\n" for _, text in latest))
-        self._stream.flush()
+        with suppress(OSError):  # the terminal is gone; a signal handler that asks for this has more to do
+            self._stream.write("".join(f"{text}\n" for _, text in latest))
+            self._stream.flush()
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """ports.Progress: shows how far a stage is, now and then."""

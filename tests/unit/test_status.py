@@ -12,6 +12,8 @@ import pytest
 from codezero.cli import main
 from codezero.cli.status import NOT_RUNNING
 from codezero.observe.status import StatusFile, new_status
+from codezero.observe.view.header import ALONE
+from codezero.peer import SOLO_PEER_ID
 from codezero.state import locked_state
 from codezero.summary import Document
 from tests.unit.observe import test_batches, test_monitor
@@ -32,16 +34,27 @@ def node(folder, role="solver", reports=(), log="", **changes):
     return folder / "state"
 
 
+@pytest.fixture
+def utc(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
 def status(capsys, *arguments):
     code = main(["status", *map(str, arguments)])
     return code, capsys.readouterr()
 
 
-def test_a_stopped_node_in_lines(tmp_path, capsys):
+def test_a_stopped_node_in_lines(tmp_path, capsys, utc):
     reports = [
         test_monitor.report(number, reward_mean=number / 10, network="2 peers in sight") for number in range(1, 7)
     ]
-    log = "2026-11-21 10:00:00,123 INFO codezero: fine\n2026-11-21 10:00:01,123 WARNING codezero.x: disk nearly full\n"
+    log = (
+        "2026-11-21T10:00:00.123Z INFO codezero: fine\n2026-11-21T10:00:01.123Z WARNING codezero.x: disk nearly full\n"
+    )
     folder = node(tmp_path, reports=reports, log=log, group_size=4, round=6, policy_version=6)
     code, shown = status(capsys, folder)
     assert code == NOT_RUNNING
@@ -131,7 +144,7 @@ def test_json_keeps_its_fields(tmp_path, capsys):
 @pytest.mark.parametrize("how", [(), ("--json",)])
 def test_text_of_peers_harms_no_terminal_and_forges_no_line(tmp_path, capsys, how):
     hostile = test_monitor.report(1, network=HOSTILE, skipped=HOSTILE, dropped={HOSTILE: 1}, judge=HOSTILE)
-    log = f"2026-11-21 10:00:01,123 WARNING codezero.x: {HOSTILE}".replace("\n", " ") + "\n"
+    log = f"2026-11-21T10:00:01.123Z WARNING codezero.x: {HOSTILE}".replace("\n", " ") + "\n"
     folder = node(tmp_path, reports=[hostile], log=log, model=HOSTILE, peer_id=HOSTILE, ended=HOSTILE)
     _, shown = status(capsys, folder, *how)
     assert not set(shown.out) & set("\x1b\x9b\u202e\x7f")
@@ -170,3 +183,7 @@ def test_no_heavy_module_is_needed(tmp_path):
     )
     command = [sys.executable, "-c", code, "status", str(node(tmp_path))]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("[]\n")
+
+
+def test_a_node_that_trains_alone_is_known_by_the_peer_id_that_it_takes():
+    assert ALONE == SOLO_PEER_ID

@@ -87,7 +87,7 @@ def curve(
 
 
 def _learned(last: RoundReport) -> list[str | tuple[str, str]]:
-    version = f"version {last.policy_version}"
+    version = f"policy version {last.policy_version}"
     if last.skipped is not None:
         return [version, f"  no update: {safe(last.skipped)}"]
     pull = "".join(

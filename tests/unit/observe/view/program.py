@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 
+from codezero.config import TerminalView
 from codezero.observe.console import Console
 from codezero.observe.status import new_status
 from codezero.stop import stop_on_signals, stop_with_parent
@@ -13,7 +14,7 @@ from codezero.watch import NodeView
 
 def main(folder, way):
     console = Console()
-    view = NodeView(console, "auto")
+    view = NodeView(console, TerminalView.auto)
     console.line("starts")
     status = new_status("solver", folder, folder)
     with stop_on_signals(view.leave):

@@ -26,7 +26,7 @@ def test_a_solver_at_80_by_24():
         "           finished +0.20",
         "pass@4     0.50   ▄▄▄▄▄▄▄▄▄▄▄▄                last 6 0.50 = predicted",
         "average@4  0.25   ▄▄▄▄▄▄▄▄▄▄▄▄                last 6 0.25 = predicted",
-        "Learned    version 12  loss -0.0123  grad 1.5",
+        "Learned    policy version 12  loss -0.0123  grad 1.5",
         "",
         "Swarm      3 peers in sight  local 2  external 0  dropped 1 zero_advantage",
         "",
@@ -124,7 +124,7 @@ def test_why_a_round_taught_nothing_and_what_is_in_the_way():
     last = report(12, None, skipped="no scored groups", pass_at_k=None, judge="the judge is away", reward_parts={})
     page = shown(solver(reports=[last], status=status(ledger="the RPC is away")), 80, 40)
     assert any(line.startswith("Reward     -      ·") for line in page)
-    assert "Learned    version 12  no update: no scored groups" in page
+    assert "Learned    policy version 12  no update: no scored groups" in page
     assert "Judge      ! the judge is away" in page
     assert "           trouble the RPC is away" in page
 
