@@ -15,6 +15,7 @@ def place(peer_id, reward, **values):
 def test_nodes_of_a_swarm_folder_are_told_together(tmp_path, capsys):
     for name, points in (("node-1", 1.0), ("node-2", 5.0)):
         (tmp_path / name / "state").mkdir(parents=True)
+        (tmp_path / name / "state" / "settings.json").write_text("{}")
         made = LocalLedger(tmp_path / name / "state" / "ledger.sqlite", f"{name}\x1b[2J")
         made.settle(RoundId(number=1), [scored([rollout()], [points])])
     assert main(["leaderboard", str(tmp_path)]) == 0
