@@ -164,6 +164,7 @@ def _header(options: UpOptions, swarm: SwarmFile, each: str) -> list[str]:
         f"codezero {__version__}: swarm '{swarm.name}' with {nodes}, {each}",
         f"bootnode: {swarm.bootnodes[0]}",
         f"logs: {folder}/node-1/output.log has all that a node prints, {folder}/node-1/logs/ its rounds; so for each",
+        f"watch: codezero status --watch {folder}, or codezero dashboard {folder} in a browser",
         f"invite other machines: codezero swarm invite --folder {folder}",
         "stop: Ctrl-C, again to stop at once; the same command goes on where it was",
     ]
