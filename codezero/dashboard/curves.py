@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from codezero.charts import line_chart, stacked_bars
-from codezero.proposals import LEVELS, BatchReport
+from codezero.proposals import BatchReport, level_name
 from codezero.types import RoundReport
 
 WINDOW = 10
@@ -161,12 +161,6 @@ def proposer_charts(batches: Sequence[BatchReport]) -> list[str]:
         ),
         stacked_bars("Seconds by stage", x, parts(b.seconds for b in batches), unit="s", x_label="batch"),
     ]
-
-
-def level_name(level: str) -> str:
-    """ "2" as "2 easy"."""
-    known = level in {str(number) for number in range(1, len(LEVELS) + 1)}
-    return f"{level} {LEVELS[int(level) - 1]}" if known else level
 
 
 def running_mean(values: Sequence[float | None]) -> list[float | None]:

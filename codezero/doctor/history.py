@@ -11,7 +11,7 @@ from codezero.config import LedgerKind, Network
 from codezero.doctor.case import Case
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, info, ok, warning
-from codezero.doctor.state_folder import age
+from codezero.observe.amounts import span
 from codezero.observe.entries import entries
 
 _LOG_BYTES = 1 << 20
@@ -61,7 +61,7 @@ def check_rounds(case: Case) -> Iterator[Finding]:
         yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")
         return
     last, count = reports[-1], len(reports)
-    yield info("rounds", f"the last one is {last['round']}, finished {age(time.time() - path.stat().st_mtime)} ago")
+    yield info("rounds", f"the last one is {last['round']}, finished {span(time.time() - path.stat().st_mtime)} ago")
     if all(report.get("skipped") for report in reports) and count >= 5:
         yield warning(
             "learning",
@@ -125,13 +125,13 @@ def check_outbox(case: Case) -> Iterator[Finding]:
         if config.kind is not LedgerKind.local:
             yield info("rewards", "nothing was submitted from this state folder yet")
         return
-    from codezero.ledger.faults import OutboxError
+    from codezero.errors import LedgerError
     from codezero.ledger.items import OPEN, describe
     from codezero.ledger.pending import read_pending
 
     try:
         pending = read_pending(path)
-    except OutboxError as fault:
+    except LedgerError as fault:
         yield warning("rewards", str(fault), "what it holds is not submitted", "restore it from a backup")
         return
     waiting = [item for item in pending.items if item.state in OPEN]
@@ -143,7 +143,7 @@ def check_outbox(case: Case) -> Iterator[Finding]:
     oldest = min(waiting, key=lambda item: item.created_at_s)
     row = describe([oldest], time.time())[0]
     oldest_s = time.time() - oldest.created_at_s
-    found = f"{len(waiting)} wait, the oldest for {age(oldest_s)}: {row.what}, {row.state}"
+    found = f"{len(waiting)} wait, the oldest for {span(oldest_s)}: {row.what}, {row.state}"
     found += f" ({row.note[:_SHOWN]})" if row.note else ""
     if oldest_s > 600 or pending.trouble:
         yield warning(

@@ -21,6 +21,8 @@ import msgspec
 import psutil
 
 from codezero import __version__
+from codezero.identity.names import animal_name
+from codezero.types import SOLO_PEER_ID
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,11 @@ class Status:
     """Memory that the plan counts with."""
     ended: str = ""
     """How the node ended, in words; empty while it runs, and after a kill."""
+
+    @property
+    def animal(self) -> str:
+        """Its name among peers; empty for a node that has no peer id of its own."""
+        return animal_name(self.peer_id) if self.peer_id not in ("", SOLO_PEER_ID) else ""
 
     def left_s(self, now_s: float) -> float | None:
         """Seconds until the round is over, by what stages usually take and how far this one is; None: not known yet."""

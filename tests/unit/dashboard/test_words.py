@@ -3,7 +3,8 @@ import dataclasses
 import pytest
 
 from codezero.dashboard.curves import OTHER, parts, running_mean
-from codezero.dashboard.words import obstacles, presence, proposer_obstacles, span, trend
+from codezero.dashboard.words import obstacles, presence, proposer_obstacles, trend
+from codezero.observe.amounts import span
 from codezero.observe.status import Status
 from tests.swarm_folder import batch_report, round_report
 
