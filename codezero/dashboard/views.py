@@ -10,8 +10,8 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from codezero.charts import sparkline
+from codezero.charts.runs import proposer_charts, solver_charts
 from codezero.dashboard import words
-from codezero.dashboard.curves import proposer_charts, solver_charts
 from codezero.dashboard.peers import peers_seen
 from codezero.dashboard.solutions import GROUPS_A_PAGE, shown
 from codezero.dashboard.source import Node, Source

@@ -320,7 +320,7 @@ def session(tmp_path, deadline, activated=True):
     [
         (62 * 86400, "ok", "it holds for another 62 days"),
         (3 * 86400, "warning", "it expires in 3 days"),
-        (-3600, "warning", "it expired 60 min ago"),
+        (-3600, "warning", "it expired 1 h 0 min ago"),
     ],
 )
 def test_a_session_key_and_its_end(tmp_path, left_s, severity, text):
