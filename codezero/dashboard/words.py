@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import mean, variance
 
 from codezero.observe.amounts import gib, span
-from codezero.observe.status import BEAT_S, SAVING, STARTING, WAITING, Status
+from codezero.observe.status import SAVING, SILENT_S, STARTING, WAITING, Status
 from codezero.proposals import BatchReport
 from codezero.types import RoundReport
 
@@ -17,8 +17,6 @@ RECENT = 20
 """Rounds that count as of late."""
 FEW = 10
 """Rounds below which no trend is told."""
-SILENT_S = 6 * BEAT_S
-"""A running node writes its status every `BEAT_S`."""
 DOING = {
     STARTING: "starting",
     WAITING: "waiting for the swarm's next round",

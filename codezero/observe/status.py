@@ -30,6 +30,8 @@ WRITE_S = 1.0
 """Between two writes while something changes."""
 BEAT_S = 10.0
 """Between two writes while nothing does: a reader sees that the node lives, and its memory."""
+SILENT_S = 6 * BEAT_S
+"""Without a write for so long, something is wrong with a running node."""
 REMEMBERED = 5
 """Rounds whose seconds say how long a stage usually takes."""
 WAITING, SAVING, STARTING = "wait", "save", "start"

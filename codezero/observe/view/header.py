@@ -5,13 +5,11 @@ from __future__ import annotations
 from rich.text import Text
 
 from codezero.observe.amounts import brief
-from codezero.observe.status import SAVING, STARTING, WAITING, Status
+from codezero.observe.status import SAVING, SILENT_S, STARTING, WAITING, Status
 from codezero.observe.view.snapshot import Snapshot
 from codezero.observe.view.text import BAD, BOLD, DIM, bar, fit, row, safe, sides
 from codezero.types import SOLO_PEER_ID
 
-SILENT_S = 60.0
-"""A running node says every ten seconds that it lives; after so long without, something is wrong."""
 _STAGES = {
     STARTING: "starts",
     WAITING: "waits for the swarm's next round",
