@@ -16,14 +16,11 @@ from codezero.identity.names import animal_name
 from codezero.network.solo import SoloGossip, SoloProposals, SoloSolvers
 from codezero.observe.console import Console
 from codezero.ports import Gossip, Proposals, Solvers
-from codezero.types import Task
+from codezero.types import SOLO_PEER_ID, Task
 
 if TYPE_CHECKING:
     from codezero.dht.server import RecordRules
     from codezero.network.board import Board, ProposalBoard
-
-SOLO_PEER_ID = "local"
-"""What a node without a network calls itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

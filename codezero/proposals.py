@@ -15,6 +15,11 @@ LEVELS = ("beginner", "easy", "medium", "hard", "expert")
 """Names of difficulty 1 to 5."""
 
 
+def level_name(level: int | str) -> str:
+    """As "2 easy"; of one that there is not, the level alone."""
+    return next((f"{number} {name}" for number, name in enumerate(LEVELS, 1) if str(number) == str(level)), str(level))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """A problem with unit tests that a proposer wrote; untrusted wherever it came over the network."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from codezero.accounts import MarketView, read_accounts
-from codezero.identity.names import animal_name
 from codezero.ledger.view import LedgerView
+from codezero.observe.console import json_line
 from codezero.observe.status import Status
-from codezero.observe.view.header import ALONE
 from codezero.proposals import BatchReport
 from codezero.runs import Run
 from codezero.types import RoundReport
@@ -86,7 +84,7 @@ def summarise(run: Run) -> Summary:
         log_dir=str(run.log_dir),
         running=pid is not None,
         pid=pid,
-        animal_name=animal_name(status.peer_id) if status is not None and status.peer_id not in ("", ALONE) else "",
+        animal_name=status.animal if status is not None else "",
         status=status,
         left_s=status.left_s(now_s) if status is not None and pid is not None else None,
         rounds=run.reports()[-LATEST:],
@@ -99,6 +97,5 @@ def summarise(run: Run) -> Summary:
 
 
 def to_json(summaries: Sequence[Summary]) -> str:
-    """The document on one line, in ASCII: whatever peers wrote, it moves no cursor."""
-    document = Document(format=FORMAT, at_s=time.time(), runs=summaries)
-    return json.dumps(msgspec.to_builtins(document)).replace("\x7f", "\\u007f")
+    """The document on one line."""
+    return json_line(msgspec.to_builtins(Document(format=FORMAT, at_s=time.time(), runs=summaries)))

@@ -13,6 +13,9 @@ from enum import Enum
 
 from codezero.proposals import Proposal
 
+SOLO_PEER_ID = "local"
+"""What a node without a network calls itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundId:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
-
-import msgspec
 
 from codezero.config import TerminalView
 from codezero.ledger.reading import read_view
 from codezero.ledger.rows import ledger_rows
-from codezero.observe.console import Console, printable
+from codezero.observe.console import Console
+from codezero.observe.entries import Entry, entries
 from codezero.observe.status import Status
 from codezero.observe.view.live import View, can_show
 from codezero.observe.view.snapshot import Message, Snapshot
@@ -27,7 +24,6 @@ LEDGER_S = 5.0
 MOST_REPORTS = 400
 """Rounds that a view remembers."""
 _LOG_BYTES = 128 * 1024
-_LOGGED = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z (DEBUG|INFO|WARNING|ERROR|CRITICAL) \S+: (.*)")
 _WARNS = ("WARNING", "ERROR", "CRITICAL")
 
 
@@ -87,33 +83,15 @@ class Log:
                     file.seek(max(0, found.st_size - _LOG_BYTES))
                     text = file.read(_LOG_BYTES).decode("utf-8", "replace")
                 self._seen = seen
-                self._messages = [message for line in text.split("\n") if (message := _message(line)) is not None]
+                self._messages = [_message(entry) for entry in entries(text)]
         except OSError:
             return []
         return self._messages
 
 
-class _JsonEntry(msgspec.Struct):
-    """A line of a log in JSON (tracking.log_format)."""
-
-    time: str
-    level: str
-    message: str
-
-
-def _message(line: str) -> Message | None:
-    if line.startswith("{"):
-        try:
-            found = msgspec.json.decode(line, type=_JsonEntry)
-        except msgspec.DecodeError:
-            return None
-        line = f"{found.time} {found.level} json: " + printable(found.message).replace("\n", "\\n")
-    entry = _LOGGED.fullmatch(line)
-    if entry is None:
-        return None
-    at_s = datetime.fromisoformat(f"{entry[1]}+00:00").timestamp()
-    warns = entry[2] in _WARNS
-    return Message(at_s=at_s, text=f"{entry[2]}: {entry[3]}" if warns else entry[3], warns=warns)
+def _message(entry: Entry) -> Message:
+    text = f"{entry.level}: {entry.text}" if entry.warns else entry.text
+    return Message(at_s=entry.at_s, text=text, warns=entry.warns)
 
 
 class NodeView:

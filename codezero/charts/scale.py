@@ -76,3 +76,15 @@ def written(value: float | None, unit: str = "") -> str:
         text = f"{value:.0f}" if size >= 100 or float(value).is_integer() else f"{value:.3g}"
     text = "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}", 1 if value < 0 else 0)
     return f"{text}{'' if unit in ('', '%') else ' '}{unit}"
+
+
+def running_mean(values: Sequence[float | None], window: int) -> list[float | None]:
+    """At each place the mean of the known values among the last `window`; None until that many places have passed."""
+    found = [known(value) for value in values]
+    sums = [0.0, *itertools.accumulate(value or 0.0 for value in found)]
+    counts = [0, *itertools.accumulate(value is not None for value in found)]
+    means: list[float | None] = [None] * (min(window, len(values) + 1) - 1)
+    for end in range(window, len(values) + 1):
+        count = counts[end] - counts[end - window]
+        means.append((sums[end] - sums[end - window]) / count if count else None)
+    return means

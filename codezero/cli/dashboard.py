@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.health import FOLDERS
+from codezero.cli.options import FOLDERS
 
 PORT = 7007
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import duration
-
-FOLDERS = ("state", "swarms/home", "gpus")
-"""Where the launch script starts nodes, swarms, and nodes on several GPUs."""
+from codezero.cli.options import FOLDERS, duration
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.health import FOLDERS
-from codezero.cli.options import duration
+from codezero.cli.options import FOLDERS, duration, runs_in
 
 if TYPE_CHECKING:
     from codezero.ledger.leaderboard import Leaderboard, Place
@@ -35,38 +34,36 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _leaderboard(options: argparse.Namespace) -> int:
-    import json
-
     from codezero.ledger.board import read_swarm_board
-    from codezero.observe.console import Console
+    from codezero.observe.console import json_line
 
     limit_s = 0.0 if options.offline else options.within
-    folders = _folders([Path(name).expanduser() for name in options.folders])
+    folders = _folders([Path(name) for name in options.folders])
     board = read_swarm_board(folders, rpc_url=options.rpc_url, limit_s=limit_s, most=max(options.top, 0))
     if options.json:
-        print(json.dumps(asdict(board)).replace("\x7f", "\\u007f"))
-    else:
-        console = Console()
-        for line in lines(board, time.time()):
-            console.line(line)
+        print(json_line(asdict(board)))
+        return int(bool(board.problem) or not board.is_whole)
+    return show(board)
+
+
+def show(board: Leaderboard) -> int:
+    """Prints it; returns the exit code."""
+    from codezero.observe.console import Console
+
+    console = Console()
+    for line in lines(board, time.time()):
+        console.line(line)
     return int(bool(board.problem) or not board.is_whole)
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:
     """State folders of solvers. Raises StateError: no node has run there."""
     from codezero.errors import StateError
-    from codezero.runs import SOLVER, find_runs
+    from codezero.runs import SOLVER
 
-    runs = [run for folder in given for run in find_runs(folder)]
-    for name in () if given else FOLDERS:
-        try:
-            runs = find_runs(Path(name))
-        except StateError:
-            continue
-        break
-    found = [run.folder for run in runs if run.role == SOLVER]
+    found = [run.folder for run in runs_in(given) if run.role == SOLVER]
     if not found:
-        raise StateError(f"no node has run here, in {', '.join(FOLDERS)}: give the state folder of one, or of a swarm")
+        raise StateError("no solver has run here: give the state folder of one, or of a swarm")
     return found
 
 
@@ -75,11 +72,11 @@ def lines(board: Leaderboard, now_s: float) -> Iterator[str]:
     if board.kind:
         yield f"{board.where}: {board.num_peers} peer{'s' * (board.num_peers != 1)}{_as_of(board, now_s)}"
     for rank, place in enumerate(board.places, 1):
-        yield _line(rank, place, " <- this node" if place == board.own else "")
+        yield _line(board.kind, rank, place, " <- this node" if place == board.own else "")
     if board.num_peers > len(board.places):
         yield f"      and {board.num_peers - len(board.places)} more"
     if board.own is not None and board.own_rank is not None and board.own_rank > len(board.places):
-        yield _line(board.own_rank, board.own, " <- this node")
+        yield _line(board.kind, board.own_rank, board.own, " <- this node")
     if board.problem:
         yield f"trouble  {board.problem}"
 
@@ -95,11 +92,12 @@ def _as_of(board: Leaderboard, now_s: float) -> str:
     return f", as of block {board.read_block}" + (f", {age_s / 60:.0f} minutes ago" if age_s >= 60 else "")
 
 
-def _line(rank: int, place: Place, mark: str) -> str:
+def _line(kind: str, rank: int, place: Place, mark: str) -> str:
     from codezero.identity.names import animal_name
 
+    of = "reward" if kind == "chain" else "round"
     last = "" if place.last_round is None else f", last in round {place.last_round}"
     return (
-        f"{rank:>4}. {place.reward:+.2f} in {place.rounds} reward{'s' * (place.rounds != 1)}, "
+        f"{rank:>4}. {place.reward:+.2f} in {place.rounds} {of}{'s' * (place.rounds != 1)}, "
         f"{place.wins} vote{'s' * (place.wins != 1)}{last}: {place.peer_id} ({animal_name(place.peer_id)}){mark}"
     )

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codezero.runs import Run
+
+FOLDERS = ("state", "swarms/home", "gpus")
+"""Where the launch script starts nodes, swarms, and nodes on several GPUs."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -20,3 +30,19 @@ def duration(text: str) -> float:
     if seconds < 1:
         raise argparse.ArgumentTypeError(f"{text} is no time of a second or more: write it as 60s, 10m or 3h")
     return seconds
+
+
+def runs_in(folders: Sequence[Path], most: int | None = None) -> list[Run]:
+    """The runs in the folders or, without any, in the first of the usual ones that has some; `most` as of Run. Raises
+    StateError: there are none."""
+    from codezero.errors import StateError
+    from codezero.runs import find_runs
+
+    if folders:
+        return [run for folder in folders for run in find_runs(folder.expanduser(), most)]
+    for name in FOLDERS:
+        with suppress(StateError):
+            return find_runs(Path(name), most)
+    raise StateError(
+        f"no node has run here, in {', '.join(FOLDERS)}: give the state folder of a node, or a swarm folder"
+    )

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from codezero.cli.health import FOLDERS
-
-if TYPE_CHECKING:
-    from codezero.runs import Run
+from codezero.cli.options import FOLDERS, runs_in
 
 _EXAMPLES = """\
 examples:
@@ -64,7 +59,7 @@ def _report(options: argparse.Namespace) -> None:
 
     for path in [] if to_stdout else [out, *([picture] if options.png else [])]:
         write.check(path, options.force)
-    runs = _runs(options.folder)
+    runs = runs_in([] if options.folder is None else [Path(options.folder)])
     from codezero.report.measured import compare, read_measured
     from codezero.report.page import page
     from codezero.report.summary import gather
@@ -82,15 +77,3 @@ def _report(options: argparse.Namespace) -> None:
     for path, content in written:
         write.write(path, content)
         Console().line(f"wrote {path}")
-
-
-def _runs(folder: str | None) -> list[Run]:
-    from codezero.errors import StateError
-    from codezero.runs import find_runs
-
-    if folder is not None:
-        return find_runs(Path(folder).expanduser())
-    for name in FOLDERS:
-        with suppress(StateError):
-            return find_runs(Path(name))
-    raise StateError(f"no node has run in {', '.join(FOLDERS)} here: give its state folder, or the folder of its swarm")

@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.health import FOLDERS
+from codezero.cli.options import FOLDERS, runs_in
 
 if TYPE_CHECKING:
-    from codezero.observe.console import Console
     from codezero.observe.view.snapshot import Snapshot
-    from codezero.runs import Run
 
 MOST_SHOWN = 50
 """Peers of a leaderboard."""
@@ -61,12 +59,11 @@ def _status(options: argparse.Namespace) -> int:
     from codezero.summary import LATEST, summarise, to_json
 
     if options.ledger is not None:
-        _leaderboard(Path(options.ledger).expanduser(), Console())
-        return 0
-    folders = [Path(name).expanduser() for name in (*options.folders, *filter(None, [options.state_dir]))]
+        return _leaderboard(Path(options.ledger).expanduser())
+    folders = [Path(name) for name in (*options.folders, *filter(None, [options.state_dir]))]
     if options.watch:
         return _watch(folders)
-    summaries = [summarise(run) for run in _find(folders, 2 * LATEST)]
+    summaries = [summarise(run) for run in runs_in(folders, 2 * LATEST)]
     if options.json:
         print(to_json(summaries))
     else:
@@ -79,24 +76,6 @@ def _status(options: argparse.Namespace) -> int:
             if number + 1 < len(summaries):
                 console.line("")
     return 0 if all(summary.running for summary in summaries) else NOT_RUNNING
-
-
-def _find(folders: Sequence[Path], most: int) -> list[Run]:
-    """The runs in the folders, or in the first of the usual ones that has any, with at most so many reports each.
-    Raises StateError: there are none."""
-    from codezero.errors import StateError
-    from codezero.runs import find_runs
-
-    if folders:
-        return [run for folder in folders for run in find_runs(folder, most)]
-    for name in FOLDERS:
-        try:
-            return find_runs(Path(name), most)
-        except StateError:
-            continue
-    raise StateError(
-        f"no node has run here, in {', '.join(FOLDERS)}: give the state folder of a node, or a swarm folder"
-    )
 
 
 def _watch(folders: Sequence[Path]) -> int:
@@ -123,7 +102,7 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
     from codezero.errors import StateError
     from codezero.watch import MOST_REPORTS, watched
 
-    found = {(str(run.folder), run.role): watched(run) for run in _find(folders, MOST_REPORTS)}
+    found = {(str(run.folder), run.role): watched(run) for run in runs_in(folders, MOST_REPORTS)}
     looked_at_s = time.monotonic()
 
     def read() -> Sequence[Snapshot]:
@@ -131,22 +110,15 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
         if time.monotonic() - looked_at_s > _REFIND_S:
             looked_at_s = time.monotonic()
             with suppress(StateError):  # the folders are gone: what was known of them stays
-                for run in _find(folders, MOST_REPORTS):
+                for run in runs_in(folders, MOST_REPORTS):
                     found.setdefault((str(run.folder), run.role), watched(run))
         return [snapshot() for snapshot in found.values()]
 
     return read
 
 
-def _leaderboard(path: Path, console: Console) -> None:
-    from codezero.identity.names import animal_name
-    from codezero.ledger.leaderboard import read_leaderboard
+def _leaderboard(path: Path) -> int:
+    from codezero.cli.leaderboard import show
+    from codezero.ledger.board import read_shared
 
-    places = read_leaderboard(path)
-    for number, place in enumerate(places[:MOST_SHOWN], 1):
-        console.line(
-            f"{number:>4}. {place.reward:+.2f} in {place.rounds} round{'s' * (place.rounds != 1)}, "
-            f"{place.wins} vote{'s' * (place.wins != 1)}: {place.peer_id} ({animal_name(place.peer_id)})"
-        )
-    if len(places) > MOST_SHOWN:
-        console.line(f"      and {len(places) - MOST_SHOWN} more")
+    return show(read_shared(path, most=MOST_SHOWN))

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from codezero.ledger.rows import submitted
 from codezero.ledger.view import LedgerView, PendingItem
+from codezero.observe.amounts import brief, gib
 from codezero.observe.status import Status
-from codezero.observe.view.header import ALONE, stage_words
-from codezero.observe.view.text import counts, gib, safe, seconds, trend
-from codezero.proposals import LEVELS
+from codezero.observe.view.header import stage_words
+from codezero.observe.view.text import counts, safe, trend
+from codezero.proposals import level_name
 from codezero.summary import Summary
 
 _GOES = {1: "above", -1: "below", 0: "level with"}
@@ -58,8 +59,8 @@ def _node(summary: Summary) -> Iterator[tuple[str, str]]:
     if status is None:
         yield summary.role, f"{_process(summary)}; it has noted no status"
         return
-    who = "alone" if status.peer_id in ("", ALONE) else f"{summary.animal_name} ({status.peer_id})"
-    up = f" for {seconds(now_s - status.started_at_s)}" if summary.running else _ended(status, now_s)
+    who = f"{status.animal} ({status.peer_id})" if status.animal else "alone"
+    up = f" for {brief(now_s - status.started_at_s)}" if summary.running else _ended(status, now_s)
     yield summary.role, f"{who}, {_process(summary)}{up}; codezero {status.version}"
     version = "" if status.policy_version is None else f", version {status.policy_version}"
     method = f", {status.method}" if status.method else ""
@@ -69,7 +70,7 @@ def _node(summary: Summary) -> Iterator[tuple[str, str]]:
         word = "batch" if summary.role == "proposer" else "round"
         number = "none yet" if status.round is None else str(status.round)
         count = f" {status.done}/{status.total}" if status.total else ""
-        left = "" if summary.left_s is None else f", about {seconds(summary.left_s)} left"
+        left = "" if summary.left_s is None else f", about {brief(summary.left_s)} left"
         yield word, f"{number}, {stage_words(status)}{count}{left}"
 
 
@@ -79,7 +80,7 @@ def _process(summary: Summary) -> str:
 
 def _ended(status: Status, now_s: float) -> str:
     how = status.ended or "ended without a word, by a kill or a power cut"
-    return f" ({how}, {seconds(now_s - status.updated_at_s)} ago)"
+    return f" ({how}, {brief(now_s - status.updated_at_s)} ago)"
 
 
 def _rounds(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -93,7 +94,7 @@ def _rounds(summary: Summary) -> Iterator[tuple[str, str]]:
     if last.pass_at_k is not None and last.average_at_k is not None:
         yield "solved", f"pass@{k} {last.pass_at_k:.2f}, average@{k} {last.average_at_k:.2f}, as predicted"
     learned = f"no update: {last.skipped}" if last.skipped else f"version {last.policy_version}"
-    yield "learned", f"{learned}; {last.tokens_per_s:.0f} tokens/s, a round takes {seconds(sum(last.seconds.values()))}"
+    yield "learned", f"{learned}; {last.tokens_per_s:.0f} tokens/s, a round takes {brief(sum(last.seconds.values()))}"
     proposed = f" ({last.num_proposed_groups} proposed)" if last.num_proposed_groups else ""
     pooled = f" of {last.num_pooled_groups}" if last.num_pooled_groups else ""
     network = f"; {last.network}" if last.network else ""
@@ -108,8 +109,7 @@ def _rounds(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _batches(summary: Summary) -> Iterator[tuple[str, str]]:
     last = summary.batches[-1]
-    name = f" {LEVELS[last.level - 1]}" if 1 <= last.level <= len(LEVELS) else ""
-    yield "level", f"{last.level}{name} ({last.reason})"
+    yield "level", f"{level_name(last.level)} ({last.reason})"
     if last.success:
         yield "success", ", ".join(f"level {level}: {rate:.2f}" for level, rate in last.success.items())
     network = f"; {last.network}" if last.network else ""

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from codezero import charts
 from codezero.charts.scale import written
-from codezero.dashboard.words import gib, span
 from codezero.identity.names import animal_name
+from codezero.observe.amounts import gib, span
 from codezero.observe.visible import visible
 
 _HERE = Path(__file__).parent

@@ -10,13 +10,14 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from codezero.charts import sparkline
+from codezero.charts.runs import proposer_charts, solver_charts
 from codezero.dashboard import words
-from codezero.dashboard.curves import level_name, proposer_charts, solver_charts
 from codezero.dashboard.peers import peers_seen
 from codezero.dashboard.solutions import GROUPS_A_PAGE, shown
 from codezero.dashboard.source import Node, Source
 from codezero.ledger.board import read_swarm_board
 from codezero.ledger.leaderboard import Leaderboard
+from codezero.proposals import level_name
 
 T = TypeVar("T")
 Board = Callable[[], Leaderboard]
@@ -87,7 +88,7 @@ def overview(node: Node | None) -> dict[str, object]:
         "num_done": len(batches),
         "obstacles": words.proposer_obstacles(batches),
         "sparks": [("level", levels[-1] if levels else None, _spark(levels, "level"))],
-        "level": level_name(str(batches[-1].level)) if batches else "",
+        "level": level_name(batches[-1].level) if batches else "",
     }
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, variance
 
-from codezero.observe.status import BEAT_S, SAVING, STARTING, WAITING, Status
+from codezero.observe.amounts import gib, span
+from codezero.observe.status import SAVING, SILENT_S, STARTING, WAITING, Status
 from codezero.proposals import BatchReport
 from codezero.types import RoundReport
 
@@ -16,8 +17,6 @@ RECENT = 20
 """Rounds that count as of late."""
 FEW = 10
 """Rounds below which no trend is told."""
-SILENT_S = 6 * BEAT_S
-"""A running node writes its status every `BEAT_S`."""
 DOING = {
     STARTING: "starting",
     WAITING: "waiting for the swarm's next round",
@@ -178,21 +177,3 @@ def proposer_obstacles(batches: Sequence[BatchReport]) -> list[Obstacle]:
             )
         )
     return found
-
-
-def span(seconds: float) -> str:
-    """A length of time in its largest unit or two; a dash for one that no clock has shown."""
-    if not abs(seconds) < 1e12:
-        return "\N{EN DASH}"
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
-    if whole < 48 * 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} days"
-
-
-def gib(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,59 +11,43 @@ from codezero.config import LedgerKind, Network
 from codezero.doctor.case import Case
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, info, ok, warning
-from codezero.doctor.state_folder import age
+from codezero.observe.amounts import span
+from codezero.observe.entries import entries
 
 _LOG_BYTES = 1 << 20
 _ROUNDS = 20
 """Reports looked at."""
-_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*")
 _SHOWN = 300
 
 
 def check_log(case: Case) -> Iterator[Finding]:
     path = case.log_dir / "swarm.log"
     try:
-        lines = text_of(path, _LOG_BYTES).splitlines()
+        found = entries(text_of(path, _LOG_BYTES))
     except Unusable as reason:
         yield info("log", f"{path}: {reason}")
         return
-    found = [(number, match) for number, line in enumerate(lines) for match in [_LINE.fullmatch(line)] if match]
-    failures = [(number, match) for number, match in found if match[2] != "WARNING"]
-    raised = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
-    last_raised = max(raised, default=-1)
-    if failures or raised:
-        number, match = failures[-1] if failures else (-1, None)
-        if match is not None and number >= last_raised - 1:
-            when, what = match[1], match[4]
-        else:
-            when, what = _when(lines, last_raised), _raised(lines, last_raised)
+    failures = [entry for entry in found if entry.fails]
+    warnings = [entry for entry in found if entry.warns and not entry.fails]
+    if failures:
+        last = failures[-1]
         yield warning(
             "log",
-            f"last failure{f' at {when}' if when else ''}: {what[:_SHOWN]}",
+            f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}",
             "what ended the node, or a part of it, last",
             f"see the lines before it in {path}, and the table in README.md",
         )
-    warnings = [match for _, match in found if match[2] == "WARNING"]
     if warnings:
         last = warnings[-1]
-        yield info("log", f"{len(warnings)} warnings of late in {path}; the last at {last[1]}: {last[4][:_SHOWN]}")
-    elif not failures and not raised:
+        yield info(
+            "log", f"{len(warnings)} warnings of late in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}"
+        )
+    elif not failures:
         yield ok("log", f"no failure and no warning of late in {path}")
 
 
-def _when(lines: list[str], number: int) -> str:
-    """Of the nearest line with a time before."""
-    for line in reversed(lines[: number + 1]):
-        if re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,", line):
-            return line[:19]
-    return ""
-
-
-def _raised(lines: list[str], number: int) -> str:
-    """The exception below a traceback's first line."""
-    below = [line for line in lines[number + 1 : number + 400] if _RAISED.match(line)]
-    return below[0] if below else lines[number]
+def _utc(at_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_s))
 
 
 def check_rounds(case: Case) -> Iterator[Finding]:
@@ -78,7 +61,7 @@ def check_rounds(case: Case) -> Iterator[Finding]:
         yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")
         return
     last, count = reports[-1], len(reports)
-    yield info("rounds", f"the last one is {last['round']}, finished {age(time.time() - path.stat().st_mtime)} ago")
+    yield info("rounds", f"the last one is {last['round']}, finished {span(time.time() - path.stat().st_mtime)} ago")
     if all(report.get("skipped") for report in reports) and count >= 5:
         yield warning(
             "learning",
@@ -142,13 +125,13 @@ def check_outbox(case: Case) -> Iterator[Finding]:
         if config.kind is not LedgerKind.local:
             yield info("rewards", "nothing was submitted from this state folder yet")
         return
-    from codezero.ledger.faults import OutboxError
+    from codezero.errors import LedgerError
     from codezero.ledger.items import OPEN, describe
     from codezero.ledger.pending import read_pending
 
     try:
         pending = read_pending(path)
-    except OutboxError as fault:
+    except LedgerError as fault:
         yield warning("rewards", str(fault), "what it holds is not submitted", "restore it from a backup")
         return
     waiting = [item for item in pending.items if item.state in OPEN]
@@ -160,7 +143,7 @@ def check_outbox(case: Case) -> Iterator[Finding]:
     oldest = min(waiting, key=lambda item: item.created_at_s)
     row = describe([oldest], time.time())[0]
     oldest_s = time.time() - oldest.created_at_s
-    found = f"{len(waiting)} wait, the oldest for {age(oldest_s)}: {row.what}, {row.state}"
+    found = f"{len(waiting)} wait, the oldest for {span(oldest_s)}: {row.what}, {row.state}"
     found += f" ({row.note[:_SHOWN]})" if row.note else ""
     if oldest_s > 600 or pending.trouble:
         yield warning(

@@ -15,9 +15,9 @@ from codezero.config import LedgerConfig, LedgerKind
 from codezero.doctor import reach
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
-from codezero.doctor.state_folder import age
 from codezero.errors import ConfigError
 from codezero.ledger.keystore import PASSPHRASE_ENV
+from codezero.observe.amounts import span
 
 _MAX_FILE = 1 << 20
 _SOON_S = 7 * 86400
@@ -107,15 +107,15 @@ def _session(config: LedgerConfig) -> Iterator[Finding]:
         if left_s < 0:
             yield warning(
                 "session key",
-                f"it expired {age(-left_s)} ago",
+                f"it expired {span(-left_s)} ago",
                 "the app refuses to send anything; rewards wait",
                 "sign in again at the app, with the same email or passkey",
             )
         elif 0 < left_s < _SOON_S:
             do = "sign in again at the app before then"
-            yield warning("session key", f"it expires in {age(left_s)}", "after that rewards wait", do)
+            yield warning("session key", f"it expires in {span(left_s)}", "after that rewards wait", do)
         elif left_s:
-            yield ok("session key", f"it holds for another {age(left_s)}")
+            yield ok("session key", f"it holds for another {span(left_s)}")
 
 
 def deadline_s(digest: str) -> float:

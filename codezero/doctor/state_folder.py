@@ -15,6 +15,7 @@ from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import StateError
 from codezero.ledger.opening import read_only
+from codezero.observe.amounts import span
 from codezero.observe.status import Status, read_status
 
 GIB = 2**30
@@ -58,7 +59,7 @@ def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding
         if silent_s > SILENT_S:
             yield warning(
                 "node",
-                f"process {holder}, {what}, has said nothing for {age(silent_s)}",
+                f"process {holder}, {what}, has said nothing for {span(silent_s)}",
                 "it hangs, or this machine is out of memory or very busy",
                 f"see the end of its log; `kill {holder}` ends it, and it goes on where it was when started again",
             )
@@ -72,19 +73,19 @@ def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding
     elif not last.ended:
         yield warning(
             "node",
-            f"the last one ended without a word {age(silent_s)} ago, {what}, with {memory}",
+            f"the last one ended without a word {span(silent_s)} ago, {what}, with {memory}",
             "it was killed: for want of memory (`dmesg | grep -i oom` tells), by hand, or with the machine",
             "start it again, it goes on where it was; against a want of memory train.method=lora helps",
         )
     elif last.ended != STOPPED:
         yield warning(
             "node",
-            f"the last one ended {age(silent_s)} ago, {what}: {last.ended}",
+            f"the last one ended {span(silent_s)} ago, {what}: {last.ended}",
             "it went no further than that",
             "do what the message says; README.md has a table of them",
         )
     else:
-        yield info("node", f"the last one was stopped {age(silent_s)} ago, {what}")
+        yield info("node", f"the last one was stopped {span(silent_s)} ago, {what}")
 
 
 def _bound(case: Case, folder: Path) -> Iterator[Finding]:
@@ -126,7 +127,7 @@ def _checkpoints(folder: Path, is_held: bool) -> Iterator[Finding]:
             f"the node goes on from {whole[0].name}",
             "look at the disk (`dmesg`): the node itself leaves none half written",
         )
-    yield ok("checkpoints", f"the newest whole one is {whole[0].name}, saved {age(age_s)} ago")
+    yield ok("checkpoints", f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
     leftovers = list(folder.glob(".saving-*"))
     if leftovers and not is_held:
         yield info("checkpoints", f"{len(leftovers)} half written, of a killed save", "the next start clears them")
@@ -160,12 +161,3 @@ def _database(path: Path) -> Iterator[Finding]:
             "the node stops; what it holds may be lost",
             "restore it from a backup, or move it away to start a new one (what was not submitted is then lost)",
         )
-
-
-def age(seconds: float) -> str:
-    """`40 s`, `12 min`, `5.0 h` or `3.2 days`."""
-    if seconds < 120:
-        return f"{max(0.0, seconds):.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.1f} days"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codezero.errors import LedgerError
-from codezero.ledger.opening import read_only
+from codezero.ledger.opening import reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +54,9 @@ class Leaderboard:
     """Why it is missing or as old as `as_of_s`, in words; untrusted text in part."""
 
 
-def read_totals(path: Path) -> tuple[int, float]:
-    """Rounds and the sum of their rewards. Raises LedgerError: unreadable."""
-    with _reading(path) as db:
-        rounds, reward = db.execute("SELECT COUNT(*), COALESCE(SUM(reward), 0) FROM settlement").fetchone()
-    return int(rounds), float(reward)
-
-
 def read_leaderboard(path: Path) -> Sequence[Place]:
     """The highest reward first; ties go to more wins, then to the lower id. Raises LedgerError: unreadable."""
-    with _reading(path) as db:
+    with reading(path, "ledger") as db:
         sums = "SELECT peer_id, SUM(reward), COUNT(*), MAX(round) FROM settlement GROUP BY peer_id"
         earned = {peer: (reward, rounds, last) for peer, reward, rounds, last in db.execute(sums)}
         votes = db.execute("SELECT winners, COUNT(*) FROM settlement GROUP BY winners").fetchall()
@@ -85,12 +75,3 @@ def read_leaderboard(path: Path) -> Sequence[Place]:
 def best_first(place: Place) -> tuple[float, int, str]:
     """The key to sort places by."""
     return -place.reward, -place.wins, place.peer_id
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with read_only(path, 5.0) as db:
-            yield db
-    except sqlite3.Error as error:
-        raise LedgerError(f"cannot read the ledger {path}: {error}; see that the file is whole and readable") from error

@@ -1,4 +1,4 @@
-"""Opening a database only to read it, also where its folder cannot be written."""
+"""Opening a database that a node may be writing only to read it, also where its folder cannot be written."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+
+from codezero.errors import LedgerError
+
+BUSY_S = 1.0
+"""Longest wait for a file that is being made or mended."""
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
+    """`what` names the file in words. Raises LedgerError: it is missing, damaged or unreadable."""
+    try:
+        with read_only(path, BUSY_S) as db:
+            yield db
+    except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: rows of another form
+        raise LedgerError(f"cannot read the {what} {path}: {error}; see that the file is whole and readable") from error
 
 
 @contextmanager

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import Item, Scope, item_of
-from codezero.ledger.opening import read_only
+from codezero.ledger.opening import reading
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE
 
 
@@ -24,16 +22,11 @@ class Pending:
 
 
 def read_pending(path: Path) -> Pending:
-    """Raises OutboxError: the file is missing, damaged or unreadable."""
-    try:
-        with read_only(path, 5.0) as db:
-            items = [item_of(row) for row in db.execute("SELECT * FROM item ORDER BY id")]
-            sums = db.execute(
-                "SELECT chain_id, contract, peer_id, millionths FROM owed WHERE millionths != 0"
-            ).fetchall()
-            note = db.execute("SELECT value FROM note WHERE key = ?", (TROUBLE,)).fetchone()
-    except sqlite3.Error as error:
-        raise OutboxError(f"cannot read the outbox {path}: {error}; see that the file is whole and readable") from error
+    """Raises LedgerError: the file is missing, damaged or unreadable."""
+    with reading(path, "outbox") as db:
+        items = [item_of(row) for row in db.execute("SELECT * FROM item ORDER BY id")]
+        sums = db.execute("SELECT chain_id, contract, peer_id, millionths FROM owed WHERE millionths != 0").fetchall()
+        note = db.execute("SELECT value FROM note WHERE key = ?", (TROUBLE,)).fetchone()
     owed = [
         (Scope(chain_id=chain_id, contract=contract, peer_id=peer_id), millionths / MILLIONTHS)
         for chain_id, contract, peer_id, millionths in sums

@@ -1,28 +1,23 @@
 """Makes a `LedgerView` of the files of a state folder alone, whether the node runs or not.
 
-Readers hold no lock that a writer waits for (SQLite in WAL mode), and a file that is missing or damaged is a line of
-words, not an error.
+A file that is missing or damaged is a line of words, not an error.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from codezero.errors import LedgerError
 from codezero.ledger.items import OPEN, Item, Kind, Scope, State, in_words, item_of
-from codezero.ledger.opening import read_only
+from codezero.ledger.opening import reading
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
 from codezero.ledger.view import LedgerView, PendingItem, Submission, Trouble
 from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
-
-BUSY_S = 1.0
-"""Longest wait for a file that is being made or mended."""
 
 T = TypeVar("T")
 
@@ -211,13 +206,3 @@ def _time(note: str | None) -> float | None:
         return None if note is None else float(note)
     except ValueError:
         return None
-
-
-@contextmanager
-def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
-    """Raises LedgerError: the file is missing, damaged or unreadable."""
-    try:
-        with read_only(path, BUSY_S) as db:
-            yield db
-    except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: rows of another form
-        raise LedgerError(f"cannot read the {what} {path}: {error}; see that the file is whole and readable") from error

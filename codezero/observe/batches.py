@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from codezero.observe.amounts import brief
 from codezero.observe.console import Console
-from codezero.observe.monitor import duration, time_spent
+from codezero.observe.monitor import time_spent
 from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
-from codezero.proposals import LEVELS, BatchReport
+from codezero.proposals import BatchReport, level_name
 
 
 class BatchMonitor:
@@ -49,7 +50,7 @@ class BatchMonitor:
         judged = sum(one.num_judged for one in self._seen)
         seconds = sum(sum(one.seconds.values()) for one in self._seen)
         return (
-            f"done: {len(self._seen)} batch{'es' * (len(self._seen) > 1)} in {duration(seconds)}, {valid} of {written} "
+            f"done: {len(self._seen)} batch{'es' * (len(self._seen) > 1)} in {brief(seconds)}, {valid} of {written} "
             f"problems valid, {judged} judged by solvers"
         )
 
@@ -58,7 +59,7 @@ def batch_line(report: BatchReport) -> str:
     """One compact line: the level and why, what was written, what solvers made of it, what was learned."""
     parts = [
         f"batch {report.batch}",
-        f"level {report.level} {LEVELS[report.level - 1]} ({report.reason})",
+        f"level {level_name(report.level)} ({report.reason})",
         f"valid {report.num_valid} of {report.num_written}",
     ]
     if report.rejected:

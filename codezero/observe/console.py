@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import time
 import unicodedata
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 PLAIN_INTERVAL_S = 30.0
 """Between two progress lines where the output is no terminal."""
@@ -102,3 +103,8 @@ def printable(text: str) -> str:
     """The text with every control and formatting character but newline escaped, so that text from peers, models or
     datasets cannot move the cursor, forge lines or change colours."""
     return "".join(c if c == "\n" or unicodedata.category(c)[0] != "C" else ascii(c)[1:-1] for c in text)
+
+
+def json_line(value: Any) -> str:
+    """A JSON document on one line, in ASCII: whatever peers wrote, it moves no cursor."""
+    return json.dumps(value).replace("\x7f", "\\u007f")

@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from codezero.observe import groups_file
+from codezero.observe.amounts import brief
 from codezero.observe.console import Console
 from codezero.observe.groups_file import GroupsFile
 from codezero.observe.report_file import ReportFile
@@ -78,7 +79,7 @@ class RoundMonitor:
         rewards = [report.reward_mean for report in seen if report.reward_mean is not None]
         passed = [report.pass_at_k for report in seen if report.pass_at_k is not None]
         updates = sum(report.skipped is None for report in seen)
-        parts = [f"{len(seen)} round{'s' * (len(seen) > 1)} in {duration(seconds)}, {updates} with an update"]
+        parts = [f"{len(seen)} round{'s' * (len(seen) > 1)} in {brief(seconds)}, {updates} with an update"]
         if rewards:
             parts.append(f"mean reward {mean(rewards):+.2f} (higher is better)")
         if passed:
@@ -142,9 +143,4 @@ def _signless_zero(loss: float | None) -> float:
 def time_spent(seconds: Mapping[str, float]) -> str:
     """The whole and its larger parts."""
     stages = "".join(f" {name} {spent:.0f}" for name, spent in seconds.items() if spent >= 0.5)
-    return duration(sum(seconds.values())) + (f":{stages}" if stages else "")
-
-
-def duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+    return brief(sum(seconds.values())) + (f":{stages}" if stages else "")

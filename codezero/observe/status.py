@@ -21,6 +21,8 @@ import msgspec
 import psutil
 
 from codezero import __version__
+from codezero.identity.names import animal_name
+from codezero.types import SOLO_PEER_ID
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,8 @@ WRITE_S = 1.0
 """Between two writes while something changes."""
 BEAT_S = 10.0
 """Between two writes while nothing does: a reader sees that the node lives, and its memory."""
+SILENT_S = 6 * BEAT_S
+"""Without a write for so long, something is wrong with a running node."""
 REMEMBERED = 5
 """Rounds whose seconds say how long a stage usually takes."""
 WAITING, SAVING, STARTING = "wait", "save", "start"
@@ -76,6 +80,11 @@ class Status:
     """Memory that the plan counts with."""
     ended: str = ""
     """How the node ended, in words; empty while it runs, and after a kill."""
+
+    @property
+    def animal(self) -> str:
+        """Its name among peers; empty for a node that has no peer id of its own."""
+        return animal_name(self.peer_id) if self.peer_id not in ("", SOLO_PEER_ID) else ""
 
     def left_s(self, now_s: float) -> float | None:
         """Seconds until the round is over, by what stages usually take and how far this one is; None: not known yet."""

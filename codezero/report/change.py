@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,15 +86,3 @@ def _means(rng: np.random.Generator, values: Floats) -> Floats:
 
 def _finite(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
-
-
-def running_mean(values: Sequence[float | None], window: int) -> list[float | None]:
-    """At each place the mean of the known values among the last `window`; None until that many places have passed."""
-    known = [value if value is not None and math.isfinite(value) else None for value in values]
-    sums = [0.0, *accumulate(value or 0.0 for value in known)]
-    counts = [0, *accumulate(value is not None for value in known)]
-    means: list[float | None] = [None] * (min(window, len(values) + 1) - 1)
-    for end in range(window, len(values) + 1):
-        count = counts[end] - counts[end - window]
-        means.append((sums[end] - sums[end - window]) / count if count else None)
-    return means

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from codezero import __version__
 from codezero.charts import STYLE
+from codezero.charts.runs import proposer_charts, solver_charts
 from codezero.observe.visible import visible
 from codezero.report import curves, words
 from codezero.report.measured import Comparison
@@ -84,8 +85,8 @@ def _of_a_node(one: Facts) -> str:
 
 def _charts(one: Facts, prefix: str) -> list[Markup]:
     if one.proposer:
-        return [Markup(chart) for chart in curves.proposer_charts(one.batches, prefix)]
-    return [Markup(chart) for chart in curves.solver_charts(one.reports, prefix, one.group_size)]
+        return [Markup(chart) for chart in proposer_charts(one.batches, prefix) if one.batches]
+    return [Markup(chart) for chart in solver_charts(one.reports, one.group_size, prefix) if one.reports]
 
 
 def _policy(style: str) -> str:

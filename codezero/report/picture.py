@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from xml.etree import ElementTree
 
+from codezero.charts.runs import pass_chart, proposer_charts, solver_charts
 from codezero.errors import ReportError
 from codezero.observe.visible import visible
 from codezero.report import curves, words
@@ -80,12 +81,12 @@ def _charts(runs: Sequence[Facts]) -> list[str]:
     proposers = [one for one in runs if one.proposer and one.batches]
     if len(solvers) == 1:
         (one,) = solvers
-        return curves.solver_charts(one.reports, "", one.group_size)[:MAX_CHARTS]
-    levels = [chart for one in proposers for chart in curves.proposer_charts(one.batches, f"{one.name}: ")]
+        return solver_charts(one.reports, one.group_size)[:MAX_CHARTS]
+    levels = [chart for one in proposers for chart in proposer_charts(one.batches, f"{one.name}: ")]
     if not solvers:
         return levels[:MAX_CHARTS]
     charts = [curves.swarm_chart({one.name: one.reports for one in solvers})]
-    passed = (curves.pass_chart(one.reports, f"{one.name}: ", one.group_size) for one in solvers)
+    passed = (pass_chart(one.reports, one.group_size, f"{one.name}: ") for one in solvers)
     return [*charts, *islice(passed, MAX_CHARTS - 1 - bool(levels)), *levels[:1]]
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from codezero.identity.names import animal_name
+from codezero.observe.amounts import span
 from codezero.observe.status import Status
-from codezero.peer import SOLO_PEER_ID
 from codezero.proposals import BatchReport
 from codezero.report.change import Change, between_thirds
 from codezero.report.examples import Examples, find_examples
 from codezero.runs import PROPOSER, Run
-from codezero.types import RoundReport, SkipReason
+from codezero.types import SOLO_PEER_ID, RoundReport, SkipReason
 
 MAX_PEERS = 20
 DROPPED = {
@@ -77,7 +77,7 @@ def gather(run: Run) -> Facts:
     return Facts(
         name=run.name,
         role=run.role,
-        animal=animal_name(peer_id) if peer_id else "",
+        animal=status.animal if status is not None else "",
         peer_id=peer_id,
         about=_about(status, run.pid() is not None, reports, batches),
         reports=reports,
@@ -116,7 +116,7 @@ def _about(
         written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
         about.append(("problems", f"{written} written, {valid} published"))
     if done:
-        about.append(("time at work", duration(sum(sum(one.seconds.values()) for one in done))))
+        about.append(("time at work", span(sum(sum(one.seconds.values()) for one in done))))
         stamped = sorted((one for one in done if one.finished_at_s > 0), key=lambda one: one.finished_at_s)
         if stamped:
             began_s = stamped[0].finished_at_s - sum(stamped[0].seconds.values())
@@ -142,19 +142,6 @@ def _summed(tallies: Sequence[Mapping[str, int]]) -> Counter[str]:
 
 def _counts(tally: Counter[str], meanings: Mapping[str, str] | None = None) -> list[Count]:
     return [Count(name=name, count=n, meaning=(meanings or {}).get(name, "")) for name, n in tally.most_common()]
-
-
-def duration(seconds: float) -> str:
-    """A time for people: 12 s, 3 min, 5 h 20 min, 2 d 3 h."""
-    if not 0 <= seconds < 1e9:
-        return ""
-    minutes = round(seconds / 60)
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def instant(unix_s: float) -> str:

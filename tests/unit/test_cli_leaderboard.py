@@ -14,15 +14,14 @@ def place(peer_id, reward, **values):
 
 def test_nodes_of_a_swarm_folder_are_told_together(tmp_path, capsys):
     for name, points in (("node-1", 1.0), ("node-2", 5.0)):
-        (tmp_path / name / "state").mkdir(parents=True)
-        (tmp_path / name / "state" / "settings.json").write_text("{}")
+        (tmp_path / name / "state" / "checkpoints").mkdir(parents=True)
         made = LocalLedger(tmp_path / name / "state" / "ledger.sqlite", f"{name}\x1b[2J")
         made.settle(RoundId(number=1), [scored([rollout()], [points])])
     assert main(["leaderboard", str(tmp_path)]) == 0
     first, second, third = capsys.readouterr().out.splitlines()
     assert first == "2 ledgers of this machine: 2 peers"
-    assert second.startswith("   1. +5.00 in 1 reward, 1 vote, last in round 1: node-2\\x1b[2J (")
-    assert third.startswith("   2. +1.00 in 1 reward, 1 vote, last in round 1: node-1\\x1b[2J (")
+    assert second.startswith("   1. +5.00 in 1 round, 1 vote, last in round 1: node-2\\x1b[2J (")
+    assert third.startswith("   2. +1.00 in 1 round, 1 vote, last in round 1: node-1\\x1b[2J (")
     assert main(["leaderboard", str(tmp_path), "--json", "--top", "1"]) == 0
     shown = capsys.readouterr().out
     assert shown.isascii()

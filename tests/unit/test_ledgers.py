@@ -16,7 +16,7 @@ from codezero.ledger.reading import read_view
 from codezero.ledger.whereabouts import Whereabouts, note_whereabouts, read_whereabouts
 from codezero.ledgers import MAX_BOOTNODES, load_key, make_ledger, with_contract_bootnodes
 from codezero.observe.console import Console
-from codezero.types import RoundId
+from codezero.types import SOLO_PEER_ID, RoundId
 from tests.builders import rollout, scored
 from tests.sign_in import SignInApp
 
@@ -61,7 +61,7 @@ def test_nodes_may_share_a_file_with_a_clock_and_have_names_of_their_own_then(tm
     console = Console(io.StringIO())
     with ExitStack() as stack:
         place = peer.join(config, tmp_path, console, stack)
-        assert place.peer_id != peer.SOLO_PEER_ID
+        assert place.peer_id != SOLO_PEER_ID
         made = make_ledger(config, None, tmp_path, place.peer_id, console, stack)
         assert made.next_round(RoundId(number=3)).number > 3
     assert [at.peer_id for at in read_leaderboard(path)] == [place.peer_id]

@@ -12,8 +12,6 @@ import pytest
 from codezero.cli import main
 from codezero.cli.status import NOT_RUNNING
 from codezero.observe.status import StatusFile, new_status
-from codezero.observe.view.header import ALONE
-from codezero.peer import SOLO_PEER_ID
 from codezero.state import locked_state
 from codezero.summary import Document
 from tests.unit.observe import test_batches, test_monitor
@@ -183,7 +181,3 @@ def test_no_heavy_module_is_needed(tmp_path):
     )
     command = [sys.executable, "-c", code, "status", str(node(tmp_path))]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("[]\n")
-
-
-def test_a_node_that_trains_alone_is_known_by_the_peer_id_that_it_takes():
-    assert ALONE == SOLO_PEER_ID

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from codezero.identity.names import animal_name
-from codezero.observe.status import SAVING, STARTING, WAITING, Status
+from codezero.observe.amounts import brief
+from codezero.observe.status import SAVING, SILENT_S, STARTING, WAITING, Status
 from codezero.observe.view.snapshot import Snapshot
-from codezero.observe.view.text import BAD, BOLD, DIM, bar, fit, row, safe, seconds, sides
+from codezero.observe.view.text import BAD, BOLD, DIM, bar, fit, row, safe, sides
+from codezero.types import SOLO_PEER_ID
 
-ALONE = "local"
-"""The peer id of every node that trains alone by choice."""
-SILENT_S = 60.0
-"""A running node says every ten seconds that it lives; after so long without, something is wrong."""
 _STAGES = {
     STARTING: "starts",
     WAITING: "waits for the swarm's next round",
@@ -25,12 +22,12 @@ def identity(snapshot: Snapshot, width: int) -> list[Text]:
     status = snapshot.status
     if status is None:
         return [Text(safe(snapshot.name or snapshot.role), BOLD), row(" ", "it has noted no status yet")]
-    name = animal_name(status.peer_id) if status.peer_id not in ("", ALONE) else f"a {safe(status.role)} without a key"
+    name = status.animal or f"a {safe(status.role)} without a key"
     prefix = f"{safe(snapshot.name)}: " if snapshot.name else ""
     version = Text(f"codezero {safe(status.version)} {safe(status.role)}", DIM)
     made = ", ".join(filter(None, (model_name(status), safe(status.method))))
     first = sides(Text(f"{prefix}{name}", BOLD), version, width)
-    peer = safe(status.peer_id) if status.peer_id != ALONE else "alone"
+    peer = safe(status.peer_id) if status.peer_id != SOLO_PEER_ID else "alone"
     peer = peer if len(peer) < 20 or width > 110 else f"{peer[:6]}…{peer[-6:]}"
     return [first, sides(Text("  ".join(filter(None, (peer, made))), DIM), _up(snapshot, status), width)]
 
@@ -44,8 +41,8 @@ def _up(snapshot: Snapshot, status: Status) -> Text:
     if snapshot.is_running:
         silent_s = snapshot.now_s - status.updated_at_s
         if silent_s > SILENT_S:
-            return Text(f"! no sign of life for {seconds(silent_s)}", BAD)
-        return Text(f"up {seconds(snapshot.now_s - status.started_at_s)}", DIM)
+            return Text(f"! no sign of life for {brief(silent_s)}", BAD)
+        return Text(f"up {brief(snapshot.now_s - status.started_at_s)}", DIM)
     return Text(ended(snapshot), BAD)
 
 
@@ -54,7 +51,7 @@ def ended(snapshot: Snapshot) -> str:
     status = snapshot.status
     if status is None:
         return "not running"
-    since = f"{seconds(snapshot.now_s - status.updated_at_s)} ago"
+    since = f"{brief(snapshot.now_s - status.updated_at_s)} ago"
     if not status.ended:
         return f"ended {since} without a word: killed, or a power cut"
     return f"stopped {since}" if status.ended == "stopped" else f"ended {since}: {safe(status.ended)}"
@@ -73,7 +70,7 @@ def progress(snapshot: Snapshot, width: int) -> list[Text]:
     share, note = _share(status, snapshot.now_s)
     if share is not None:
         left_s = status.left_s(snapshot.now_s)
-        left = "" if left_s is None else f"  about {seconds(left_s)} left"
+        left = "" if left_s is None else f"  about {brief(left_s)} left"
         room = width - line.cell_len - len(note) - len(left) - 3
         line.append(f"  {bar(share, min(room, 40))} " if room > 5 else "  ")
         line.append(note)
@@ -98,7 +95,7 @@ def _share(status: Status, now_s: float) -> tuple[float | None, str]:
 def _stages(status: Status) -> Text:
     line = row("")
     for name, usual_s in status.usual_s.items():
-        took = f" {seconds(usual_s)}" if usual_s >= 0.5 else ""
+        took = f" {brief(usual_s)}" if usual_s >= 0.5 else ""
         here = name == status.stage
         line.append(f"{'▸' if here else ' '}{safe(name)}{took} ", BOLD if here else DIM)
     return line if status.usual_s else row("", ("what stages take is known after the first", DIM))

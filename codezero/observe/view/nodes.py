@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from codezero.identity.names import animal_name
-from codezero.observe.view import header, proposer
+from codezero.observe.amounts import brief
+from codezero.observe.view import header
 from codezero.observe.view.snapshot import Snapshot
-from codezero.observe.view.text import BAD, BOLD, DIM, fit, padded, safe, seconds, sparkline
+from codezero.observe.view.text import BAD, BOLD, DIM, fit, padded, safe, sparkline
+from codezero.proposals import level_name
 
 _COLUMNS = (("node", 12, 0), ("round", 6, 0), ("doing", 16, 0), ("left", 7, 70), ("earns", 20, 0), ("who", 30, 110))
 """Heading, cells, and the width of a terminal from which a column is shown."""
@@ -37,21 +38,20 @@ def _cells(snapshot: Snapshot) -> dict[str, str]:
         return cells
     if status.round is not None:
         cells["round"] = str(status.round)
-    if status.peer_id:
-        cells["who"] = animal_name(status.peer_id)
+    cells["who"] = status.animal
     if not snapshot.is_running:
         cells["doing"] = header.ended(snapshot)
         return cells
     count = f" {status.done}/{status.total}" if status.total else ""
     cells["doing"] = f"{header.stage_words(status)}{count}"
     left_s = status.left_s(snapshot.now_s)
-    cells["left"] = "" if left_s is None else seconds(left_s)
+    cells["left"] = "" if left_s is None else brief(left_s)
     return cells
 
 
 def _earns(snapshot: Snapshot) -> str:
     if snapshot.role == "proposer":
-        return f"level {proposer.level_name(snapshot.batches[-1])}" if snapshot.batches else "-"
+        return f"level {level_name(snapshot.batches[-1].level)}" if snapshot.batches else "-"
     rewards = [report.reward_mean for report in snapshot.reports]
     if not rewards:
         return "-"

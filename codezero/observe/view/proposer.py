@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from codezero.observe.amounts import brief
 from codezero.observe.view import header, solver
 from codezero.observe.view.snapshot import Snapshot
-from codezero.observe.view.text import BAD, BOLD, DIM, bar, counts, fit, flow, row, safe, seconds
-from codezero.proposals import LEVELS, BatchReport
+from codezero.observe.view.text import BAD, BOLD, DIM, bar, counts, fit, flow, row, safe
+from codezero.proposals import LEVELS, BatchReport, level_name
 
 
 def page(snapshot: Snapshot, width: int) -> list[Text]:
@@ -20,7 +21,7 @@ def page(snapshot: Snapshot, width: int) -> list[Text]:
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
     batches, last = snapshot.batches, snapshot.batches[-1]
     lines = [
-        row("Level", (f"{level_name(last)}  ", BOLD), safe(last.reason)),
+        row("Level", (f"{level_name(last.level)}  ", BOLD), safe(last.reason)),
         *(_level(last, number, width) for number in range(1, len(LEVELS) + 1)),
         row("", ("share of right attempts; problems teach most at about one half", DIM)),
         Text(""),
@@ -43,13 +44,8 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
     lines.append(row("Swarm", safe(last.network) if last.network else "alone: nobody answers"))
     if last.dropped:
         lines.append(row("", (f"dropped {counts(dict(last.dropped))}", BAD)))
-    lines.append(row("Speed", f"batch {last.batch} took {seconds(sum(last.seconds.values()))}"))
+    lines.append(row("Speed", f"batch {last.batch} took {brief(sum(last.seconds.values()))}"))
     return lines
-
-
-def level_name(report: BatchReport) -> str:
-    known = 1 <= report.level <= len(LEVELS)
-    return f"{report.level} {LEVELS[report.level - 1]}" if known else str(report.level)
 
 
 def _level(last: BatchReport, number: int, width: int) -> Text:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from codezero.identity.names import animal_name
+from codezero.observe.amounts import brief, gib
 from codezero.observe.view import header
 from codezero.observe.view.snapshot import Snapshot
 from codezero.observe.view.text import (
@@ -18,10 +19,8 @@ from codezero.observe.view.text import (
     counts,
     fit,
     flow,
-    gib,
     row,
     safe,
-    seconds,
     sparkline,
     trend,
 )
@@ -42,7 +41,7 @@ def page(snapshot: Snapshot, width: int) -> list[Text]:
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
     reports, last = snapshot.reports, snapshot.reports[-1]
     k = (snapshot.status.group_size if snapshot.status is not None else 0) or "k"
-    better, took = "higher is better", f"round {seconds(sum(last.seconds.values()))}"
+    better, took = "higher is better", f"round {brief(sum(last.seconds.values()))}"
     rewards = [report.reward_mean for report in reports]
     return [
         curve("Reward", rewards, "{:+.2f}".format, better, width),

@@ -100,22 +100,6 @@ def trend(values: Sequence[float | None]) -> tuple[float, int, int] | None:
     return late, count, 0 if abs(late - before) <= level else 1 if late > before else -1
 
 
-def seconds(value: float) -> str:
-    """As 8s, 2m05s, 3h07m or 4d02h."""
-    value = max(0, round(value))
-    if value < 60:
-        return f"{value}s"
-    if value < 3600:
-        return f"{value // 60}m{value % 60:02d}s"
-    if value < 86400:
-        return f"{value // 3600}h{value % 3600 // 60:02d}m"
-    return f"{value // 86400}d{value % 86400 // 3600:02d}h"
-
-
-def gib(value: int) -> str:
-    return f"{value / 2**30:.1f} GiB"
-
-
 def counts(values: dict[str, int]) -> str:
     """As "2 stale, 1 banned"."""
     return ", ".join(f"{count} {safe(reason)}" for reason, count in values.items())

@@ -2,8 +2,9 @@ import dataclasses
 
 import pytest
 
-from codezero.dashboard.curves import OTHER, parts, running_mean
-from codezero.dashboard.words import obstacles, presence, proposer_obstacles, span, trend
+from codezero.charts.runs import OTHER, parts
+from codezero.dashboard.words import obstacles, presence, proposer_obstacles, trend
+from codezero.observe.amounts import span
 from codezero.observe.status import Status
 from tests.swarm_folder import batch_report, round_report
 
@@ -126,10 +127,6 @@ def test_what_is_in_a_proposers_way():
 )
 def test_a_length_of_time(seconds, text):
     assert span(seconds) == text
-
-
-def test_a_running_mean_begins_when_there_are_enough():
-    assert running_mean([None, *range(10), None, 10]) == [*[None] * 10, 4.5, None, 5.5]
 
 
 def test_of_many_parts_the_rarest_come_together():

@@ -1,17 +1,22 @@
 """What a node has left in its logs and its outbox."""
 
+import io
 import json
+import logging
 import time
 
 import pytest
 
+from codezero.config import LogFormat
 from codezero.doctor import history
 from codezero.ledger.items import Scope
 from codezero.ledger.outbox import Outbox
+from codezero.observe import logs
+from codezero.observe.console import Console
 from codezero.types import RoundId
 from tests.unit.doctor.cases import case_of, told
 
-AT = "2026-11-21 23:00:0{},000"
+AT = "2026-11-21T23:00:0{}.000Z"
 
 
 def logged(tmp_path, *lines):
@@ -32,7 +37,7 @@ def test_the_last_failure_is_told_with_its_time(tmp_path):
         AT.format(2) + " ERROR codezero.x: cannot save round 5 (No space left on device)",
         AT.format(3) + " INFO codezero.x: round 6",
     )
-    assert "last failure at 2026-11-21 23:00:02: cannot save round 5 (No space" in told(found, "warning")[0]
+    assert "last failure at 2026-11-21 23:00:02 UTC: cannot save round 5 (No space" in told(found, "warning")[0]
 
 
 def test_a_traceback_is_told_by_its_exception(tmp_path):
@@ -40,11 +45,23 @@ def test_a_traceback_is_told_by_its_exception(tmp_path):
         tmp_path,
         AT.format(1) + " ERROR codezero.x: older",
         AT.format(2) + " INFO codezero.x: round 6",
-        "Traceback (most recent call last):",
-        '  File "node.py", line 3, in run',
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.2 GiB",
+        "  Traceback (most recent call last):",
+        '    File "node.py", line 3, in run',
+        "  torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.2 GiB",
     )
-    assert "at 2026-11-21 23:00:02: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
+    assert "at 2026-11-21 23:00:02 UTC: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
+
+
+@pytest.mark.usefixtures("restored_logging")
+@pytest.mark.parametrize("form", LogFormat)
+def test_failures_are_found_in_logs_as_nodes_write_them(tmp_path, form):
+    logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=form)
+    try:
+        raise MemoryError("no room\n2026-01-01T00:00:00.000Z ERROR x: forged")
+    except MemoryError:
+        logging.getLogger("codezero.x").exception("failed with \u2028forged")
+    (found,) = told(history.check_log(case_of(tmp_path)), "warning")
+    assert " UTC: MemoryError: no room" in found
 
 
 def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
@@ -120,7 +137,7 @@ def outbox(tmp_path, since_s):
 def test_rewards_that_wait_too_long(tmp_path):
     outbox(tmp_path, time.time() - 5 * 3600)
     (fault,) = told(history.check_outbox(case_of(tmp_path)), "warning")
-    assert "2 wait, the oldest for 5.0 h: reward +2 of peer QmMe in round 3" in fault
+    assert "2 wait, the oldest for 5 h 0 min: reward +2 of peer QmMe in round 3" in fault
     assert "nothing is lost" in fault
 
 

@@ -318,9 +318,9 @@ def session(tmp_path, deadline, activated=True):
 @pytest.mark.parametrize(
     ("left_s", "severity", "text"),
     [
-        (62 * 86400, "ok", "it holds for another 62.0 days"),
-        (3 * 86400, "warning", "it expires in 3.0 days"),
-        (-3600, "warning", "it expired 60 min ago"),
+        (62 * 86400 + 60, "ok", "it holds for another 62 days"),
+        (3 * 86400 + 60, "warning", "it expires in 3 days"),
+        (-3630, "warning", "it expired 1 h 0 min ago"),
     ],
 )
 def test_a_session_key_and_its_end(tmp_path, left_s, severity, text):

@@ -101,14 +101,14 @@ def last(tmp_path, holder=None, later_s=60.0, **changes):
 def test_a_node_that_was_killed_has_noted_no_end(tmp_path):
     gib = 2**30
     (fault,) = told(last(tmp_path, rss_bytes=12 * gib, planned_bytes=10 * gib), "warning")
-    assert "ended without a word 60 s ago, solver in learn of round 5, with 12.0 GiB of 10.0 planned" in fault
+    assert "ended without a word 1 min ago, solver in learn of round 5, with 12.0 GiB of 10.0 planned" in fault
     assert "for want of memory" in fault
 
 
 def test_how_a_node_ended_by_its_own_word(tmp_path):
     (fault,) = told(last(tmp_path, ended="RuntimeError: x"), "warning")
-    assert "ended 60 s ago, solver in learn of round 5: RuntimeError: x" in fault
-    assert "was stopped 60 s ago" in told(last(tmp_path, ended="stopped"), "info")[0]
+    assert "ended 1 min ago, solver in learn of round 5: RuntimeError: x" in fault
+    assert "was stopped 1 min ago" in told(last(tmp_path, ended="stopped"), "info")[0]
 
 
 def test_a_node_that_hangs_or_outgrows_its_plan(tmp_path):

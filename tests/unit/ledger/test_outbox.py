@@ -2,6 +2,7 @@ import sqlite3
 
 import pytest
 
+from codezero.errors import LedgerError
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import Kind, Scope, State, describe
 from codezero.ledger.outbox import Outbox
@@ -182,7 +183,7 @@ def test_a_damaged_file_is_named(path):
     path.write_text("no database " * 1000)
     with pytest.raises(OutboxError, match=r"cannot open the outbox .*outbox\.sqlite"):
         Outbox(path, SCOPE)
-    with pytest.raises(OutboxError, match="cannot read the outbox"):
+    with pytest.raises(LedgerError, match="cannot read the outbox"):
         read_pending(path)
 
 

@@ -3,8 +3,9 @@ import random
 
 import pytest
 
+from codezero.charts.scale import running_mean
 from codezero.report import change
-from codezero.report.change import between_thirds, paired, running_mean
+from codezero.report.change import between_thirds, paired
 from codezero.report.words import interval, sentence, signed
 
 

@@ -87,7 +87,9 @@ def test_hostile_text_stays_text(tmp_path):
 
 def test_nothing_is_loaded_and_nothing_can_be(tmp_path):
     text = report(tmp_path, compare(*hostile(tmp_path)))
-    outside = [address for address in re.findall(r"(?:https?:)?//[\w.]+", text) if address != "//evil.example"]
+    outside = [
+        address for address in re.findall(r"(?:https?:)?//[\w.]+", text) if not "//evil.example".startswith(address)
+    ]
     assert outside == []
     assert "url(" not in re.sub(r"url\(#chart-[0-9a-f]{8}-\d\)", "", text)
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
@@ -110,7 +112,7 @@ def test_a_solver_has_its_name_its_facts_its_curves_and_what_changed(tmp_path):
     assert "60 (1 to 60)" in found
     assert "2025-10-09 08:53 UTC to 2025-10-09 09:53 UTC" in found
     assert "all weights" in found
-    for chart in ("Reward", "Tasks solved", "Parts of the reward", "Solutions learnt from", "Time of a round"):
+    for chart in ("Reward", "pass@4 and average@4", "Reward by part", "Groups: own and of peers", "Dropped, by reason"):
         assert f"<figcaption>{chart}</figcaption>" in text
     assert "1 task came again" in found
     assert "first attempt, round 1 Reward +0.10" in found
@@ -134,7 +136,7 @@ def test_a_swarm_has_a_section_for_each_and_titles_that_differ(tmp_path):
     assert "Reward of each node" in found
     assert "every group has equal rewards 30" in found
     assert "thorny fishy meerkat 60 QmYyQSo" in found
-    assert "proposer-1: Level of the problems" in found
+    assert "proposer-1: Level" in found
     assert "12 written, 9 published" in found
     assert "unreadable 3" in found
 
@@ -167,7 +169,7 @@ def test_only_a_proposer(tmp_path):
     runs.proposer(tmp_path, 2)
     found = words_of(report(tmp_path / "state"))
     assert "A proposer's batches." in found
-    assert "Level of the problems" in found
+    assert "Success by level" in found
     assert "first third" not in found
 
 

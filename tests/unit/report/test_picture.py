@@ -60,8 +60,8 @@ def test_it_has_text_where_the_system_has_no_fonts(tmp_path):
 def test_a_solver_has_six_curves(tmp_path):
     runs.solver(tmp_path, [0.1, 0.2])
     assert titles(tmp_path / "state") == [
-        *("Report of thorny fishy meerkat", "Reward", "Tasks solved", "Parts of the reward"),
-        *("Solutions learnt from", "Time of a round", "Speed of writing"),
+        *("Report of thorny fishy meerkat", "Reward", "pass@4 and average@4", "Reward by part"),
+        *("Groups: own and of peers", "Seconds by stage", "Tokens per second"),
     ]
 
 
@@ -70,9 +70,9 @@ def test_a_swarm_has_all_rewards_in_one_and_its_proposers_level(tmp_path):
         runs.solver(tmp_path / f"node-{number}", [0.1, 0.2])
     runs.proposer(tmp_path / "proposer-1", 2)
     assert titles(tmp_path) == [
-        *("Report of 7 solvers and 1 proposer", "Reward of each node", "node-1: Tasks solved"),
-        *("node-2: Tasks solved", "node-3: Tasks solved", "node-4: Tasks solved"),
-        "proposer-1: Level of the problems",
+        *("Report of 7 solvers and 1 proposer", "Reward of each node", "node-1: pass@4 and average@4"),
+        *("node-2: pass@4 and average@4", "node-3: pass@4 and average@4", "node-4: pass@4 and average@4"),
+        "proposer-1: Level",
     ]
 
 
@@ -85,7 +85,8 @@ def test_a_run_without_values_has_a_picture_too(tmp_path, rewards):
 def test_only_a_proposer(tmp_path):
     runs.proposer(tmp_path, 2)
     assert titles(tmp_path / "state")[1:] == [
-        f"proposer: {title}" for title in ("Level of the problems", "Success of the solvers", "Problems written")
+        *("proposer: Level", "proposer: Success by level", "proposer: Problems: published and rejected"),
+        *("proposer: Judged by solvers", "proposer: Share with signal", "proposer: Proposer's reward and loss"),
     ]
 
 

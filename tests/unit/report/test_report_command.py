@@ -64,7 +64,7 @@ def test_what_cannot_be_reported_is_told_in_one_line_and_leaves_nothing(folder, 
 def test_without_a_node_it_says_where_it_looked(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["report"]) == 1
-    assert "no node has run in state, swarms/home, gpus here" in capsys.readouterr().err
+    assert "no node has run here, in state, swarms/home, gpus" in capsys.readouterr().err
 
 
 def test_the_swarm_of_the_launch_script_is_found(tmp_path, monkeypatch):

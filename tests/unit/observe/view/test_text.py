@@ -1,7 +1,8 @@
 import pytest
 from rich.text import Text
 
-from codezero.observe.view.text import bar, fit, flow, padded, seconds, sides, sparkline, trend
+from codezero.observe.amounts import brief
+from codezero.observe.view.text import bar, fit, flow, padded, sides, sparkline, trend
 
 
 def test_a_sparkline_goes_from_the_lowest_to_the_highest_shown():
@@ -31,7 +32,7 @@ def test_a_bar_is_full_at_one_and_empty_at_nought():
     ("value", "text"), [(-3, "0s"), (59.6, "1m00s"), (125, "2m05s"), (11_220, "3h07m"), (352_800, "4d02h")]
 )
 def test_times_as_people_say_them(value, text):
-    assert seconds(value) == text
+    assert brief(value) == text
 
 
 def test_what_does_not_fit_ends_with_an_ellipsis_also_between_the_halves_of_a_wide_character():

@@ -1,0 +1,33 @@
+"""Times and sizes as people read them, the same wherever they are shown."""
+
+from __future__ import annotations
+
+
+def brief(value: float) -> str:
+    """Seconds in few cells, as 8s, 2m05s, 3h07m or 4d02h."""
+    value = max(0, round(value))
+    if value < 60:
+        return f"{value}s"
+    if value < 3600:
+        return f"{value // 60}m{value % 60:02d}s"
+    if value < 86400:
+        return f"{value // 3600}h{value % 3600 // 60:02d}m"
+    return f"{value // 86400}d{value % 86400 // 3600:02d}h"
+
+
+def span(value: float) -> str:
+    """Seconds in a sentence, as 8 s, 2 min, 3 h 7 min or 4 days; a dash for what no clock has shown."""
+    if not abs(value) < 1e12:
+        return "\N{EN DASH}"
+    whole = max(0, round(value))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 48 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} days"
+
+
+def gib(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB"
