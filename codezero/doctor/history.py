@@ -17,7 +17,8 @@ from codezero.doctor.state_folder import age
 _LOG_BYTES = 1 << 20
 _ROUNDS = 20
 """Reports looked at."""
-_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
+_AT = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"
+_LINE = re.compile(_AT + r" (WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*")
 _SHOWN = 300
 
@@ -25,7 +26,7 @@ _SHOWN = 300
 def check_log(case: Case) -> Iterator[Finding]:
     path = case.log_dir / "swarm.log"
     try:
-        lines = text_of(path, _LOG_BYTES).splitlines()
+        lines = [part for line in text_of(path, _LOG_BYTES).split("\n") for part in _plain(line)]
     except Unusable as reason:
         yield info("log", f"{path}: {reason}")
         return
@@ -36,7 +37,7 @@ def check_log(case: Case) -> Iterator[Finding]:
     if failures or raised:
         number, match = failures[-1] if failures else (-1, None)
         if match is not None and number >= last_raised - 1:
-            when, what = match[1], match[4]
+            when, what = match[1], _raised(lines, last_raised) if number == last_raised - 1 else match[4]
         else:
             when, what = _when(lines, last_raised), _raised(lines, last_raised)
         yield warning(
@@ -48,16 +49,30 @@ def check_log(case: Case) -> Iterator[Finding]:
     warnings = [match for _, match in found if match[2] == "WARNING"]
     if warnings:
         last = warnings[-1]
-        yield info("log", f"{len(warnings)} warnings of late in {path}; the last at {last[1]}: {last[4][:_SHOWN]}")
+        count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
+        yield info("log", f"{count} of late in {path}; the last at {last[1]}: {last[4][:_SHOWN]}")
     elif not failures and not raised:
         yield ok("log", f"no failure and no warning of late in {path}")
+
+
+def _plain(line: str) -> list[str]:
+    """A line of a log as lines of text: those in JSON as they would be in text, a traceback's unindented."""
+    if line.startswith("{"):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return []
+        entry = " ".join(str(found.get(key, "")) for key in ("time", "level", "logger"))
+        message = str(found.get("message", "")).replace("\n", "\\n")
+        return [f"{entry}: {message}", *str(found.get("exception", "")).splitlines()]
+    return [line.removeprefix("  ").rstrip("\r")]
 
 
 def _when(lines: list[str], number: int) -> str:
     """Of the nearest line with a time before."""
     for line in reversed(lines[: number + 1]):
-        if re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,", line):
-            return line[:19]
+        if (found := re.match(_AT, line)) is not None:
+            return found[1]
     return ""
 
 
@@ -72,7 +87,8 @@ def check_rounds(case: Case) -> Iterator[Finding]:
     try:
         reports = list(_reports(text_of(path, _LOG_BYTES)))[-_ROUNDS:]
     except Unusable as reason:
-        yield info("rounds", f"{path}: {reason}", "no round has been finished with this log folder")
+        means = "no round has been finished with this log folder" if not path.exists() else "what it tells is not known"
+        yield info("rounds", f"{path}: {reason}", means)
         return
     if not reports:
         yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")

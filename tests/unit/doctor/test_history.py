@@ -1,17 +1,23 @@
 """What a node has left in its logs and its outbox."""
 
+import io
 import json
+import logging
 import time
 
 import pytest
 
+from codezero.config import LogFormat
 from codezero.doctor import history
+from codezero.errors import StateError
 from codezero.ledger.items import Scope
 from codezero.ledger.outbox import Outbox
+from codezero.observe import logs
+from codezero.observe.console import Console
 from codezero.types import RoundId
 from tests.unit.doctor.cases import case_of, told
 
-AT = "2026-11-21 23:00:0{},000"
+AT = "2026-11-21T23:00:0{}.000Z"
 
 
 def logged(tmp_path, *lines):
@@ -32,7 +38,7 @@ def test_the_last_failure_is_told_with_its_time(tmp_path):
         AT.format(2) + " ERROR codezero.x: cannot save round 5 (No space left on device)",
         AT.format(3) + " INFO codezero.x: round 6",
     )
-    assert "last failure at 2026-11-21 23:00:02: cannot save round 5 (No space" in told(found, "warning")[0]
+    assert "last failure at 2026-11-21T23:00:02.000Z: cannot save round 5 (No space" in told(found, "warning")[0]
 
 
 def test_a_traceback_is_told_by_its_exception(tmp_path):
@@ -40,17 +46,40 @@ def test_a_traceback_is_told_by_its_exception(tmp_path):
         tmp_path,
         AT.format(1) + " ERROR codezero.x: older",
         AT.format(2) + " INFO codezero.x: round 6",
-        "Traceback (most recent call last):",
-        '  File "node.py", line 3, in run',
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.2 GiB",
+        "  Traceback (most recent call last):",
+        '    File "node.py", line 3, in run',
+        "  torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.2 GiB",
     )
-    assert "at 2026-11-21 23:00:02: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
+    assert "at 2026-11-21T23:00:02.000Z: torch.OutOfMemoryError: CUDA out of memory" in told(found, "warning")[0]
 
 
 def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
     found = logged(tmp_path, *[AT.format(n) + f" WARNING codezero.x: number {n}" for n in range(5)])
     assert "5 warnings of late" in told(found, "info")[0]
     assert "number 4" in told(found, "info")[0]
+
+
+@pytest.mark.parametrize("log_format", LogFormat)
+@pytest.mark.usefixtures("restored_logging")
+def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
+    """The writer and the reader of the log must agree on its form."""
+    logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=log_format)
+    logging.getLogger("codezero.x").warning("the hub is busy")
+    logs.log_end(StateError("cannot save round 5"))
+    found = list(history.check_log(case_of(tmp_path)))
+    assert "Z: ended: cannot save round 5" in told(found, "warning")[0]
+    assert "1 warning of late" in told(found, "info")[0]
+    assert "the hub is busy" in told(found, "info")[0]
+    try:
+        raise ValueError("of a bug")
+    except ValueError as bug:
+        logs.log_end(bug)
+    assert "Z: ValueError: of a bug" in told(history.check_log(case_of(tmp_path)), "warning")[0]
+
+
+def test_a_log_with_the_zeros_of_a_power_cut_is_read(tmp_path):
+    found = logged(tmp_path, "\0" * 500 + AT.format(2) + " ERROR codezero.x: cannot save round 5")
+    assert "cannot save round 5" in told(found, "warning")[0]
 
 
 @pytest.mark.parametrize("text", ["\n" * 1000, "Traceback (most recent call last):", "x" * 3_000_000, "\udcff\u202e"])
