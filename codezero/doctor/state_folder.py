@@ -59,8 +59,9 @@ def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding
             yield warning(
                 "node",
                 f"process {holder}, {what}, has said nothing for {age(silent_s)}",
-                "it hangs, or this machine is out of memory or very busy",
-                f"see the end of its log; `kill {holder}` ends it, and it goes on where it was when started again",
+                "it hangs, is suspended, or this machine is out of memory or very busy",
+                f"see the end of its log; `kill {holder}` ends it (`kill -9 {holder}` where that does not), and it "
+                "goes on where it was when started again",
             )
         elif last.planned_bytes and last.rss_bytes > 1.1 * last.planned_bytes:
             more = "the system may kill it"
