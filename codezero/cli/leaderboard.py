@@ -65,6 +65,8 @@ def _folders(given: Sequence[Path]) -> list[Path]:
             continue
         break
     found = [run.folder for run in runs if run.role == SOLVER]
+    if runs and not found:
+        raise StateError(f"only a proposer has run in {runs[0].folder.parent}: give the state folder of a solver")
     if not found:
         raise StateError(f"no node has run here, in {', '.join(FOLDERS)}: give the state folder of one, or of a swarm")
     return found

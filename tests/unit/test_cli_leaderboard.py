@@ -15,6 +15,7 @@ def place(peer_id, reward, **values):
 def test_nodes_of_a_swarm_folder_are_told_together(tmp_path, capsys):
     for name, points in (("node-1", 1.0), ("node-2", 5.0)):
         (tmp_path / name / "state").mkdir(parents=True)
+        (tmp_path / name / "state" / "settings.json").write_text("{}")
         made = LocalLedger(tmp_path / name / "state" / "ledger.sqlite", f"{name}\x1b[2J")
         made.settle(RoundId(number=1), [scored([rollout()], [points])])
     assert main(["leaderboard", str(tmp_path)]) == 0
@@ -64,3 +65,10 @@ def test_what_could_not_be_read_is_said():
         "0xC0 on chain 7: 0 peers, read up to block 50 of 90 only: ask again to go on",
         "trouble  the RPC is down",
     ]
+
+
+def test_a_folder_of_a_proposer_alone_is_told_as_such(tmp_path, capsys):
+    (tmp_path / "proposer").mkdir()
+    (tmp_path / "proposer" / "status.json").write_text("{}")
+    assert main(["leaderboard", str(tmp_path)]) == 1
+    assert f"only a proposer has run in {tmp_path}: give" in capsys.readouterr().err
