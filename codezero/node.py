@@ -149,6 +149,8 @@ class Node:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
         played = 0
         while self._config.rounds == 0 or played < self._config.rounds:
+            if self._publisher is not None:
+                self._status.update(pushed=self._publisher.last, push_trouble=self._publisher.trouble)
             self._status.stage(WAITING)
             round_id = self._ledger.next_round(self._last)
             self._status.update(round=round_id.number)

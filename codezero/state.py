@@ -59,12 +59,16 @@ def holder(folder: Path, name: str = "node") -> int | None:
     """Process id of the program that holds a folder under this name; None: nobody does.
 
     To try a lock is to hold it for a moment, in which a program that starts would be refused, so a process id that
-    nobody has is answer enough. Raises StateError: the folder cannot be read.
+    nobody has is answer enough; not in a folder mounted read-only, which is another container's, with process ids of
+    its own. Raises StateError: the folder cannot be read.
     """
     try:
         with (folder / f"{name}.lock").open(encoding="utf-8") as file:
             text = file.read()
-            if not re.fullmatch("[0-9]{1,9}", text) or not psutil.pid_exists(int(text)):
+            if not re.fullmatch("[0-9]{1,9}", text):
+                return None
+            is_of_another = os.fstatvfs(file.fileno()).f_flag & os.ST_RDONLY
+            if not is_of_another and not psutil.pid_exists(int(text)):
                 return None
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FOLDER",
         help=f"a state or swarm folder (default the first of {', '.join(FOLDERS)})",
     )
-    report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default report.html)")
+    report.add_argument(
+        "--out", default="report.html", metavar="FILE", help="the page (default report.html; - prints it)"
+    )
     report.add_argument("--png", action="store_true", help="also draw a picture of the curves, beside the page")
     report.add_argument("--before", metavar="RESULTS", help="results.jsonl of `codezero eval` before, or its folder")
     report.add_argument("--after", metavar="RESULTS", help="the same after")
@@ -51,13 +54,15 @@ def _report(options: argparse.Namespace) -> None:
 
     if (options.before is None) != (options.after is None):
         raise ReportError("--before and --after go together: give the results of both")
-    out = Path(options.out).expanduser()
+    to_stdout, out = options.out == "-", Path(options.out).expanduser()
     picture = out.with_suffix(".png")
+    if options.png and to_stdout:
+        raise ReportError("--out - prints the page alone: leave out --png, or give a file")
     if options.png and picture == out:
         raise ReportError(f"--out {out} is the page: the picture lies beside it as .png")
     from codezero.report import write
 
-    for path in [out, *([picture] if options.png else [])]:
+    for path in [] if to_stdout else [out, *([picture] if options.png else [])]:
         write.check(path, options.force)
     runs = _runs(options.folder)
     from codezero.report.measured import compare, read_measured
@@ -67,6 +72,9 @@ def _report(options: argparse.Namespace) -> None:
     measured = [read_measured(Path(path).expanduser()) for path in (options.before, options.after) if path is not None]
     facts = [gather(run) for run in runs]
     written = [(out, page(facts, compare(*measured) if measured else None).encode("utf-8", "backslashreplace"))]
+    if to_stdout:
+        sys.stdout.buffer.write(written[0][1])
+        return
     if options.png:
         from codezero.report.picture import png
 

@@ -33,6 +33,8 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.status is not None and summary.status.rss_bytes and summary.running:
         plan = summary.status.planned_bytes
         yield "memory", gib(summary.status.rss_bytes) + (f" of {gib(plan)} planned" if plan else "")
+    if summary.status is not None and (push := summary.status.push_trouble or summary.status.pushed):
+        yield "push", push
     if summary.last_warning is not None:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.last_warning.at_s))
         yield "warning", f"{at} {summary.last_warning.text}"

@@ -139,6 +139,8 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
                 meaning="If the machine runs out, the system kills the node; train.method=lora needs less.",
             )
         )
+    if status is not None and status.push_trouble:
+        found.append(Obstacle(what=status.push_trouble, meaning="Training does not need the push, and goes on."))
     if reports:
         found += _told(reports[-1])
     return found

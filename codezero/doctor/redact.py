@@ -30,7 +30,7 @@ _PATTERNS = (
     (r"\1", r"(https?://[^\s?\"'<>]{1,500}\?)[^\s\"'<>#]{1,2000}"),
     (r"\1", r"(https?://[^\s?\"'<>]{1,300}?/)(?=[\w~-]*\d)(?=[\w~-]*[a-z])[\w~-]{16,}"),
     # Tokens by the prefixes of those who issue them.
-    ("", r"\b(?:hf|api_org)_[a-z0-9]{6,}"),
+    ("", r"\b(?:hf|api_org)_(?!(?:endpoint|home|token)\b)[a-z0-9]{6,}"),  # names of variables are not
     ("", r"\b(?:sk|pk|rk)-[a-z0-9_-]{12,}"),
     ("", r"\b(?:gh[pousr]_[a-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{12,}|xox[a-z]-[\w-]{10,}|AKIA[a-z0-9]{12,})"),
     ("", r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),

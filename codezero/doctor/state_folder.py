@@ -6,7 +6,6 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from codezero.config import TrainMethod
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import StateError
+from codezero.ledger.opening import read_only
 from codezero.observe.status import Status, read_status
 
 GIB = 2**30
@@ -150,7 +150,7 @@ def _fault(checkpoint: Path) -> str | None:
 
 def _database(path: Path) -> Iterator[Finding]:
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+        with read_only(path, 2.0) as db:
             (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as fault:
         said = str(fault)

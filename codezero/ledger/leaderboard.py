@@ -6,11 +6,12 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.errors import LedgerError
+from codezero.ledger.opening import read_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ def best_first(place: Place) -> tuple[float, int, str]:
 @contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
+        with read_only(path, 5.0) as db:
             yield db
     except sqlite3.Error as error:
         raise LedgerError(f"cannot read the ledger {path}: {error}; see that the file is whole and readable") from error

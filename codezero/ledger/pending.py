@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import Item, Scope, item_of
+from codezero.ledger.opening import read_only
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE
 
 
@@ -26,7 +26,7 @@ class Pending:
 def read_pending(path: Path) -> Pending:
     """Raises OutboxError: the file is missing, damaged or unreadable."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as db:
+        with read_only(path, 5.0) as db:
             items = [item_of(row) for row in db.execute("SELECT * FROM item ORDER BY id")]
             sums = db.execute(
                 "SELECT chain_id, contract, peer_id, millionths FROM owed WHERE millionths != 0"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from codezero.errors import LedgerError
 from codezero.ledger.items import OPEN, Item, Kind, Scope, State, in_words, item_of
+from codezero.ledger.opening import read_only
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
 from codezero.ledger.view import LedgerView, PendingItem, Submission, Trouble
 from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
@@ -216,7 +217,7 @@ def _time(note: str | None) -> float | None:
 def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
     """Raises LedgerError: the file is missing, damaged or unreadable."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as db:
+        with read_only(path, BUSY_S) as db:
             yield db
     except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: rows of another form
         raise LedgerError(f"cannot read the {what} {path}: {error}; see that the file is whole and readable") from error

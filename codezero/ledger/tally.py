@@ -8,6 +8,7 @@ counted anew each time.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from codezero.errors import LedgerError
 from codezero.ledger.leaderboard import Place
+from codezero.ledger.opening import read_only
 
 TALLY = "leaderboard.sqlite"
 FIRST_SPAN = 10_000
@@ -176,7 +178,7 @@ class Tally:
 
     def _open(self) -> None:
         """Raises sqlite3.Error."""
-        self._db = sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_S)
+        self._db = self._connected()
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.executescript(_SCHEMA)
@@ -187,6 +189,17 @@ class Tally:
         except BaseException:
             self._db.close()
             raise
+
+    def _connected(self) -> sqlite3.Connection:
+        folder = self._path.parent
+        if not folder.is_dir() or os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            return sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_S)
+        # Of a folder mounted read-only: what others have read of the chain, in memory.
+        db = sqlite3.connect(":memory:", isolation_level=None)
+        if self._path.exists():
+            with read_only(self._path, BUSY_S) as found:
+                found.backup(db)
+        return db
 
     def _clear(self) -> None:
         self._db.execute("DELETE FROM place")

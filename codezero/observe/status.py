@@ -67,6 +67,10 @@ class Status:
     network: str = ""
     ledger: str = ""
     """What keeps rewards from the ledger; empty while nothing does."""
+    pushed: str = ""
+    """What the hub got last; empty before a first push, and without any."""
+    push_trouble: str = ""
+    """What keeps the model from the hub; empty while nothing does. Others' text in part."""
     rss_bytes: int = 0
     planned_bytes: int = 0
     """Memory that the plan counts with."""

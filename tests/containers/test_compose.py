@@ -19,7 +19,7 @@ from tests.containers.compose import Project
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SERVICES = ("bootnode", "proposer", "solver-1", "solver-2")
-ALONE = "swarm-cpu"
+ALONE, DASHBOARD = "swarm-cpu", "dashboard"
 SOLVERS = ("solver-1", "solver-2")
 MODELS = "/home/codezero/.cache"
 TINY = f"{MODELS}/tiny"
@@ -50,12 +50,13 @@ def models(tmp_path_factory):
 @pytest.fixture(scope="module")
 def project(engine, image, full_image, context, composers, models, tmp_path_factory):
     images = tmp_path_factory.mktemp("compose") / "images.yaml"
-    services = {ALONE: {"image": full_image}} | {service: {"image": image} for service in SERVICES}
+    services = {ALONE: {"image": full_image}} | {service: {"image": image} for service in (*SERVICES, DASHBOARD)}
     images.write_text(json.dumps({"services": services}))
     variables = {
         "CODEZERO_MODELS": str(models),
         "CODEZERO_SETTINGS": " ".join(SETTINGS),
         "CODEZERO_SIGN_IN_PORT": str(free_port()),
+        "CODEZERO_DASHBOARD_PORT": str(free_port()),
     }
     project = Project(
         engine=engine,
@@ -154,18 +155,21 @@ def test_a_swarm_learns_stops_cleanly_and_goes_on_under_another_version_of_compo
     up(project)
     project.wait_until(lambda: have_learnt_from_each_other(project), "learning from each other")
     project.wait_until(lambda: reports(project, "proposer", "proposals.jsonl"), "a batch of problems")
-    for service in SERVICES:
+    for service in (*SERVICES, DASHBOARD):
         assert_confined(project, service)
     too_late = project.execute("solver-1", "codezero", "health", "/data/state", "--within", "1s", check=False)
     assert "the node in /data/state (process " in too_late.stdout
     peers = {service: peer_id(project, service) for service in SERVICES}
     assert len(set(peers.values())) == len(SERVICES)
+    assert_shown(project, {service: peers[service] for service in SOLVERS}, "running")
 
     project.compose("stop")
-    for service in SERVICES:
+    for service in (*SERVICES, DASHBOARD):
         state = project.inspect(service)["State"]
         assert (state["ExitCode"], state["OOMKilled"]) == (0, False), project.logs(service)[-3000:]
     assert all("\ndone: " in project.logs(service) for service in SOLVERS)
+    project.compose("start", DASHBOARD)  # nobody has a ledger open now
+    assert_shown(project, {service: peers[service] for service in SOLVERS}, "stopped")
     project.compose("down")
 
     project.command = composers[-1]
@@ -183,6 +187,20 @@ def test_a_swarm_learns_stops_cleanly_and_goes_on_under_another_version_of_compo
     assert all(peers[service] in shown for service in SOLVERS)
 
 
+def assert_shown(project, peers, state):
+    """Nodes and their ledger, as a browser on this machine and commands in the dashboard's container have them."""
+    port = int(project.variables["CODEZERO_DASHBOARD_PORT"])
+    project.wait_until(lambda: answer(port, "/api/nodes") is not None, "an answer of the dashboard", 60)
+    nodes = {node["name"]: node for node in answer(port, "/api/nodes")}
+    assert set(nodes) == {"proposer", *peers}
+    assert {node["presence"]["state"] for node in nodes.values()} == {state}
+    assert {name: nodes[name]["status"]["peer_id"] for name in peers} == peers
+    board = answer(port, "/api/leaderboard")
+    assert {place["peer_id"] for place in board["places"]} >= set(peers.values())
+    assert board["problem"] == ""
+    assert project.execute(DASHBOARD, "codezero", "report", "/nodes", "--out", "-").stdout.count("<!doctype html>") == 1
+
+
 def resumed_after(project, service):
     (number,) = re.findall(r"^state: going on in /data/state after round (\d+)$", project.logs(service), re.M)
     return int(number)
@@ -194,7 +212,9 @@ def assert_confined(project, service):
     assert found["HostConfig"]["ReadonlyRootfs"]
     assert found["HostConfig"]["CapDrop"] == ["ALL"]
     assert "no-new-privileges:true" in found["HostConfig"]["SecurityOpt"]
-    assert not found["HostConfig"]["PortBindings"]
+    published = found["HostConfig"]["PortBindings"] or {}
+    assert list(published) == ([f"{project.variables['CODEZERO_DASHBOARD_PORT']}/tcp"] if service == DASHBOARD else [])
+    assert {binding["HostIp"] for bindings in published.values() for binding in bindings} <= {"127.0.0.1"}
     status = project.execute(service, "cat", "/proc/1/status").stdout
     assert re.search(r"^CapEff:\s+0+$", status, re.M)
     assert re.search(r"^NoNewPrivs:\s+1$", status, re.M)

@@ -13,6 +13,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE = ROOT / "docker-compose.yaml"
+DASHBOARDS = ("dashboard", "swarm-dashboard")
 MEANT = ("DL3008", "DL3013", "DL3042")
 """Versions of Debian's packages go away when they are updated; those of Python's are in pyproject.toml or the wheel's
 name; and pip's cache is a mount that no layer holds."""
@@ -75,10 +76,49 @@ def test_no_feature_that_docker_20_10_lacks():
 def test_nothing_is_published_to_other_machines():
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     published = {name: service["ports"] for name, service in services.items() if "ports" in service}
-    assert set(published) == {"swarm-cpu", "swarm-gpu"}
-    for ports in published.values():
+    assert set(published) == {"swarm-cpu", "swarm-gpu", *DASHBOARDS}
+    for name, ports in published.items():
         assert len(ports) == 1
-        assert re.fullmatch(r"127\.0\.0\.1:(\$\{\w+:-3000\}):\1", ports[0])
+        assert re.fullmatch(rf"127\.0\.0\.1:(\$\{{\w+:-{7007 if name in DASHBOARDS else 3000}\}}):\1", ports[0])
+
+
+def test_a_dashboard_can_change_nothing_and_is_told_no_secret():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    for name in DASHBOARDS:
+        service = services[name]
+        assert all(volume.endswith(":ro") for volume in service["volumes"])
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert "environment" not in service
+        assert "depends_on" not in service or not service["depends_on"]  # it is also there when no node runs
+        assert "health" not in service["healthcheck"]["test"]
+        assert "--host 0.0.0.0 --port ${CODEZERO_DASHBOARD_PORT:-7007}" in service["command"]
+
+
+def test_the_dashboards_see_every_folder_that_nodes_write_to():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    seen = {name: dict(volume.split(":")[:2] for volume in services[name]["volumes"]) for name in DASHBOARDS}
+    nodes = ("proposer", "solver-1", "solver-2")
+    assert seen["dashboard"] == {"shared": "/shared", **{name: f"/nodes/{name}" for name in nodes}}
+    written = dict(volume.split(":/", 1) for volume in services["swarm-cpu"]["volumes"])
+    assert seen["swarm-dashboard"] == {name: f"/{written[name]}" for name in ("gpus", "logs", "state", "swarms")}
+
+
+def test_extras_are_in_no_image_unless_asked_for():
+    pytest.importorskip("tomllib", reason="Python 3.10 lacks what that of the image has")
+    spec = yaml.safe_load(COMPOSE.read_text())
+    built = [service["build"] for service in spec["services"].values() if "build" in service]
+    assert {build["args"]["EXTRAS"] for build in built} == {"${CODEZERO_EXTRAS:-}"}
+    text = (ROOT / "Dockerfile.cpu").read_text()
+    assert "\nARG EXTRAS=\n" in text
+    (program,) = re.findall(r"python -c '(import sys, .*?)' \"\$EXTRAS\"", text, re.S)
+    program = program.replace("\\\n", "").replace("/tmp/pyproject.toml", "pyproject.toml")
+    listed = {extras: said(sys.executable, "-c", program, extras) for extras in ("", "tracking report")}
+    assert {code for code, _ in listed.values()} == {0}
+    added = set(listed["tracking report"][1].splitlines()) - set(listed[""][1].splitlines())
+    assert {re.match(r"[\w-]+", line)[0] for line in added} == {
+        *("font-source-sans-pro", "resvg-py", "tensorboard", "wandb"),
+    }
 
 
 def test_no_containers_output_fills_the_disk():

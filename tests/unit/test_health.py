@@ -4,7 +4,9 @@ import multiprocessing
 import os
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from codezero.cli import main
@@ -55,6 +57,16 @@ def test_the_holder_of_a_folder_is_known_while_it_lives(tmp_path):
 
 def test_a_lock_file_whose_process_id_went_to_another_program_holds_nothing(tmp_path):
     (tmp_path / "node.lock").write_text(str(os.getpid()))
+    assert holder(tmp_path) is None
+
+
+def test_a_node_of_another_container_is_held_by_its_lock_whatever_its_process_id_is_here(tmp_path, monkeypatch):
+    with held(tmp_path) as pid:
+        monkeypatch.setattr(psutil, "pid_exists", lambda _: False)
+        assert holder(tmp_path) is None
+        mounted = SimpleNamespace(f_flag=os.ST_RDONLY)
+        monkeypatch.setattr(os, "fstatvfs", lambda _: mounted)
+        assert holder(tmp_path) == pid
     assert holder(tmp_path) is None
 
 

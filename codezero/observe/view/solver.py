@@ -36,7 +36,7 @@ def page(snapshot: Snapshot, width: int) -> list[Text]:
     """Blank lines part its groups, and go first where there is no room."""
     top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
     lines = _numbers(snapshot, width) if snapshot.reports else [row("", "no round is finished yet")]
-    return [fit(line, width) for line in [*top, *lines, *memory(snapshot), *ledger(snapshot)]]
+    return [fit(line, width) for line in [*top, *lines, *memory(snapshot), *ledger(snapshot), *_push(snapshot)]]
 
 
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
@@ -152,3 +152,13 @@ def ledger(snapshot: Snapshot) -> list[Text]:
         row("" if number else "Ledger", (f"{label} ", DIM), (text, BAD if label == "trouble" else ""))
         for number, (label, text) in enumerate(rows)
     ]
+
+
+def _push(snapshot: Snapshot) -> list[Text]:
+    """What the hub got last, and what keeps the model from it."""
+    status = snapshot.status
+    if status is None or not (status.pushed or status.push_trouble):
+        return []
+    if status.push_trouble:
+        return [row("Push", (f"! {safe(status.push_trouble)}", BAD))]
+    return [row("Push", safe(status.pushed))]

@@ -86,6 +86,7 @@ def test_a_forged_key_split_over_lines_hides_nothing_behind_it():
         "submitted as 0x" + "ab" * 32,
         "contract 0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0 on chain 685685",
         "api_key_env: OPENAI_API_KEY",
+        "name a mirror in HF_ENDPOINT, or set HF_HOME",
         "passphrase_file: null",
         "max_new_tokens: 256",
         '"num_tokens": 1234, "tokens_per_s": 19.2',

@@ -32,6 +32,15 @@ def test_a_report_is_replaced_by_a_newer_one_and_nothing_else_is(folder, capsys)
         assert (folder / name).read_bytes()[:9] in (b"<!doctype", b"\x89PNG\r\n\x1a\n\0")
 
 
+def test_the_page_can_be_printed(folder, capsysbinary):
+    assert main(["report", "--out", "-"]) == 0
+    printed = capsysbinary.readouterr().out
+    assert main(["report"]) == 0
+    assert printed.startswith(b"<!doctype html>")
+    assert len(printed) == (folder / "report.html").stat().st_size
+    assert {entry.name for entry in folder.iterdir()} == {"state", "logs", "report.html"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -39,6 +48,7 @@ def test_a_report_is_replaced_by_a_newer_one_and_nothing_else_is(folder, capsys)
         (["--out", "gone/report.html"], "there is no folder gone"),
         (["--out", "logs"], "logs is a folder"),
         (["--out", "report.png", "--png"], "--out report.png is the page"),
+        (["--out", "-", "--png"], "--out - prints the page alone"),
         (["--before", "x"], "--before and --after go together"),
         (["--before", "x", "--after", "y"], "there is no x: give the results.jsonl"),
     ],

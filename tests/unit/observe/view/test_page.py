@@ -129,6 +129,13 @@ def test_why_a_round_taught_nothing_and_what_is_in_the_way():
     assert "           trouble the RPC is away" in page
 
 
+def test_what_was_pushed_is_shown_and_what_keeps_it_from_the_hub_in_its_place():
+    pushed = "round 12: https://huggingface.co/me/model"
+    assert f"Push       {pushed}" in shown(solver(status=status(pushed=pushed)), 80, 40)
+    page = shown(solver(status=status(pushed=pushed, push_trouble="push: HTTP 401")), 80, 40)
+    assert "Push       ! push: HTTP 401" in page
+
+
 def test_proposals_used_are_counted_over_the_last_rounds():
     reports = [report(number, num_proposed_groups=1) for number in (1, 2, 3)]
     assert "Proposals  3 of 6 tasks in 3 rounds were proposers'" in shown(solver(reports=reports), 80, 30)
