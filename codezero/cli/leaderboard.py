@@ -61,9 +61,10 @@ def _folders(given: Sequence[Path]) -> list[Path]:
     from codezero.errors import StateError
     from codezero.runs import SOLVER
 
-    found = [run.folder for run in runs_in(given) if run.role == SOLVER]
+    runs = runs_in(given)
+    found = [run.folder for run in runs if run.role == SOLVER]
     if not found:
-        raise StateError("no solver has run here: give the state folder of one, or of a swarm")
+        raise StateError(f"only a proposer has run in {runs[0].folder.parent}: give the state folder of a solver")
     return found
 
 

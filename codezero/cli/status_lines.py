@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codezero.ledger.rows import submitted
 from codezero.ledger.view import LedgerView, PendingItem
 from codezero.observe.amounts import brief, gib
-from codezero.observe.status import Status
+from codezero.observe.status import SILENT_S, Status
 from codezero.observe.view.header import stage_words
 from codezero.observe.view.text import counts, safe, trend
 from codezero.proposals import level_name
@@ -70,8 +70,16 @@ def _node(summary: Summary) -> Iterator[tuple[str, str]]:
         word = "batch" if summary.role == "proposer" else "round"
         number = "none yet" if status.round is None else str(status.round)
         count = f" {status.done}/{status.total}" if status.total else ""
-        left = "" if summary.left_s is None else f", about {brief(summary.left_s)} left"
+        silent_s = now_s - status.updated_at_s
+        is_silent = silent_s > SILENT_S and status.pid == summary.pid
+        left = "" if summary.left_s is None or is_silent else f", about {brief(summary.left_s)} left"
         yield word, f"{number}, {stage_words(status)}{count}{left}"
+        if is_silent:
+            yield (
+                "trouble",
+                f"no sign of life for {brief(silent_s)}: it hangs, is suspended, or this machine is out of memory or "
+                f"very busy; see the end of its log, or end it with kill -9 {summary.pid} and start it again",
+            )
 
 
 def _process(summary: Summary) -> str:
@@ -117,7 +125,8 @@ def _batches(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _ledger(ledger: LedgerView) -> Iterator[tuple[str, str]]:
-    yield "earned", f"{ledger.earned:+.2f} in {ledger.num_rounds} round{'s' * (ledger.num_rounds != 1)}"
+    if ledger.num_rounds or not ledger.problems:  # of a ledger that cannot be read nothing is known
+        yield "earned", f"{ledger.earned:+.2f} in {ledger.num_rounds} round{'s' * (ledger.num_rounds != 1)}"
     if ledger.last_accepted is not None:
         yield "accepted", submitted(ledger.last_accepted)
     if ledger.last_refused is not None:

@@ -13,8 +13,8 @@ from codezero.doctor.finding import Finding, error, ok, warning
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
 
-GB = 10**9
-LOW_BYTES = 2 * GB
+GIB = 2**30
+LOW_BYTES = 2 * GIB
 """Below that logs, checkpoints and downloads are soon cut off."""
 
 
@@ -40,7 +40,7 @@ def _folder(setting: str, folder: Path, means: str) -> Finding:
     if why is not None:
         return error(name, f"{folder}: cannot write in {there}: {why}", means, f"correct its rights, or give {setting}")
     free, files = shutil.disk_usage(there).free, os.statvfs(there)
-    found = f"{free / GB:.1f} GB free in {folder}"
+    found = f"{free / GIB:.1f} GiB free in {folder}"
     if files.f_files and files.f_favail == 0:
         return error(name, f"{folder}: no file can be added (no free inodes)", means, "delete files, or give another")
     if free < LOW_BYTES:
@@ -81,7 +81,7 @@ def _room_for_weights(case: Case) -> Iterator[Finding]:
     if free < needed:
         yield error(
             "weights",
-            f"preparing {known.name} needs {needed / GB:.1f} GB, and {case.cache_dir} has {free / GB:.1f} GB",
+            f"preparing {known.name} needs {needed / GIB:.1f} GiB, and {case.cache_dir} has {free / GIB:.1f} GiB",
             "no node can start",
             "free some, or set model.cache_dir to a folder on another disk",
         )

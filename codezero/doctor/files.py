@@ -11,9 +11,9 @@ class Unusable(Exception):
     """A file is left alone, for the reason in its text."""
 
 
-def read_end(path: Path, most: int) -> bytes:
+def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
     """The last `most` bytes, from the beginning of a line on. Raises Unusable: a link, no plain file, one with other
-    names (it may be anything of the user's), or unreadable."""
+    names (it may be anything of the user's), binary unless zeros are allowed, or unreadable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as fault:
@@ -32,11 +32,12 @@ def read_end(path: Path, most: int) -> bytes:
             raw = file.read(most)
         except OSError as fault:
             raise Unusable(f"it cannot be read: {fault.strerror}") from fault
-    if b"\0" in raw:
+    if b"\0" in raw and not allows_zeros:
         raise Unusable("it is binary")
     return raw if start == 0 else raw.partition(b"\n")[2]
 
 
 def text_of(path: Path, most: int) -> str:
-    """`read_end` as text; bytes that are none of UTF-8 are replaced. Raises Unusable."""
-    return read_end(path, most).decode("utf-8", "replace")
+    """`read_end` as text; bytes that are none of UTF-8 are replaced, and the zeros that a power cut leaves in a growing
+    file are left out. Raises Unusable."""
+    return read_end(path, most, allows_zeros=True).replace(b"\0", b"").decode("utf-8", "replace")

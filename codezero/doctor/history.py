@@ -39,9 +39,8 @@ def check_log(case: Case) -> Iterator[Finding]:
         )
     if warnings:
         last = warnings[-1]
-        yield info(
-            "log", f"{len(warnings)} warnings of late in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}"
-        )
+        count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
+        yield info("log", f"{count} of late in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
     elif not failures:
         yield ok("log", f"no failure and no warning of late in {path}")
 
@@ -55,7 +54,8 @@ def check_rounds(case: Case) -> Iterator[Finding]:
     try:
         reports = list(_reports(text_of(path, _LOG_BYTES)))[-_ROUNDS:]
     except Unusable as reason:
-        yield info("rounds", f"{path}: {reason}", "no round has been finished with this log folder")
+        means = "no round has been finished with this log folder" if not path.exists() else "what it tells is not known"
+        yield info("rounds", f"{path}: {reason}", means)
         return
     if not reports:
         yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")

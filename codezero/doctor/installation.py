@@ -114,7 +114,12 @@ def _drift(installed: dict[Any, str], pins: Path, requirement: Any, canonical: A
         if version is not None and not one.specifier.contains(version, prereleases=True)
     ]
     if others:
-        yield info("pins", f"{len(others)} differ from scripts/constraints.txt: {_some(others)}", "", _AGAIN)
+        yield info(
+            "pins",
+            f"{len(others)} differ{'s' * (len(others) == 1)} from scripts/constraints.txt: {_some(others)}",
+            "",
+            _AGAIN,
+        )
     else:
         yield ok("pins", "versions are those of scripts/constraints.txt")
 

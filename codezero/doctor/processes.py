@@ -46,10 +46,10 @@ def check(case: Case) -> Iterator[Finding]:
     nodes = [program for program in found if is_node(program.command)]
     if nodes:
         size = sum(program.rss_bytes for program in nodes) / GIB
+        run = "1 node of yours runs" if len(nodes) == 1 else f"{len(nodes)} nodes of yours run"
         yield info(
             "processes",
-            f"{len(nodes)} node{'s' * (len(nodes) != 1)} of yours run here, with {size:.1f} GiB: "
-            + ", ".join(str(program.pid) for program in nodes[:10]),
+            f"{run} here, with {size:.1f} GiB: " + ", ".join(str(program.pid) for program in nodes[:10]),
         )
     elif not strays:
         yield ok("processes", "nothing of an earlier node is left")

@@ -31,7 +31,7 @@ def check_files(case: Case) -> Iterator[Finding]:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         yield info(
             "settings files",
-            f"{len(found)} in {folder} differ from what was shipped: {listed}{more}",
+            f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {listed}{more}",
             "yours are used",
             f"{configs.RESET_ENV}=1 ./run_rl_swarm.sh puts the shipped ones back and keeps a copy of yours",
         )

@@ -30,12 +30,13 @@ def lines(findings: Sequence[Finding], coloured: bool = False) -> list[str]:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    count = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
-    errors, warnings = count[Severity.ERROR], count[Severity.WARNING]
-    if not errors and not warnings:
-        return "nothing is wrong"
-    parts = [f"{number} {word}{'s' * (number != 1)}" for number, word in ((errors, "error"), (warnings, "warning"))]
-    return " and ".join(part for part in parts if not part.startswith("0 "))
+    """The worst first, by name: on a small terminal the findings themselves have scrolled away."""
+    parts = []
+    for severity, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning")):
+        names = [finding.name for finding in findings if finding.severity is severity]
+        if names:
+            parts.append(f"{len(names)} {word}{'s' * (len(names) != 1)} ({_line(', '.join(dict.fromkeys(names)))})")
+    return " and ".join(parts) or "nothing is wrong"
 
 
 def as_json(findings: Sequence[Finding], **more: Any) -> str:

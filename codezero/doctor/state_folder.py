@@ -16,13 +16,11 @@ from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import StateError
 from codezero.ledger.opening import read_only
 from codezero.observe.amounts import span
-from codezero.observe.status import Status, read_status
+from codezero.observe.status import SILENT_S, Status, read_status
 
 GIB = 2**30
 STOPPED = "stopped"
 """What `observe.status` notes of a node that was asked to end, or had played its rounds."""
-SILENT_S = 120.0
-"""A node notes that it lives every ten seconds."""
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")
 
@@ -60,8 +58,9 @@ def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding
             yield warning(
                 "node",
                 f"process {holder}, {what}, has said nothing for {span(silent_s)}",
-                "it hangs, or this machine is out of memory or very busy",
-                f"see the end of its log; `kill {holder}` ends it, and it goes on where it was when started again",
+                "it hangs, is suspended, or this machine is out of memory or very busy",
+                f"see the end of its log; `kill {holder}` ends it (`kill -9 {holder}` where that does not), and it "
+                "goes on where it was when started again",
             )
         elif last.planned_bytes and last.rss_bytes > 1.1 * last.planned_bytes:
             more = "the system may kill it"

@@ -64,3 +64,10 @@ def test_what_could_not_be_read_is_said():
         "0xC0 on chain 7: 0 peers, read up to block 50 of 90 only: ask again to go on",
         "trouble  the RPC is down",
     ]
+
+
+def test_a_folder_of_a_proposer_alone_is_told_as_such(tmp_path, capsys):
+    (tmp_path / "proposer").mkdir()
+    (tmp_path / "proposer" / "status.json").write_text("{}")
+    assert main(["leaderboard", str(tmp_path)]) == 1
+    assert f"only a proposer has run in {tmp_path}: give" in capsys.readouterr().err

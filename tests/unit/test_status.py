@@ -85,6 +85,21 @@ def test_a_running_node_says_its_process_and_what_it_is_at(tmp_path, capsys):
     assert " of 2.0 GiB planned" in shown.out
 
 
+def test_a_node_that_hangs_is_told_so_and_no_time_left_is_promised(tmp_path, capsys):
+    folder = node(
+        tmp_path,
+        **{"round": 7, "stage": "solve", "stage_began_at_s": time.time() - 10, "done": 1, "total": 2, "ended": ""},
+        usual_s={"solve": 20.0},
+    )
+    noted = json.loads((folder / "status.json").read_text())
+    (folder / "status.json").write_text(json.dumps({**noted, "updated_at_s": time.time() - 100}))
+    with locked_state(folder):
+        code, shown = status(capsys, folder)
+    assert code == 0  # there is a process
+    assert "round    7, solve 1/2\n" in shown.out
+    assert "trouble  no sign of life for 1m40s: it hangs" in shown.out
+
+
 def test_a_proposer_says_its_level_and_success(tmp_path, capsys):
     code, shown = status(capsys, node(tmp_path, "proposer", [test_batches.report(3)]))
     assert code == NOT_RUNNING
@@ -157,6 +172,7 @@ def test_a_damaged_ledger_costs_its_lines_only_and_is_named(tmp_path, capsys):
     code, shown = status(capsys, folder)
     assert code == NOT_RUNNING
     assert shown.out.startswith("solver   thorny fishy meerkat")
+    assert "earned" not in shown.out  # 0 would be a guess
     assert f"problem  cannot read the ledger {folder}/ledger.sqlite: file is not a database" in shown.out
 
 

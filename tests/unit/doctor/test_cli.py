@@ -39,11 +39,11 @@ def examined(monkeypatch, *findings):
     ("findings", "code", "last"),
     [
         ([ok("a", "b"), info("c", "d")], 0, "nothing is wrong"),
-        ([ok("a", "b"), warning("c", "d", "e", "f")], 1, "1 warning"),
+        ([ok("a", "b"), warning("c", "d", "e", "f")], 1, "1 warning (c)"),
         (
             [error("a", "b", "c", "d"), error("a", "b", "c", "d"), warning("c", "d", "e", "f")],
             2,
-            "2 errors and 1 warning",
+            "2 errors (a) and 1 warning (c)",
         ),
     ],
 )
@@ -58,7 +58,7 @@ def test_a_finding_is_what_where_from_and_what_to_do():
         "warn   clock  90 s behind",
         "              it is alone",
         "              do: set it",
-        "1 warning",
+        "1 warning (clock)",
     ]
 
 

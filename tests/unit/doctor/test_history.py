@@ -9,6 +9,7 @@ import pytest
 
 from codezero.config import LogFormat
 from codezero.doctor import history
+from codezero.errors import StateError
 from codezero.ledger.items import Scope
 from codezero.ledger.outbox import Outbox
 from codezero.observe import logs
@@ -68,6 +69,29 @@ def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
     found = logged(tmp_path, *[AT.format(n) + f" WARNING codezero.x: number {n}" for n in range(5)])
     assert "5 warnings of late" in told(found, "info")[0]
     assert "number 4" in told(found, "info")[0]
+
+
+@pytest.mark.parametrize("log_format", LogFormat)
+@pytest.mark.usefixtures("restored_logging")
+def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
+    """The writer and the reader of the log must agree on its form."""
+    logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=log_format)
+    logging.getLogger("codezero.x").warning("the hub is busy")
+    logs.log_end(StateError("cannot save round 5"))
+    found = list(history.check_log(case_of(tmp_path)))
+    assert "UTC: ended: cannot save round 5" in told(found, "warning")[0]
+    assert "1 warning of late" in told(found, "info")[0]
+    assert "the hub is busy" in told(found, "info")[0]
+    try:
+        raise ValueError("of a bug")
+    except ValueError as bug:
+        logs.log_end(bug)
+    assert "UTC: ValueError: of a bug" in told(history.check_log(case_of(tmp_path)), "warning")[0]
+
+
+def test_a_log_with_the_zeros_of_a_power_cut_is_read(tmp_path):
+    found = logged(tmp_path, "\0" * 500 + AT.format(2) + " ERROR codezero.x: cannot save round 5")
+    assert "cannot save round 5" in told(found, "warning")[0]
 
 
 @pytest.mark.parametrize("text", ["\n" * 1000, "Traceback (most recent call last):", "x" * 3_000_000, "\udcff\u202e"])

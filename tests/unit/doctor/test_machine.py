@@ -67,7 +67,7 @@ def test_versions_other_than_the_pinned_ones(tmp_path, monkeypatch):
     (drift,) = [
         text for text in told(installation.check_packages(case_of(tmp_path)), "info") if text.startswith("pins")
     ]
-    assert "1 differ from scripts/constraints.txt: numpy 1.26.4 (tried with 2.0.0)" in drift
+    assert "1 differs from scripts/constraints.txt: numpy 1.26.4 (tried with 2.0.0)" in drift
 
 
 def test_this_installation_has_what_it_needs(tmp_path):
@@ -128,8 +128,8 @@ def test_folders_that_cannot_be_written(tmp_path):
 def test_disks_that_are_full(tmp_path, monkeypatch):
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
     findings = list(disk.check(case_of(tmp_path)))
-    assert "disk of state_dir: 1.0 GB free" in told(findings, "warning")[0]
-    assert "preparing Qwen2.5-Coder-0.5B-Instruct needs 3.1 GB, and" in told(findings, "error")[0]
+    assert "disk of state_dir: 0.9 GiB free" in told(findings, "warning")[0]
+    assert "preparing Qwen2.5-Coder-0.5B-Instruct needs 2.9 GiB, and" in told(findings, "error")[0]
 
 
 def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch):

@@ -96,6 +96,7 @@ def test_a_forged_key_split_over_lines_hides_nothing_behind_it():
         "the RPC at gensyn-testnet.g.alchemy.com cannot be reached",
         "https://gensyn-testnet.g.alchemy.com/public",
         "do: see https://nodejs.org",
+        "name a mirror in HF_ENDPOINT, or give files",
     ],
 )
 def test_what_support_needs_stays(text):
