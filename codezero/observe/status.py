@@ -32,6 +32,8 @@ BEAT_S = 10.0
 """Between two writes while nothing does: a reader sees that the node lives, and its memory."""
 SILENT_S = 6 * BEAT_S
 """Without a write for so long, something is wrong with a running node."""
+EARLY = 0.1
+"""Share of a stage before which its own pace says nothing: it has just warmed up."""
 REMEMBERED = 5
 """Rounds whose seconds say how long a stage usually takes."""
 WAITING, SAVING, STARTING = "wait", "save", "start"
@@ -91,7 +93,7 @@ class Status:
         if self.stage not in self.usual_s:
             return None
         spent_s = max(0.0, now_s - self.stage_began_at_s)
-        if self.done and self.total:
+        if self.done > EARLY * self.total:
             here_s = spent_s / self.done * (self.total - self.done)
         else:
             here_s = max(0.0, self.usual_s[self.stage] - spent_s)

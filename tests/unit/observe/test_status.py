@@ -67,6 +67,7 @@ def test_time_left_is_what_the_stages_usually_take():
     assert status.left_s(300.0) == 60.0  # longer than usual: it may be over at any moment
     assert dataclasses.replace(status, done=1, total=4).left_s(110.0) == 30.0 + 60.0
     assert dataclasses.replace(status, done=1, total=2).left_s(110.0) == 10.0 + 60.0
+    assert dataclasses.replace(status, done=1, total=384).left_s(110.0) == 30.0 + 60.0  # its first token took long
     assert dataclasses.replace(status, stage="wait").left_s(110.0) is None
 
 
