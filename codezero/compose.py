@@ -150,6 +150,34 @@ def _explained(section: Any, indent: str) -> Iterator[str]:
             yield f"{indent}{field.name}: {scalar(value)}"
 
 
+def settings_of(config: NodeConfig) -> list[str]:
+    """The `key=value` settings that make this configuration of the shipped one."""
+    shipped = _leaves(load())
+    return [f"{key}={_literal(value)}" for key, value in _leaves(config).items() if value != shipped[key]]
+
+
+def _leaves(section: Any, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        if dataclasses.is_dataclass(value):
+            found |= _leaves(value, f"{prefix}{field.name}.")
+        else:
+            found[prefix + field.name] = value
+    return found
+
+
+def _literal(value: Any) -> str:
+    """A value in Hydra's grammar."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, str):
+        return swarmfile.quoted(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_literal, value))}]"
+    return "null" if value is None else str(value)
+
+
 def field_notes(section: type) -> dict[str, str]:
     """The string below each field of a configuration class, by field name."""
     (definition,) = ast.parse(inspect.getsource(section)).body

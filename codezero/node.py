@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from codezero import peer, state
+from codezero import compose, peer, state
 from codezero.config import NodeConfig, TrainMethod
 from codezero.identity import names
 from codezero.judging import make_evaluator
@@ -75,6 +75,7 @@ class Node:
         self._config, self._console = config, console
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
+        state.note_start(self._folder, compose.settings_of(config))
         self._status = stack.enter_context(StatusFile(self._folder, new_status("solver", self._folder, log_dir)))
         self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)

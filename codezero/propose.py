@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from codezero import __version__, peer, proposing, state
+from codezero import __version__, compose, peer, proposing, state
 from codezero.batch import ProposerStages, run_batch
 from codezero.config import Network, NodeConfig, ProposerBackend, Reference
 from codezero.errors import StateError
@@ -82,6 +82,7 @@ class ProposerNode:
         console.line(f"codezero {__version__}: proposer")
         # a folder of its own, so that a solver may have the same state_dir
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser() / "proposer"))
+        state.note_start(self._folder, compose.settings_of(config))
         self._status = stack.enter_context(StatusFile(self._folder, new_status("proposer", self._folder, log_dir)))
         place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
         self._status.update(peer_id=place.peer_id)

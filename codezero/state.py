@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import psutil
 from codezero.errors import StateError
 
 _SETTINGS = "settings.json"
+_STARTED = "started_with.json"
 
 
 @contextmanager
@@ -102,6 +103,28 @@ def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
                 f"state folder {folder} was made with {key}={bound[key]}, not {value}: set {key}={bound[key]}, or give "
                 "another state_dir for a new start"
             )
+
+
+def note_start(folder: Path, settings: Sequence[str]) -> None:
+    """Notes what the node is started with (`compose.settings_of`), for who looks into it later. Only the owner may read
+    it, since the address of a chain's RPC can have a key in it. Raises StateError: it cannot be written."""
+    path = folder / _STARTED
+    temporary = path.with_suffix(".tmp")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump(list(settings), file, indent=1)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StateError(f"cannot write to state folder {folder}: {error.strerror}; give another state_dir") from error
+
+
+def noted_start(folder: Path) -> list[str]:
+    """The settings that a node of this folder was started with last; empty where that is not known."""
+    try:
+        found = json.loads((folder / _STARTED).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [setting for setting in found if isinstance(setting, str)] if isinstance(found, list) else []
 
 
 def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:

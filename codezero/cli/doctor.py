@@ -35,7 +35,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    text = "the node's state folder (same as state_dir=DIR); key and logs beside it are taken with it"
+    text = "the state folder of a node: the settings that it was started with, its key and its logs are taken"
     doctor.add_argument("--state-dir", metavar="DIR", help=text)
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     text = "write an archive for whoever helps you (.tar.gz or .zip): findings, settings, logs; never replaces a file"
@@ -51,7 +51,8 @@ def _doctor(options: argparse.Namespace) -> int:
     from codezero.doctor.finding import exit_code
     from codezero.doctor.show import as_json, lines
 
-    settings = [*options.settings, *_beside(options.state_dir, options.settings)]
+    given = [*_noted(options.state_dir), *options.settings]
+    settings = [*given, *_beside(options.state_dir, options.settings)]
     config, refused = _loaded(settings)
     case = Case(config=config, environment=os.environ, settings=[] if refused else settings)
     findings = without_secrets(case, [*refused, *examine(case)])  # people show to others what they see here
@@ -97,6 +98,16 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
     except ImportError as fault:
         do = "remove .venv/installed and start ./run_rl_swarm.sh, which installs what is missing"
         return NodeConfig(), [error("settings", f"cannot be read: {fault}", "no node can start", do)]
+
+
+def _noted(state_dir: str | None) -> list[str]:
+    """What the node of --state-dir was started with last."""
+    if state_dir is None:
+        return []
+    from codezero.state import noted_start
+
+    folder = Path(state_dir).expanduser()
+    return noted_start(folder) or noted_start(folder / "proposer")
 
 
 def _beside(state_dir: str | None, settings: list[str]) -> list[str]:

@@ -76,6 +76,21 @@ def test_a_path_means_itself_whatever_hydra_would_make_of_it(path):
     assert compose.load([f"ledger.path={path}"]).ledger.path == path
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        ["preset=faithful", "rounds=3"],
+        ["swarm=native", "swarm.bootnodes=[/ip4/127.0.0.1/tcp/1/p2p/Qm]", "swarm.name=its"],
+        ["ledger=wallet", "ledger.rpc_url='http://x/?a=b'", f"ledger.contract_address=0x{'ab' * 20}"],
+        ["train.method=lora", "train.learning_rate=2e-6", "ledger.path=~/a b.sqlite", "tracking.wandb=offline"],
+    ],
+)
+def test_a_configuration_as_settings_is_the_same_again(settings):
+    config = compose.load(settings)
+    assert compose.load(compose.settings_of(config)) == config
+
+
 def test_a_mixture_of_nothing_is_impossible():
     with pytest.raises(ConfigError, match="give at least one source a weight"):
         compose.load(["preset=local", "tasks.builtin.weight=0"])

@@ -9,11 +9,13 @@ from contextlib import ExitStack
 
 import pytest
 
+from codezero import compose
 from codezero.cli import main
 from codezero.doctor import examine as examining
 from codezero.doctor.finding import error, info, ok, warning
 from codezero.doctor.show import as_json, lines
 from codezero.observe.status import StatusFile, new_status
+from codezero.state import note_start, noted_start
 from tests.unit.doctor.test_servers import listening
 
 
@@ -33,6 +35,22 @@ def examined(monkeypatch, *findings):
 
     monkeypatch.setattr(examining, "examine", examine)
     return seen
+
+
+def test_a_state_folder_tells_what_its_node_was_started_with(tmp_path, monkeypatch):
+    seen, folder = examined(monkeypatch), tmp_path / "state"
+    folder.mkdir()
+    note_start(folder, compose.settings_of(compose.load(["swarm=native", "train.method=lora", "state_dir=elsewhere"])))
+    assert (folder / "started_with.json").stat().st_mode & 0o777 == 0o600  # an RPC's address may have a key in it
+    assert main(["doctor", "--state-dir", str(folder), "train.method=full"]) == 0
+    config = seen[0].config
+    assert (config.swarm.network.value, config.train.method.value, seen[0].state_dir) == ("native", "full", folder)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1, 2]", "[" * 100_000])
+def test_a_note_that_is_none_is_as_if_there_were_none(tmp_path, content):
+    (tmp_path / "started_with.json").write_text(content)
+    assert noted_start(tmp_path) == []
 
 
 @pytest.mark.parametrize(
