@@ -20,12 +20,18 @@ def headline(solvers: Sequence[Facts]) -> str:
             "no clear change": "No clear change of reward.",
             "too few to tell": "Too few rounds to tell whether reward changed.",
         }[changes[0].verdict]
+    said = {
+        "rose": "reward rose in",
+        "fell": "reward fell in",
+        "no clear change": "no clear change in",
+        "too few to tell": "too few rounds to tell in",
+    }
     tally = [
-        f"{verdict} in {count}"
-        for verdict in ("rose", "fell", "no clear change", "too few to tell")
+        f"{words} {count}"
+        for verdict, words in said.items()
         if (count := sum(change.verdict == verdict for change in changes))
     ]
-    return f"Of {len(solvers)} solvers: reward {', '.join(tally)}."
+    return f"Of {len(solvers)} solvers: {', '.join(tally)}."
 
 
 def sentence(what: str, change: Change | None) -> str:

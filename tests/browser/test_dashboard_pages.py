@@ -201,7 +201,7 @@ def test_charts_are_read_by_keyboard_and_by_pointer(site, visit):
     plot = page.get_by_role("slider", name="Reward, values")
     assert plot.evaluate("(one) => one === document.activeElement")
     page.keyboard.press("Home")
-    assert plot.get_attribute("aria-valuetext").startswith("round 1, mean of the round: 0.14")
+    assert plot.get_attribute("aria-valuetext").startswith("round 1, reward: 0.14")
     page.keyboard.press("ArrowRight")
     assert plot.get_attribute("aria-valuenow") == "2"
     assert page.locator("#tip").text_content().startswith("round 2\n")
@@ -210,6 +210,6 @@ def test_charts_are_read_by_keyboard_and_by_pointer(site, visit):
     plot.blur()
     box = plot.bounding_box()
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 20)
-    assert page.locator("#tip").text_content().startswith("round 24\nmean of the round: ")
+    assert page.locator("#tip").text_content().startswith("round 24\nreward: ")
     page.mouse.move(2, 2)
     assert page.locator("#tip").is_hidden()

@@ -132,7 +132,7 @@ def test_a_swarm_has_a_section_for_each_and_titles_that_differ(tmp_path):
     assert len(ids) == len(set(ids))
     found = words_of(text)
     assert "Report of 2 solvers and 1 proposer" in found
-    assert "Of 2 solvers: reward no clear change in 2." in found
+    assert "Of 2 solvers: no clear change in 2." in found
     assert "Reward of each node" in found
     assert "every group has equal rewards 30" in found
     assert "thorny fishy meerkat 60 QmYyQSo" in found
