@@ -134,8 +134,13 @@ class Node:
         self._publisher = start_publisher(
             *(config, tokens, models.policy, method, place.peer_id, self._folder, console, stack)
         )
+        if self._publisher is not None:
+            self._publisher.watch(self._note_push)
         name, last = names.animal_name(place.peer_id), self._last.number if self._last else 0
         self._trackers = stack.enter_context(trackers(config, self._folder, name, last))
+
+    def _note_push(self, pushed: str, trouble: str) -> None:
+        self._status.update(pushed=pushed, push_trouble=trouble)
 
     @property
     def folder(self) -> Path:
@@ -150,8 +155,6 @@ class Node:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
         played = 0
         while self._config.rounds == 0 or played < self._config.rounds:
-            if self._publisher is not None:
-                self._status.update(pushed=self._publisher.last, push_trouble=self._publisher.trouble)
             self._status.stage(WAITING)
             round_id = self._ledger.next_round(self._last)
             self._status.update(round=round_id.number)

@@ -94,6 +94,7 @@ class Publisher:
             self._pushed = None  # another repository has nothing yet
         self._not_before_s, self._is_refused = 0.0, False
         self._warned: set[str] = set()
+        self._tell: Callable[[str, str], None] = lambda last, trouble: None
         self.trouble = ""
         """Why the last push did not go through, in words; empty where it did. Others' text in part."""
         self.last = "" if self._pushed is None else f"round {self._pushed.round}: {self._pushed.url}"
@@ -101,6 +102,11 @@ class Publisher:
 
     def start(self) -> None:
         self._thread.start()
+
+    def watch(self, tell: Callable[[str, str], None]) -> None:
+        """Has `last` and `trouble` told now, and whenever they change."""
+        self._tell = tell
+        tell(self.last, self.trouble)
 
     def offer(self, report: RoundReport, checkpoint: Path) -> None:
         """A finished round and the folder that it was saved in, which is looked at only if a push is due."""
@@ -215,6 +221,7 @@ class Publisher:
             url=answer.url,
         )
         self.trouble, self.last = "", f"round {report.round}: {answer.url}"
+        self._tell(self.last, self.trouble)
         logger.info("round %d pushed: %s", report.round, answer.url)
         temporary = self._notes.with_suffix(".tmp")
         try:
@@ -229,6 +236,7 @@ class Publisher:
     def _warn(self, kind: str, text: str) -> None:
         """Each kind of trouble is a warning once, and then a line of the log."""
         self.trouble = text
+        self._tell(self.last, self.trouble)
         level = logging.INFO if kind in self._warned else logging.WARNING
         self._warned.add(kind)
         logger.log(level, "%s", text)

@@ -215,6 +215,17 @@ def test_a_hub_that_limits_us_is_asked_again_when_it_says(rig, caplog):
     assert "the hub is busy or limits us, HTTP 429; tried again in 2 minutes" in caplog.text
 
 
+def test_who_watches_is_told_at_once_and_of_every_change(rig):
+    swarm, told = rig(BUSY), []
+    swarm.publisher.watch(lambda last, trouble: told.append((last, trouble[:40])))
+    swarm.play(1)
+    assert told[0] == ("", "")
+    assert told[1] == ("", "push: the hub is busy or limits us, HTTP ")
+    assert told[2][0].startswith("round 1: ")
+    assert told[2][1] == ""
+    assert len(told) == 3
+
+
 def test_a_hub_cannot_have_us_wait_for_ever(rig):
     swarm = rig(Answer(repo="a/b", status=429, wait_s=1e9))
     swarm.play(1)
