@@ -220,7 +220,7 @@ def test_who_watches_is_told_at_once_and_of_every_change(rig):
     swarm.publisher.watch(lambda last, trouble: told.append((last, trouble[:40])))
     swarm.play(1)
     assert told[0] == ("", "")
-    assert told[1] == ("", "push: the hub is busy or limits us, HTTP ")
+    assert told[1] == ("", "push: the hub is busy or limits us, HTTP")
     assert told[2][0].startswith("round 1: ")
     assert told[2][1] == ""
     assert len(told) == 3
