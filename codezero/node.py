@@ -173,7 +173,8 @@ class Node:
         self._console.line(self._monitor.summary())
         self._console.line(
             f"total reward {total:+.2f} in all rounds so far; state in {self._folder}, reports in "
-            f"{self._config.tracking.log_dir}/rounds.jsonl; start again with the same settings to go on"
+            f"{self._config.tracking.log_dir}/rounds.jsonl (codezero report shows them); start again with the same "
+            "settings to go on"
         )
 
     def _resume(self) -> RoundId | None:

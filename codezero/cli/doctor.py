@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  codezero doctor                                  the node that `codezero run` would start here
+  codezero doctor                                  the node here as it was started last, else as `codezero run` would
   codezero doctor swarm=invite.yaml                with the settings that you give to codezero run
   codezero doctor --state-dir swarms/home/node-1/state    a node of a swarm of your own
   codezero doctor --bundle support.tar.gz          also write what somebody needs who is to help you, without secrets
@@ -51,7 +51,8 @@ def _doctor(options: argparse.Namespace) -> int:
     from codezero.doctor.finding import exit_code
     from codezero.doctor.show import as_json, lines
 
-    given = [*_noted(options.state_dir), *options.settings]
+    looks_here = options.state_dir is None and not options.settings
+    given = [*_noted("state" if looks_here else options.state_dir), *options.settings]
     settings = [*given, *_beside(options.state_dir, options.settings)]
     config, refused = _loaded(settings)
     case = Case(config=config, environment=os.environ, settings=[] if refused else settings)

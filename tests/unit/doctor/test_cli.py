@@ -47,6 +47,16 @@ def test_a_state_folder_tells_what_its_node_was_started_with(tmp_path, monkeypat
     assert (config.swarm.network.value, config.train.method.value, seen[0].state_dir) == ("native", "full", folder)
 
 
+def test_without_settings_the_node_here_is_meant_and_with_some_the_one_they_would_start(tmp_path, monkeypatch):
+    seen = examined(monkeypatch)
+    (tmp_path / "state").mkdir()
+    note_start(tmp_path / "state", ["train.method=lora"])
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor"]) == 0
+    assert main(["doctor", "rounds=3"]) == 0
+    assert [case.config.train.method.value for case in seen] == ["lora", "auto"]
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2]", "[" * 100_000])
 def test_a_note_that_is_none_is_as_if_there_were_none(tmp_path, content):
     (tmp_path / "started_with.json").write_text(content)
