@@ -24,7 +24,7 @@ T = TypeVar("T")
 SOLVER, PROPOSER = "solver", "proposer"
 _LINE_BYTES = 8192
 """More than a report takes."""
-_MARKS = ("status.json", "settings.json", "checkpoints", "node.lock")
+_MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
 """What a state folder has at least one of."""
 
 
@@ -105,9 +105,9 @@ def find_runs(folder: Path, most: int | None = None) -> list[Run]:
 
     Raises StateError: there are none.
     """
-    runs = _runs_in(folder, "", most) or [
-        run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name, most)
-    ]
+    # The many first: a ledger that they share may lie beside them.
+    runs = [run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name, most)]
+    runs = runs or _runs_in(folder, "", most)
     if not runs:
         raise StateError(
             f"no node has run in {folder}: give the state folder of one (state_dir, default state), or the folder of a "

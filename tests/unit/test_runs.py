@@ -121,3 +121,9 @@ def test_a_folder_that_was_moved_still_finds_its_logs(tmp_path):
     (tmp_path / "before").rename(tmp_path / "after")
     (run,) = find_runs(tmp_path / "after" / "state")
     assert len(run.reports()) == 1
+
+
+def test_a_ledger_that_nodes_share_beside_their_folders_is_no_node(tmp_path):
+    node(tmp_path / "node-1")
+    (tmp_path / "ledger.sqlite").touch()
+    assert [run.name for run in find_runs(tmp_path)] == ["node-1"]
