@@ -219,13 +219,18 @@ def test_each_program_serves_its_numbers_at_a_port_of_its_own(tmp_path):
 
 
 def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
-    program = "time.sleep(600) if name != 'node-1' else print('round 1 | done', flush=True)"
+    log = tmp_path / "home" / "proposer-2" / "output.log"
+    program = f"""
+        while name != "node-1" or not (os.path.exists({str(log)!r}) and os.path.getsize({str(log)!r})):
+            time.sleep(0.05)
+        print("round 1 | done", flush=True)
+    """
     launcher = launch(tmp_path / "home", program, nodes=1, proposers=2, rounds=1)
     output, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0, output
     assert "with 1 node and 2 proposers, 1 thread and 1.0 GiB" in output
     assert {"proposer-1 | stopped", "proposer-2 | stopped"} <= set(output.splitlines())
-    assert (tmp_path / "home" / "proposer-2" / "output.log").read_text().startswith("proposer here")
+    assert log.read_text().startswith("proposer here")
 
 
 def test_the_bootnode_listens_where_the_file_says(tmp_path):

@@ -30,6 +30,7 @@ def run(folder, **changes):
         "name": "quick tricky toad",
         "run_id": "abcd1234",
         "config": {"train": {"learning_rate": 1e-6}},
+        "finish_s": 60.0,  # on a busy machine
     }
     return Run(**{**values, **changes})
 
