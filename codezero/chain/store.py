@@ -9,12 +9,14 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from eth.db.backends.base import BaseAtomicDB
 
 from codezero.errors import ChainError
+from codezero.ledger.database import transaction
 
 Json = dict[str, Any]
 
@@ -46,16 +48,9 @@ class ChainStore(BaseAtomicDB):
     def close(self) -> None:
         self._db.close()
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """All writes inside, or none of them. Raises sqlite3.Error: they cannot be written."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
+        return transaction(self._db)
 
     def add_block(self, block: Json, sent: Sequence[tuple[str, Json, Json]], logs: Sequence[Mapping[str, Any]]) -> None:
         """A block, its transactions (hash, transaction, receipt), and their logs."""

@@ -14,7 +14,7 @@ from codezero.config import TrainMethod
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import StateError
-from codezero.ledger.opening import read_only
+from codezero.ledger.database import read_only
 from codezero.observe.amounts import span
 from codezero.observe.status import SILENT_S, Status, read_status
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from codezero.errors import LedgerError
+from codezero.ledger.database import reading
 from codezero.ledger.items import Scope
 from codezero.ledger.leaderboard import Leaderboard, Place, best_first, read_leaderboard
-from codezero.ledger.opening import reading
 from codezero.ledger.reading import newest_scope
 from codezero.ledger.tally import TALLY, Tally
 from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts

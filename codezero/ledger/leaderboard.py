@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codezero.ledger.opening import reading
+from codezero.ledger.database import reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

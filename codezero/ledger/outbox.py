@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from codezero.ledger.database import transaction
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import OPEN, SCHEMA, Item, Kind, Owed, Scope, State, item_of
 from codezero.ledger.transactions import Transaction
@@ -264,14 +265,8 @@ class Outbox:
     @contextmanager
     def _change(self) -> Iterator[None]:
         """One transaction: whole or not at all."""
-        with self._reading():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+        with self._reading(), transaction(self._db):
+            yield
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codezero.ledger.database import reading
 from codezero.ledger.items import Item, Scope, item_of
-from codezero.ledger.opening import reading
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from codezero.errors import LedgerError
+from codezero.ledger.database import reading
 from codezero.ledger.items import OPEN, Item, Kind, Scope, State, in_words, item_of
-from codezero.ledger.opening import reading
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
 from codezero.ledger.view import LedgerView, PendingItem, Submission, Trouble
 from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.errors import LedgerError
+from codezero.ledger.database import read_only, transaction
 from codezero.ledger.leaderboard import Place
-from codezero.ledger.opening import read_only
 
 TALLY = "leaderboard.sqlite"
 FIRST_SPAN = 10_000
@@ -182,10 +182,9 @@ class Tally:
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.executescript(_SCHEMA)
-            self._db.execute("BEGIN IMMEDIATE")
-            if self._db.execute("SELECT chain_id, contract FROM progress").fetchone() != self._scope:
-                self._clear()
-            self._db.execute("COMMIT")
+            with transaction(self._db):
+                if self._db.execute("SELECT chain_id, contract FROM progress").fetchone() != self._scope:
+                    self._clear()
         except BaseException:
             self._db.close()
             raise
@@ -231,14 +230,8 @@ class Tally:
 
     @contextmanager
     def _change(self) -> Iterator[None]:
-        with self._using():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+        with self._using(), transaction(self._db):
+            yield
 
     @contextmanager
     def _using(self) -> Iterator[None]:

@@ -14,9 +14,9 @@ import pytest
 
 from codezero.errors import LedgerError
 from codezero.ledger.board import read_shared
+from codezero.ledger.database import read_only
 from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
-from codezero.ledger.opening import read_only
 from codezero.ledger.tally import Change, Tally
 from codezero.types import RoundId
 from tests.builders import rollout, scored

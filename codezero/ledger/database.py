@@ -1,4 +1,4 @@
-"""Opening a database that a node may be writing only to read it, also where its folder cannot be written."""
+"""SQLite: reading a database that a node may be writing, also where its folder cannot be written; transactions."""
 
 from __future__ import annotations
 
@@ -59,3 +59,15 @@ def _at_rest(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All writes inside, or none of them, whatever ends it. Raises sqlite3.Error: they cannot be written."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
