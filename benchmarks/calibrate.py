@@ -3,7 +3,7 @@
     codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 4 --out samples
     python -m benchmarks.calibrate samples/results.jsonl --model Qwen2.5-Coder-1.5B-Instruct
 
-Prints the model's entry. The solutions must be of other problems than those of `benchmarks.evaluator`.
+Prints the model's entry. The problems must be of the splits to fit on (`benchmarks.splits`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import numpy as np
 from benchmarks.evaluator import read_samples
 from benchmarks.measure import machine
 from benchmarks.quality import auc, judged_of, ranking_accuracy
-from codezero import compose, judging
+from benchmarks.splits import FITTING
+from codezero.config.load import load_config
 from codezero.evaluate.backends.base import Reviewer
+from codezero.evaluate.build import LARGE_JUDGE, judge_alone
 from codezero.evaluate.calibration import prompt_hash
-from codezero.evaluate.judge import features, shown_to_judge
-from codezero.observe.console import Console
+from codezero.evaluate.examine import shown_to_judge
+from codezero.evaluate.judge import features
 from codezero.prompts import evaluator as prompt
 from codezero.prompts import solver
+from codezero.runtime.console import Console
 
 L2 = 1.0
 """Weight of the penalty on the weights of standardised features."""
@@ -46,12 +49,12 @@ def logistic_regression(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrate", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("samples", type=Path, help="results of codezero eval")
-    parser.add_argument("--model", default=judging.LARGE_JUDGE, help="the judge")
+    parser.add_argument("--model", default=LARGE_JUDGE, help="the judge")
     options = parser.parse_args(arguments)
-    backend = judging.judge_alone(compose.load([f"evaluator.model={options.model}"]), Console())
+    backend = judge_alone(load_config([f"evaluator.model={options.model}"]), Console())
     assert isinstance(backend, Reviewer)
     rows, right, groups = [], [], []
-    for sample in read_samples(options.samples):
+    for sample in read_samples(options.samples, splits=FITTING):
         code = solver.parse(sample.text)
         if code is None:
             continue

@@ -1,38 +1,45 @@
 """How the difficulty policies find the level that teaches most, with simulated solvers of known skill.
 
-    python -m benchmarks.difficulty
+    python -m benchmarks.difficulty        # about a minute
 
 A solver of skill k solves a problem of level l with probability 1 / (1 + exp(-1.5 (k - l + noise))); problems of one
 level differ (noise, standard deviation 0.7) and each gets 4 attempts. Signal: share of problems that some attempts
 solve and others do not, which is all that GRPO learns from, over all batches, exploration included. `oracle` knows the
-skill and is what any policy could at best come to. Only the policies run: no model, a few seconds.
+skill and is what any policy could at best come to. Only the policies run: there is no model.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Protocol
 
+from benchmarks import harness
+from benchmarks.harness import Arm, Result
+from benchmarks.power import of_mean
+from benchmarks.tables import markdown
 from codezero.config import DifficultyPolicy, ProposerConfig
+from codezero.evaluate.intervals import bootstrap
 from codezero.proposals import LEVELS
-from codezero.proposer.difficulty import Choice, difficulty
+from codezero.proposer.difficulty import LevelChoice, difficulty
 from codezero.proposer.feedback import JudgedProposal
 
 SLOPE = 1.5
 SKILLS = {"weak": 1.0, "medium": 3.0, "strong": 5.0, "between 1 and 2": 1.5, "between 2 and 3": 2.5}
+SD_OF_SEEDS = 0.15
+"""Expected of the share of groups that teach, over seeds: `trend` may go the wrong way and stay there."""
 
 LogOdds = Callable[[int, int], float]
 """(batch, level) -> log-odds of solving a typical problem of that level then."""
 
 
 class Policy(Protocol):
-    def choose(self) -> Choice: ...
+    def choose(self) -> LevelChoice: ...
 
     def observe(self, judged: Sequence[JudgedProposal]) -> None: ...
 
@@ -74,7 +81,13 @@ class Run:
     levels: tuple[int, ...]
     homes: tuple[int, ...]
     """The level where the policy stood, exploration aside."""
-    signal: float
+    mixed: int
+    """Groups with right and wrong attempts."""
+    groups: int
+
+    @property
+    def signal(self) -> float:
+        return self.mixed / self.groups
 
     def changes(self, start: int = 0) -> int:
         """Changes of the home level from batch `start` on."""
@@ -85,9 +98,9 @@ class Oracle:
     def __init__(self, world: World) -> None:
         self._world, self._batch = world, -1
 
-    def choose(self) -> Choice:
+    def choose(self) -> LevelChoice:
         self._batch += 1
-        return Choice(level=self._world.best_level(self._batch), reason="known")
+        return LevelChoice(level=self._world.best_level(self._batch), reason="known")
 
     def observe(self, judged: Sequence[JudgedProposal]) -> None:
         pass
@@ -105,7 +118,7 @@ def simulate(policy: Policy, world: World, batches: int, seed: int = 0) -> Run:
         differed += [problem.differed for problem in problems]
         pending.append([problem for problem in problems if rng.random() < world.answered])
         policy.observe(pending.popleft())
-    return Run(levels=tuple(levels), homes=tuple(homes), signal=fmean(differed))
+    return Run(levels=tuple(levels), homes=tuple(homes), mixed=sum(differed), groups=len(differed))
 
 
 def constant(skill: float) -> World:
@@ -122,29 +135,70 @@ def policies(world: World) -> dict[str, Callable[[], Policy]]:
     return {**made, "oracle": lambda: Oracle(world)}
 
 
+def worlds(batches: int) -> dict[str, World]:
+    half = batches // 2
+    return {name: constant(skill) for name, skill in SKILLS.items()} | {
+        "rising, 1 to 5": changing(lambda batch: 1 + 4 * batch / batches),
+        "jump, 1 to 4": changing(lambda batch: 1.0 if batch < half else 4.0),
+        "fall, 4 to 1": changing(lambda batch: 4.0 if batch < half else 1.0),
+    }
+
+
+def counts(policy: str, batches: int, seeds: int, name: str) -> dict[str, list[int]]:
+    """Of each seed: groups with right and wrong attempts, batches at the best level, and changes of the level."""
+    world = worlds(batches)[name]
+    runs = [simulate(policies(world)[policy](), world, batches, seed) for seed in range(seeds)]
+    return {
+        "mixed": [run.mixed for run in runs],
+        "at best level": [sum(home == world.best_level(b) for b, home in enumerate(run.homes)) for run in runs],
+        "changes": [run.changes() for run in runs],
+    }
+
+
+def table(results: Mapping[str, Result]) -> str:
+    """Shares of groups that teach: the mean over seeds with its interval, and the lowest seed's."""
+    rows = []
+    shares: dict[str, dict[str, list[float]]] = {
+        name: {
+            world: [mixed / result.settings["groups"] for mixed in found["mixed"]]
+            for world, found in result.counts.items()
+        }
+        for name, result in results.items()
+    }
+    for world in shares["oracle"]:
+        cells = []
+        for name in ("target", "trend"):
+            found = bootstrap(shares[name][world])
+            cells.append(f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}], {min(shares[name][world]):.2f}")
+        rows.append([world, *cells, f"{fmean(shares['oracle'][world]):.2f}"])
+    means = [f"{fmean(fmean(found) for found in shares[name].values()):.2f}" for name in ("target", "trend", "oracle")]
+    return markdown(["solver", "target, lowest", "trend, lowest", "knowing the skill"], [*rows, ["mean", *means]])
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.difficulty", description=(__doc__ or "").split("\n")[0])
+    parser = harness.parser("difficulty", __doc__)
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args(arguments)
-    half = options.batches // 2
-    worlds = {name: constant(skill) for name, skill in SKILLS.items()}
-    worlds["rising, 1 to 5"] = changing(lambda batch: 1 + 4 * batch / options.batches)
-    worlds["jump, 1 to 4"] = changing(lambda batch: 1.0 if batch < half else 4.0)
-    worlds["fall, 4 to 1"] = changing(lambda batch: 4.0 if batch < half else 1.0)
-    print(f"{options.batches} batches of 4 problems, {options.seeds} seeds, start at level 2")
-    print(f"{'solver':18}{'policy':8}{'signal':>8}{'lowest':>8}{'at best level':>15}{'level changes':>15}")
-    means: dict[str, list[float]] = {}
-    for name, world in worlds.items():
-        for policy, make in policies(world).items():
-            runs = [simulate(make(), world, options.batches, seed) for seed in range(options.seeds)]
-            signals = [run.signal for run in runs]
-            at_best = fmean(home == world.best_level(b) for run in runs for b, home in enumerate(run.homes))
-            changes = fmean(run.changes() for run in runs)
-            means.setdefault(policy, []).append(fmean(signals))
-            print(f"{name:18}{policy:8}{fmean(signals):8.2f}{min(signals):8.2f}{at_best:15.2f}{changes:15.1f}")
-    for policy, signals in means.items():
-        print(f"{'mean':18}{policy:8}{fmean(signals):8.2f}")
+    made = worlds(options.batches)
+    some = made["weak"]
+    for policy in policies(some):
+        arm = Arm(
+            benchmark="difficulty",
+            name=policy,
+            settings={
+                "groups": options.batches * some.batch_size,
+                "batches": options.batches,
+                "attempts": some.attempts,
+                "noise": some.noise,
+                "seeds": options.seeds,
+            },
+            seed=0,
+            pieces=list(made),
+            power=[of_mean("share of groups that teach", options.seeds, SD_OF_SEEDS, "seeds")],
+        )
+        harness.run(arm, partial(counts, policy, options.batches, options.seeds), options)
+    print(table(harness.results("difficulty", options.results)))
 
 
 if __name__ == "__main__":

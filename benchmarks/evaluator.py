@@ -1,6 +1,6 @@
 """How right the evaluator is, and how fast: its verdicts on stored solutions against what their execution came to.
 
-    codezero eval --dataset mbpp --path mbpp.jsonl --samples 4 --out samples      # solutions, executed in a sandbox
+    codezero eval --dataset mbpp --path mbpp.jsonl --limit 250 --samples 4 --out samples    # solutions, executed
     python -m benchmarks.evaluator samples/results.jsonl
 
 All variants judge the same samples with the same model in one run. `faithful` is the public node's way, a written JSON
@@ -15,19 +15,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
+
 from benchmarks.attacks import ATTACKS, Attack
 from benchmarks.measure import machine
 from benchmarks.quality import auc, best_accuracy, calibration_error, interval, judged_of, ranking_accuracy
-from codezero import compose, judging
+from benchmarks.splits import Split, check
 from codezero.config import EvaluatorConfig, NodeConfig, VerdictMode
+from codezero.config.load import load_config
+from codezero.evaluate.build import LARGE_JUDGE, judge_alone, make_evaluator, start_workers
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 from codezero.types import CaseOutcome, FinishReason, Outcome, Rollout, RolloutGroup, Task, TaskOrigin, Verdict
 
 ATTACKED = ("shipped", "no dry run")
@@ -45,14 +48,15 @@ class Sample:
     right: bool
 
 
-def read_samples(path: Path, limit: int | None = None) -> list[Sample]:
-    """The samples of a file of `codezero eval`, at most so many groups."""
+def read_samples(path: Path, limit: int | None = None, splits: Sequence[Split] = (Split.report,)) -> list[Sample]:
+    """The samples of a file of `codezero eval`, at most so many groups. Ends where one is not of these splits."""
     samples = []
     for line in path.read_text(encoding="utf-8").splitlines():
         one = json.loads(line)
         task = Task(origin=TaskOrigin(one["source"]), question=one["question"], tests=one["tests"])
         samples.append(Sample(one["group"], task, one["solution"], one["passed"]))
     groups = list(dict.fromkeys(sample.group for sample in samples))[:limit]
+    check(groups, splits)
     return [sample for sample in samples if sample.group in set(groups)]
 
 
@@ -76,14 +80,28 @@ def verdicts_of(evaluator: FrozenEvaluator, samples: Sequence[Sample]) -> tuple[
     by_group: dict[str, list[int]] = defaultdict(list)
     for i, sample in enumerate(samples):
         by_group[sample.group].append(i)
+    groups = [
+        RolloutGroup(
+            peer_id="",
+            model_id="",
+            policy_version=0,
+            task=samples[rows[0]].task,
+            rollouts=tuple(Rollout(text=samples[i].text, finish=FinishReason.STOP) for i in rows),
+        )
+        for rows in by_group.values()
+    ]
+    cpu = spent_s()
     found: dict[int, Verdict] = {}
-    cpu = time.process_time()
-    for rows in by_group.values():
-        rollouts = tuple(Rollout(text=samples[i].text, finish=FinishReason.STOP) for i in rows)
-        task = samples[rows[0]].task
-        group = RolloutGroup(peer_id="", model_id="", policy_version=0, task=task, rollouts=rollouts)
-        found.update(zip(rows, evaluator.score_group(group).verdicts, strict=True))
-    return [found[i] for i in range(len(samples))], time.process_time() - cpu
+    for rows, scored in zip(by_group.values(), evaluator.score_groups((one, False) for one in groups), strict=True):
+        found.update(zip(rows, scored.verdicts, strict=True))
+    return [found[i] for i in range(len(samples))], spent_s() - cpu
+
+
+def spent_s() -> float:
+    """Processor seconds of this process and its workers, those that have ended included."""
+    own = psutil.Process()
+    of_workers = (child.cpu_times() for child in own.children())
+    return sum(own.cpu_times()[:4]) + sum(times.user + times.system for times in of_workers)
 
 
 def row(name: str, verdicts: Sequence[Verdict], samples: Sequence[Sample], cpu_s: float) -> str:
@@ -190,7 +208,7 @@ def taken_for_right(verdict: Verdict) -> bool:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.evaluator", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("samples", type=Path, help="results of codezero eval: JSON lines with solution and passed")
-    parser.add_argument("--model", default=judging.LARGE_JUDGE, help="the judge, of every variant")
+    parser.add_argument("--model", default=LARGE_JUDGE, help="the judge, of every variant")
     parser.add_argument("--groups", type=int, help="at most so many problems")
     parser.add_argument("--side-by-side", type=int, default=16, metavar="N", help="problems that all variants judge")
     parser.add_argument("--attacked", type=int, default=5, metavar="N", help="wrong solutions that are attacked")
@@ -198,11 +216,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--slow-step", type=int, default=1, metavar="N", help="there every Nth attack of each family")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator")
     options = parser.parse_intermixed_args(arguments)
-    config = compose.load([f"evaluator.model={options.model}", *options.settings])
-    backend = judging.judge_alone(config, Console())
-    evaluators = {
-        name: judging.make_evaluator(changed, backend, lambda *_: None) for name, changed in variants(config).items()
-    }
+    config = load_config([f"evaluator.model={options.model}", *options.settings])
+    backend = judge_alone(config, Console())
+    with start_workers(config) as workers:
+        compare(
+            options,
+            {
+                name: make_evaluator(changed, backend, lambda *_: None, workers)
+                for name, changed in variants(config).items()
+            },
+        )
+
+
+def compare(options: argparse.Namespace, evaluators: Mapping[str, FrozenEvaluator]) -> None:
+    """Prints the tables."""
     samples, some = read_samples(options.samples, options.groups), read_samples(options.samples, options.side_by_side)
     taken: Counter[Sample] = Counter()
     print(f"machine: {machine()}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import platform
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -30,7 +32,7 @@ class Cost:
 
     wall_s: float
     cpu_s: float
-    """Of all threads: less disturbed than wall time by other programs on the machine."""
+    """Of all threads and child processes: less disturbed than wall time by other programs on the machine."""
     other_cpu_s: float
     """What other programs took meanwhile; the measurement is sound while this is small."""
     peak_bytes: int
@@ -40,9 +42,9 @@ class Cost:
 def measure(work: Callable[[], Result]) -> tuple[Result, Cost]:
     """Runs `work` and says what it took."""
     peak = _KernelPeak() if _can_reset_peak() else _SampledPeak()
-    wall, cpu, busy = time.perf_counter(), time.process_time(), busy_s()
+    wall, cpu, busy = time.perf_counter(), own_s(), busy_s()
     result = work()
-    wall, cpu, busy = time.perf_counter() - wall, time.process_time() - cpu, busy_s() - busy
+    wall, cpu, busy = time.perf_counter() - wall, own_s() - cpu, busy_s() - busy
     return result, Cost(wall_s=wall, cpu_s=cpu, other_cpu_s=max(busy - cpu, 0.0), peak_bytes=peak.read())
 
 
@@ -53,17 +55,55 @@ def free_memory() -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def machine() -> str:
-    """`AMD EPYC (AVX512), 2 cores, 23 GiB, torch 2.13.0, 2 threads`"""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    cpu: str
+    isa: str
+    """The widest vector instructions that torch uses."""
+    cores: int
+    memory_gib: int
+    torch: str
+    threads: int
+    accelerator: str = ""
+
+    def __str__(self) -> str:
+        """`AMD EPYC (AVX512), 2 cores, 23 GiB, torch 2.13.0, 2 threads`"""
+        parts = (
+            f"{self.cpu} ({self.isa})",
+            self.accelerator,
+            f"{self.cores} cores",
+            f"{self.memory_gib} GiB",
+            f"torch {self.torch}",
+            f"{self.threads} threads",
+        )
+        return ", ".join(filter(None, parts))
+
+
+def machine() -> Machine:
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
         models = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         name = next(iter(models), name)
-    return (
-        f"{name} ({torch.backends.cpu.get_cpu_capability()}), {psutil.cpu_count(logical=False)} cores, "
-        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    return Machine(
+        cpu=name,
+        isa=torch.backends.cpu.get_cpu_capability(),
+        cores=psutil.cpu_count(logical=False) or 1,
+        memory_gib=round(psutil.virtual_memory().total / 2**30),
+        torch=str(torch.__version__),
+        threads=torch.get_num_threads(),
+        accelerator=torch.cuda.get_device_name() if torch.cuda.is_available() else "",
     )
+
+
+def own_s() -> float:
+    """Processor time so far of this process and its children, those that have ended and been waited for included."""
+    ended = os.times()
+    own = time.process_time() + ended.children_user + ended.children_system
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            own += sum(child.cpu_times()[:4])  # user and system, its own and that of its ended children
+    return own
 
 
 def busy_s() -> float:

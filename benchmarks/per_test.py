@@ -1,6 +1,7 @@
 """Whether the judge can tell the tests of a solution apart: what it says of each, against what execution made of it.
 
-    codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 4 --out fit      # and test into samples
+    codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 4 --out fit
+    codezero eval --dataset mbpp --path mbpp.jsonl --limit 250 --samples 4 --out samples
     python -m benchmarks.per_test fit/results.jsonl samples/results.jsonl --groups 32
 
 Of each test `assert left == right` the judge, in the precision that it has in a node, is asked
@@ -31,18 +32,20 @@ from benchmarks.calibrate import logistic_regression
 from benchmarks.evaluator import Sample, read_samples
 from benchmarks.measure import machine
 from benchmarks.quality import Judged, auc, interval, judged_of, ranking_accuracy
-from codezero import compose, judging
+from benchmarks.splits import FITTING
+from codezero.config.load import load_config
 from codezero.evaluate import calibration
+from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights
 from codezero.evaluate.calibration import Calibration, case_features
-from codezero.evaluate.judge import shown_to_judge
-from codezero.evaluate.shown import Shown
+from codezero.evaluate.examination import Shown
+from codezero.evaluate.examine import shown_to_judge
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel
-from codezero.observe.console import Console
 from codezero.prompts import evaluator as prompt
 from codezero.prompts import solver
+from codezero.runtime.console import Console
 from codezero.sandbox.run import run_tests
-from codezero.testcases import comparison, parse_source, parse_tests
+from codezero.tasks.testcases import comparison, parse_source, parse_tests
 from codezero.types import CaseOutcome
 
 YES_NO = "Does this solution pass the test `{}`? Answer with one word, Yes or No."
@@ -193,17 +196,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.per_test", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("fit", type=Path, help="results of codezero eval, on which `case` is fitted")
     parser.add_argument("samples", type=Path, help="the same of other problems, on which all is compared")
-    parser.add_argument("--model", default=judging.LARGE_JUDGE, help="the judge")
+    parser.add_argument("--model", default=LARGE_JUDGE, help="the judge")
     parser.add_argument("--fit-groups", type=int, metavar="N", help="at most so many problems of the first file")
     parser.add_argument("--groups", type=int, metavar="N", help="at most so many of the second")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, such as model.threads=1")
     options = parser.parse_intermixed_args(arguments)
-    config = compose.load([f"evaluator.model={options.model}", *options.settings])
+    config = load_config([f"evaluator.model={options.model}", *options.settings])
     device = devices.choose_device(config.model.device)
     devices.set_threads(config.model.threads)
-    model = judging.JudgeWeights(config, options.model, device, Console()).load()
+    model = JudgeWeights(config, options.model, device, Console()).load()
     print(f"machine: {machine()}")
-    fit = ask_all(model, read_samples(options.fit, options.fit_groups))
+    fit = ask_all(model, read_samples(options.fit, options.fit_groups, FITTING))
     began = time.process_time()
     asked = ask_all(model, read_samples(options.samples, options.groups))
     cpu_s = time.process_time() - began

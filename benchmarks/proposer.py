@@ -22,20 +22,21 @@ from enum import Enum
 from pathlib import Path
 
 from benchmarks.measure import machine
-from codezero import compose
 from codezero.config import ProposerConfig, Reference
-from codezero.dryrun import dry_run
+from codezero.config.load import load_config
+from codezero.evaluate.dryrun import dry_run
 from codezero.harness import policy
 from codezero.prompts import proposer as prompt
 from codezero.prompts import solver as solver_prompt
 from codezero.proposals import LEVELS
-from codezero.proposer.checks import why_not
 from codezero.proposer.duplicates import Seen
+from codezero.proposer.jobs import why_not
 from codezero.proposer.models import LocalModel
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Draft, Writer
-from codezero.testcases import parse_tests
+from codezero.tasks.testcases import parse_tests
 from codezero.types import CaseOutcome, Task, TaskOrigin
+from codezero.workers import Workers
 
 HEADER = "variant     level      answers  parsed   valid  published  solved  tokens: each  per published  answers/min"
 NAIVE = (
@@ -123,10 +124,12 @@ def variants(load: Callable[[ProposerConfig], LocalModel], config: ProposerConfi
     }
 
 
-def tally(write: Write, level: int, num_answers: int, batch_size: int, seen: Seen, vouch: Vouch) -> Tally:
+def tally(
+    workers: Workers, write: Write, level: int, num_answers: int, batch_size: int, seen: Seen, vouch: Vouch
+) -> Tally:
     """Has so many problems of a level written, and checks them as a proposer does."""
     result = Tally()
-    check = ReferenceCheck(Reference.dry_run, print)
+    check = ReferenceCheck(Reference.dry_run, workers, print)
     for count in batches(num_answers, batch_size):
         start = time.perf_counter()
         drafts = write(level, count)
@@ -139,13 +142,13 @@ def tally(write: Write, level: int, num_answers: int, batch_size: int, seen: See
                 result.reasons["unreadable"] += 1
                 continue
             result.parsed += 1
-            reason = why_not(answer.question, answer.tests) or seen.why_not(answer.question, answer.tests)
+            reason = why_not(workers, answer.question, answer.tests) or seen.why_not(answer.question, answer.tests)
             result.valid += reason is None
             tests = answer.tests
-            if reason is None and vouch is Vouch.passes:
-                reason = check.why_not(answer.solution, tests)
-            elif reason is None and vouch is Vouch.settles:
+            if reason is None and vouch is not Vouch.nothing:
                 tests, reason = check.settle(answer.solution, tests)
+            if reason is None and vouch is Vouch.passes and tests != answer.tests:
+                reason = "reference_fails"
             if reason is not None:
                 result.reasons[reason] += 1
                 continue
@@ -184,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="also append every answer to this file, as JSON lines")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, such as proposer.temperature=1.0")
     options = parser.parse_args(arguments)
-    config = compose.load(options.settings)
+    config = load_config(options.settings)
     chosen = config.model
     model, where = policy.load_policy(
         options.model, chosen.cache_dir, chosen.device, chosen.dtype, chosen.threads, None
@@ -206,7 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         tallies = []
         for level in map(int, options.levels):
-            one = tally(write, level, options.answers, config.proposer.batch_size, seen, vouch)
+            with Workers(1) as workers:
+                one = tally(workers, write, level, options.answers, config.proposer.batch_size, seen, vouch)
             if options.solve:
                 one.solved = num_solved(model, one.published, options.solve, config.proposer.batch_size)
             print(one.row(name, LEVELS[level - 1]), flush=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codezero.evaluate.intervals import RESAMPLES, central
+
 NUM_BINS = 10
-NUM_RESAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +72,7 @@ def ranking_accuracy(judged: Judged) -> float:
 def interval(judged: Judged, measure: Callable[[Judged], float], seed: int = 0) -> tuple[float, float]:
     """The central 95 % of `measure` when problems are drawn again with replacement."""
     groups, random = np.unique(judged.group), np.random.default_rng(seed)
-    drawn = [measure(judged.of_groups(random.choice(groups, len(groups)))) for _ in range(NUM_RESAMPLES)]
-    low, high = np.nanpercentile(drawn, [2.5, 97.5])
-    return float(low), float(high)
+    return central([measure(judged.of_groups(random.choice(groups, len(groups)))) for _ in range(RESAMPLES)])
 
 
 def judged_of(p: Sequence[float], right: Sequence[bool], groups: Sequence[str]) -> Judged:

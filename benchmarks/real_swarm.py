@@ -16,12 +16,12 @@ from hivemind.p2p import P2P
 
 from benchmarks.workload import NUM_GENERATIONS, Metered, Record, RecordedBoard, Traffic, groups_of
 from codezero.config import SwarmConfig
-from codezero.dht import daemon
-from codezero.dht.cache import PeerCache
-from codezero.dht.link import SwarmLink
 from codezero.identity.key import load_or_create
+from codezero.network.dht import daemon
+from codezero.network.dht.cache import PeerCache
+from codezero.network.dht.link import SwarmLink
 from codezero.network.gossip import SwarmGossip
-from codezero.peer import rules_of
+from codezero.network.join import rules_of
 from codezero.types import RoundId
 
 ANSWER_TIMEOUT_S = 120.0

@@ -16,10 +16,10 @@ from hivemind.p2p import PeerID
 from benchmarks.simulated_p2p import SimulatedClock, SimulatedLoop, SimulatedNetwork, SimulatedP2P
 from benchmarks.workload import NUM_GENERATIONS, Metered, Record, RecordedBoard, groups_of
 from codezero.config import SwarmConfig
-from codezero.dht.dht import Dht
 from codezero.identity.key import KEY_BITS, Identity
+from codezero.network.dht.dht import Dht
 from codezero.network.gossip import SwarmGossip
-from codezero.peer import rules_of
+from codezero.network.join import rules_of
 from codezero.types import RoundId
 
 
@@ -79,7 +79,7 @@ def simulated_time() -> Iterator[SimulatedLoop]:
     loop = SimulatedLoop(clock)
     with ExitStack() as stack:
         for name, module in sys.modules.items():
-            if name.startswith(("codezero.dht.", "codezero.network.")) and getattr(module, "time", None) is time:
+            if name.startswith("codezero.network.") and getattr(module, "time", None) is time:
                 stack.enter_context(mock.patch.object(module, "time", clock))
         stack.callback(loop.close)
         yield loop

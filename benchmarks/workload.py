@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codezero.config import Network, SwarmConfig
-from codezero.dht.dht import Dht
 from codezero.identity.key import Identity
 from codezero.network import wire
 from codezero.network.board import Board, Notice, Sight
+from codezero.network.dht.dht import Dht
 from codezero.network.genrl import GenrlBoard
 from codezero.network.native import NativeBoard
 from codezero.types import FinishReason, Rollout, RolloutGroup, RoundId, Task, TaskOrigin
@@ -78,9 +78,12 @@ class RecordedBoard:
         self.record = Record()
         self._round_number = 0
 
-    async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
+    def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
+        return self._board.pack(round_id, groups)
+
+    async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
         self.record.publishing_s = _now_s()
-        kept = await self._board.publish(dht, round_id, groups, ttl_s)
+        kept = await self._board.publish(dht, round_id, record, ttl_s)
         if kept:
             self.record.published_s = _now_s()
         return kept

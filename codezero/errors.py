@@ -40,6 +40,12 @@ class SandboxError(CodezeroError):
     """Untrusted code cannot be run safely on this machine, or its sandbox broke down; says nothing about the code."""
 
 
+class WorkerError(CodezeroError):
+    """The processes that parse other nodes' text cannot be started."""
+
+    may_pass = True
+
+
 class ScoringError(CodezeroError):
     """A file of stored solutions cannot be read, or the one for their scores not written."""
 

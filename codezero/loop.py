@@ -20,9 +20,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from codezero.evaluate.metrics import averages
-from codezero.network.selection import has_advantage
-from codezero.observe.memory import peak_rss_bytes
 from codezero.ports import Evaluator, Feedback, Gossip, Learner, Ledger, Observer, Selection, Solver, TaskSource
+from codezero.runtime.memory import peak_rss_bytes
 from codezero.types import RolloutGroup, RoundId, RoundReport, ScoredGroup, SwarmRound, TaskOrigin, UpdateReport
 
 
@@ -54,6 +53,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         swarm = stages.gossip.exchange(round_id, local, clock.elapsed_s)
     with clock.stage("score"):
         scored = stages.evaluator.score(swarm)
+        stages.gossip.note(scored)
         stages.feedback.give(scored)
         chosen = stages.selection.choose(round_id, scored)
         if stages.observer is not None:
@@ -149,8 +149,9 @@ def _dropped(
 ) -> dict[str, int]:
     counts = Counter(skipped)
     counts.update(reason for _, reason in swarm.rejected)
-    counts["unscored"] += sum(not group.scored for group in scored)
+    counts.update(group.refused.value for group in scored if group.refused is not None)
+    counts["unscored"] += sum(not group.scored and group.refused is None for group in scored)
     # The learner counts own groups; of the pool it has seen only what was chosen, which has an advantage.
-    lost = sum(group.external and group.scored and not has_advantage(group) for group in scored)
+    lost = sum(group.external and group.scored and not group.has_advantage for group in scored)
     counts["zero_advantage"] += update.num_zero_advantage + lost
     return dict(sorted((+counts).items()))

@@ -12,36 +12,39 @@ from pathlib import Path
 
 import torch
 
-from codezero import compose, peer, state
 from codezero.config import NodeConfig, TrainMethod
+from codezero.config.load import learning_settings, settings_of
+from codezero.evaluate.build import make_evaluator, start_workers
 from codezero.identity import names
-from codezero.judging import make_evaluator
-from codezero.ledgers import load_key, make_ledger, with_contract_bootnodes
+from codezero.ledger.build import load_key, make_ledger, with_contract_bootnodes
 from codezero.loop import Stages, run_round
-from codezero.models import Models
+from codezero.network.join import join
 from codezero.network.selection import SapoSelection
-from codezero.observe import logs, system_info
-from codezero.observe.console import Console
 from codezero.observe.monitor import RoundMonitor, report_from_dict
 from codezero.observe.status import SAVING, WAITING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.observe.tracking import trackers
+from codezero.policy.build import Models
+from codezero.policy.solver import PolicySolver
 from codezero.proposals import Proposal
-from codezero.proposer import checks
+from codezero.proposer import jobs
+from codezero.publish.build import start_publisher
 from codezero.publish.tokens import take_tokens
-from codezero.publishing import start_publisher
-from codezero.rollout.solver import PolicySolver
-from codezero.runs import SOLVER
-from codezero.services import Services
-from codezero.stop import stop_on_signals
+from codezero.runtime import logs, state, system_info
+from codezero.runtime.console import Console
+from codezero.runtime.stop import stop_on_signals
+from codezero.services.build import Services
 from codezero.tasks.build import make_task_source
+from codezero.tasks.known import which_are_known
 from codezero.tasks.proposed import WithProposals, to_task
 from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import RoundId, RoundReport
-from codezero.watch import NodeView
+from codezero.views.runs import SOLVER
+from codezero.views.watch import NodeView
+from codezero.workers import Workers
 
 logger = logging.getLogger(__name__)
 
@@ -75,10 +78,13 @@ class Node:
         self._config, self._console = config, console
         torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        state.note_start(self._folder, compose.settings_of(config))
+        state.note_start(self._folder, settings_of(config))
         self._status = stack.enter_context(StatusFile(self._folder, new_status("solver", self._folder, log_dir)))
         self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
-        place = peer.join(with_contract_bootnodes(config, console), self._folder, console, stack)
+        swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
+        place = join(
+            *(swarm, config.rollout.num_generations, self._folder, console, stack), needs_name=config.ledger.is_shared
+        )
         self._status.update(peer_id=place.peer_id)
         key = load_key(config.ledger)
         self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
@@ -87,6 +93,7 @@ class Node:
         self._monitor = RoundMonitor(log_dir, console, self._status, config.rollout.num_generations, names.animal_name)
         sources = make_task_source(config.tasks, config.seed)
 
+        workers = stack.enter_context(start_workers(config))
         models = Models(config, self._folder, console, tokens.download)
         self._policy, self._settings = models.policy, models.settings
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
@@ -105,7 +112,7 @@ class Node:
             sources,
             config.tasks.proposals.share,
             proposals.collect,
-            partial(_why_not, encoder),
+            partial(_why_not, workers, encoder),
             proposals.take_rejected,
         )
         self._learner = GrpoLearner(
@@ -119,8 +126,8 @@ class Node:
         self._stages = Stages(
             tasks=self._tasks,
             solver=self._solver,
-            gossip=place.gossip(encoder.fits),
-            evaluator=make_evaluator(config, models.judge_backend, self._monitor.progress),
+            gossip=place.gossip(encoder.fits, which_are_known(config.swarm.tasks, sources, self._tasks)),
+            evaluator=make_evaluator(config, models.judge_backend, self._monitor.progress, workers),
             feedback=proposals,
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,
@@ -137,7 +144,8 @@ class Node:
         if self._publisher is not None:
             self._publisher.watch(self._note_push)
         name, last = names.animal_name(place.peer_id), self._last.number if self._last else 0
-        self._trackers = stack.enter_context(trackers(config, self._folder, name, last))
+        shown = learning_settings(config)
+        self._trackers = stack.enter_context(trackers(config.tracking, shown, self._folder, name, last))
 
     def _note_push(self, pushed: str, trouble: str) -> None:
         self._status.update(pushed=pushed, push_trouble=trouble)
@@ -212,9 +220,9 @@ class Node:
             self._publisher.offer(report, saved)
 
 
-def _why_not(encoder: TextEncoder, proposal: Proposal) -> str | None:
+def _why_not(workers: Workers, encoder: TextEncoder, proposal: Proposal) -> str | None:
     """Why a proposal is not taken up: its proposer may be careless or hostile."""
-    reason = checks.why_not(proposal.question, proposal.tests)
+    reason = jobs.why_not(workers, proposal.question, proposal.tests)
     if reason is None and not encoder.fits(to_task(proposal)):
         reason = "too_long"
     return reason

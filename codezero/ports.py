@@ -1,4 +1,4 @@
-"""What the loop asks of the rooms. Each stage of `loop.run_round` calls one of these; tests replace them one by one.
+"""What the loop asks of the stages. Each stage of `loop.run_round` calls one of these; tests replace them one by one.
 
 A component that raises ends the node, except where a docstring names an outcome as data (an outage, an empty round).
 """
@@ -59,6 +59,10 @@ class Gossip(Protocol):
 
         `elapsed_s` is what the round has taken so far: how long to wait for others is a share of it.
         """
+        ...
+
+    def note(self, groups: Sequence[ScoredGroup]) -> None:
+        """Hears what became of the groups that it collected: authors of hostile ones may lose their turns."""
         ...
 
 

@@ -15,6 +15,15 @@ LEVELS = ("beginner", "easy", "medium", "hard", "expert")
 """Names of difficulty 1 to 5."""
 
 
+def problem_id(question: str, tests: str) -> str:
+    """First 32 hex digits of the SHA-256 of question and tests: other tests to the same question are another problem.
+
+    Each is hashed by itself first, so that nothing can move from one into the other.
+    """
+    parts = (hashlib.sha256(part.encode("utf-8", "replace")).digest() for part in (question, tests))
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
+
+
 def level_name(level: int | str) -> str:
     """As "2 easy"; of one that there is not, the level alone."""
     return next((f"{number} {name}" for number, name in enumerate(LEVELS, 1) if str(number) == str(level)), str(level))
@@ -37,9 +46,8 @@ class Proposal:
 
     @property
     def proposal_id(self) -> str:
-        """First 32 hex digits of the SHA-256 of question and tests: the same problem has the same id everywhere."""
-        parts = (hashlib.sha256(part.encode("utf-8", "replace")).digest() for part in (self.question, self.tests))
-        return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
+        """The same problem has the same id everywhere."""
+        return problem_id(self.question, self.tests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """The records that stages of a round hand to each other, in the order in which they come to be.
 
-All are frozen, keyword-only and hold tuples; the letters in the shape notes are G rollouts in a group, P prompt tokens
-and C completion tokens. Those of a proposer are in `proposals`. This module imports the standard library only.
+All are frozen, keyword-only and hold tuples. In shapes, G is rollouts in a group, P prompt and C completion tokens.
 """
 
 from __future__ import annotations
@@ -96,8 +95,9 @@ class RolloutGroup:
     rollouts: tuple[Rollout, ...]
     """[G]"""
     address: str = ""
-    """For a peer's group: the network address that is answerable for it, as seen and not as claimed; equal for all
-    identities of one address."""
+    """For a peer's group: the network address that is answerable for it, as seen and not as claimed."""
+    answerable: bool = False
+    """For a peer's group: whether its author has signed it and is connected to us from `address`, through no relay."""
     age: int = 0
     """For a peer's group: how many of our own rounds ago it was published; 0 is since the last exchange."""
 
@@ -109,7 +109,8 @@ class SwarmRound:
     round_id: RoundId
     local: tuple[RolloutGroup, ...]
     external: tuple[RolloutGroup, ...] = ()
-    """The pool: groups of peers, of which selection takes J after scoring."""
+    """The pool: groups of peers, of which selection takes J after scoring. Addresses, and peers within one, take turns
+    in it, in an order drawn by lot."""
     rejected: tuple[tuple[str, str], ...] = ()
     """(peer id, reason) of every dropped record or group."""
     network: str = ""
@@ -173,6 +174,17 @@ class Reward:
     parts: Mapping[str, float]
 
 
+class Refusal(str, Enum):
+    """Why a group was not judged; the word that reports count it under."""
+
+    HOSTILE = "hostile"
+    """It ends whatever process reads it, for the second time and alone in a process of its own."""
+    UNREAD = "unread"
+    """Its author's other groups have done so in this round."""
+    UNASKED = "unasked"
+    """Dry runs left it open, and the judge was asked about as much of peers' groups as it may be in this round."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredGroup:
     """A group with its judgement. Made by evaluate, read by train and ledger."""
@@ -183,11 +195,19 @@ class ScoredGroup:
     rewards: tuple[Reward, ...]
     """[G], or empty when the evaluator was unavailable: an outage is never a reward."""
     external: bool = False
+    refused: Refusal | None = None
+    programs: bytes = b""
+    """Fingerprint of its programs, that of a copy under other names too; empty where they are too short to tell."""
 
     @property
     def scored(self) -> bool:
-        """Whether the group can be trained on at all."""
+        """Whether the evaluator gave rewards."""
         return bool(self.rewards)
+
+    @property
+    def has_advantage(self) -> bool:
+        """Whether the group can teach anything: its rewards differ."""
+        return len({reward.total for reward in self.rewards}) > 1
 
 
 class SkipReason(str, Enum):
@@ -229,7 +249,6 @@ class Receipt:
     reference: str
     """Row id or transaction hash."""
     settled_at_s: float
-    """Unix time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,41 @@
 import { NextResponse, type NextRequest } from "next/server";
+import { isKnown, redeemed } from "@/lib/access";
 import { settings } from "@/lib/settings";
 
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const NUMBERS = ["127.0.0.1", "[::1]"];
+const LOOPBACK = ["localhost", ...NUMBERS];
+/** Tells no secret, and launchers ask it before they know whose app answers. */
+const FOR_ALL = "/api/health";
+const NO_TOKEN = "only for the user of this app: send the token in temp-data/token";
 /** The page of Turnkey, which keeps the user's key; account-kit has its address written down. */
 const TURNKEY = "https://auth.turnkey.com";
 
 /**
- * Every request passes here first. The app keeps keys and asks for no password, so it answers only to pages of its own
- * and to programs: a browser names the host it believes to talk to (a foreign name that was pointed at this machine is
- * DNS rebinding), and the page a request comes from.
+ * Every request passes here first. The app keeps keys, so it answers only to its user (lib/access.ts), and of a browser
+ * only to pages of its own: a browser names the host it believes to talk to (a foreign name that was pointed at this
+ * machine is DNS rebinding), and the page a request comes from.
  */
 export function proxy(request: NextRequest): NextResponse {
   const refusal = whyNot(request);
   if (refusal) return NextResponse.json({ error: refusal }, { status: 403 });
+  const { pathname, searchParams } = request.nextUrl;
+  const isPage = pathname === "/";
+  const { name, port } = hostOf(request);
+  const ticket = searchParams.get("ticket");
+  if (isPage && NUMBERS.includes(name)) return toTheName(port, ticket);
+  const cookieName = `codezero-sign-in${port.replace(":", "-")}`; // a browser's cookies are for all ports of a host
+  const given = isPage && ticket ? redeemed(ticket) : undefined;
+  if (given) {
+    const scheme = request.headers.get("x-forwarded-proto")?.startsWith("https") ? "https" : "http";
+    const headers = { Location: `${scheme}://${name}${port}/`, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store" };
+    const response = new NextResponse(null, { status: 303, headers });
+    response.cookies.set(cookieName, given, { httpOnly: true, sameSite: "lax", maxAge: 400 * 86_400 });
+    return response;
+  }
+  const cookie = request.cookies.get(cookieName)?.value;
+  if (pathname !== FOR_ALL && !isOpenTo(request) && !isKnown(request.headers.get("authorization"), cookie)) {
+    return isPage ? howToGetIn(ticket !== null) : NextResponse.json({ error: NO_TOKEN }, { status: 403 });
+  }
   const nonce = crypto.randomUUID();
   const policy = contentPolicy(nonce);
   const headers = new Headers(request.headers);
@@ -27,9 +50,43 @@ export function proxy(request: NextRequest): NextResponse {
   return response;
 }
 
+function hostOf(request: NextRequest): { name: string; port: string } {
+  const host = request.headers.get("host") ?? "";
+  const port = /:\d+$/.exec(host)?.[0] ?? "";
+  return { name: host.slice(0, host.length - port.length).toLowerCase(), port };
+}
+
+/**
+ * Browsers keep passkeys for names, not for numbers. By a page: Next takes this machine's number and its name for the
+ * same, and makes a Location that leads back to the number.
+ */
+function toTheName(port: string, ticket: string | null): NextResponse {
+  const search = ticket && /^[\w-]+$/.test(ticket) ? `?ticket=${ticket}` : "";
+  const page = `<!doctype html><meta http-equiv="refresh" content="0;url=http://localhost${port}/${search}">`;
+  const headers = { "Content-Type": "text/html", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store" };
+  return new NextResponse(page, { headers });
+}
+
+function howToGetIn(wasUsed: boolean): NextResponse {
+  const text = [
+    wasUsed ? "This address was used before, or is too old." : "This page opens by an address with a ticket.",
+    "Open the one that was printed when the app was started, or have another one printed, in its folder:",
+    "    node start.mjs address",
+  ].join("\n\n");
+  const headers = { "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
+  return new NextResponse(`${text}\n`, { status: 403, headers });
+}
+
+/** Whether a request needs no token: of a program, not of a page, where the settings say so. */
+function isOpenTo(request: NextRequest): boolean {
+  const { headers, nextUrl } = request;
+  const ofPage = headers.has("origin") || headers.has("sec-fetch-site");
+  return settings().needsNoToken && nextUrl.pathname.startsWith("/api/") && !ofPage;
+}
+
 function whyNot(request: NextRequest): string | undefined {
   const host = request.headers.get("host") ?? "";
-  const name = host.replace(/:\d+$/, "").toLowerCase();
+  const { name } = hostOf(request);
   if (![...LOOPBACK, ...settings().allowedHosts].includes(name)) {
     return "unknown host: use http://localhost, or set ALLOWED_HOSTS";
   }

@@ -1,5 +1,8 @@
 // Starts the built app. HOST and PORT say where (127.0.0.1, 3000); other settings are in README.md.
-import { existsSync } from "node:fs";
+//
+//   node start.mjs            prints, on a terminal, the address that lets a browser in
+//   node start.mjs address    prints another one of the running app
+import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -11,22 +14,43 @@ if (existsSync(file)) {
   fail(`SIGN_IN_ENV_FILE names ${file}, which does not exist`);
 }
 
+process.env.DATA_DIR = resolve(root, process.env.DATA_DIR || "temp-data");
+process.env.PORT ||= "3000";
+const place = `http://localhost:${process.env.PORT}`;
+if (process.argv[2] === "address") {
+  console.log(await address());
+  process.exit();
+}
+
 const server = [join(root, ".next", "standalone", "server.js"), join(root, "server.js")].find((path) => existsSync(path));
 if (!server) {
   fail("the app is not built: run npm ci --ignore-scripts && npm run build");
 }
 process.env.NEXT_TELEMETRY_DISABLED = "1";
-process.env.DATA_DIR = resolve(root, process.env.DATA_DIR || "temp-data");
 process.env.NODE_KEYS = (process.env.NODE_KEYS ?? "../swarm.pem")
   .split(",")
   .filter(Boolean)
   .map((path) => resolve(root, path))
   .join(",");
-process.env.PORT ||= "3000";
 // The server listens where HOSTNAME says. Shells and containers set that to the machine's name, which would open it.
 process.env.HOSTNAME = process.env.HOST || "127.0.0.1";
-console.log(`sign in at http://localhost:${process.env.PORT}`);
 await import(pathToFileURL(server).href);
+// Not where it may be a log: whoever has the address first is let in.
+if (process.stdout.isTTY) {
+  while (!(await fetch(`${place}/api/health`).catch(() => undefined))) await new Promise((resolve) => setTimeout(resolve, 100));
+  console.log(`sign in at ${await address()}`);
+} else {
+  console.log(`sign in at ${place}, with a ticket: node start.mjs address`);
+}
+
+/** With a ticket, which works once. */
+async function address() {
+  const token = readFileSync(join(process.env.DATA_DIR, "token"), "utf8").trim();
+  const asked = { method: "POST", headers: { authorization: `Bearer ${token}` } };
+  const reply = await fetch(`${place}/api/ticket`, asked).catch(() => undefined);
+  if (!reply?.ok) fail(`no app of this folder answers at ${place}`);
+  return `${place}/?ticket=${(await reply.json()).ticket}`;
+}
 
 function fail(message) {
   console.error(`error: ${message}`);

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from codezero import compose
+from codezero.config import checkout
+from codezero.config.load import field_notes, load_config, scalar
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 COMMAND = ".venv/bin/python -m scripts.configuration"
@@ -22,13 +23,29 @@ INTRODUCTION = f"""\
 # All settings
 
 Made from the code by `{COMMAND}`. Give any of them as `key=value`; the defaults are those of a node that
-is given none. `codezero run --show-config` prints what yours come to.
+is given none. `codezero run --show-config` prints what yours come to. One node at a time may use a state folder,
+and a state folder keeps its model and training method.
+
+| section | what it sets |
+|---|---|
+| [preset](#preset) | several sections at once |
+| [model](#model), [rollout](#rollout) | the model that learns, and how it writes solutions |
+| [tasks](#tasks) | where problems come from, beside proposals; `auto` falls back to the 75 built-in ones |
+| [proposer](#proposer) | of a proposer: its model, how its problems are checked, how the level moves, what it learns |
+| [evaluator](#evaluator) | what judges, where its model runs and how it is asked |
+| [reward](#reward) | weights of the reward's parts |
+| [train](#train) | the update: loss type, clipping, learning rate, all weights or adapters |
+| [swarm](#swarm) | tasks a round, and whose solutions to learn from; or a swarm file: `swarm=invite.yaml` |
+| [ledger](#ledger) | where rewards are kept |
+| [tracking](#tracking) | logs, and [curves elsewhere](logs.md#curves-elsewhere) |
+| [judge](#judge), [market](#market) | judge service and prediction market, both off |
+| [push](#push) | pushing the model to Hugging Face, off unless the launch script gets a token |
 """
 
 
 def page() -> str:
     """The whole page as Markdown."""
-    config = compose.load([])
+    config = load_config([])
     sections = [
         field.name for field in dataclasses.fields(config) if dataclasses.is_dataclass(getattr(config, field.name))
     ]
@@ -44,7 +61,7 @@ def page() -> str:
     ]
     for name in sections:
         lines += ["", f"## {name}", ""]
-        if (compose.shipped_dir() / name).is_dir():
+        if (checkout.CONFIGS / name).is_dir():
             lines += [*_choices(name), ""]
         lines += _table(_rows(getattr(config, name), f"{name}.", nested=True))
     return "\n".join(lines) + "\n"
@@ -55,12 +72,12 @@ def _table(rows: Iterator[str]) -> list[str]:
 
 
 def _rows(section: Any, prefix: str, nested: bool) -> Iterator[str]:
-    notes, types = compose.field_notes(type(section)), typing.get_type_hints(type(section))
+    notes, types = field_notes(type(section)), typing.get_type_hints(type(section))
     for field in dataclasses.fields(section):
         value = getattr(section, field.name)
         if not dataclasses.is_dataclass(value):
             meaning = _cell(notes.get(field.name, ""))
-            yield f"| `{prefix}{field.name}` | {_type(types[field.name])} | `{compose.scalar(value)}` | {meaning} |"
+            yield f"| `{prefix}{field.name}` | {_type(types[field.name])} | `{scalar(value)}` | {meaning} |"
         elif nested:
             yield f"| `{prefix}{field.name}.*` | | | {_cell(notes.get(field.name, ''))} |"
             yield from _rows(value, f"{prefix}{field.name}.", nested)
@@ -78,7 +95,7 @@ def _type(kind: Any) -> str:
 def _choices(group: str) -> list[str]:
     """What each file of a group sets, and why, by its leading comment."""
     rows = []
-    for path in sorted((compose.shipped_dir() / group).glob("*.yaml")):
+    for path in sorted((checkout.CONFIGS / group).glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
         comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("# "))
         prefix = "" if group == "preset" else f"{group}."
@@ -98,7 +115,7 @@ def _settings(tree: dict[str, Any], prefix: str) -> Iterator[str]:
         elif isinstance(value, dict):
             yield from _settings(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}={compose.scalar(value)}"
+            yield f"{prefix}{name}={scalar(value)}"
 
 
 def _cell(text: str) -> str:

@@ -20,10 +20,10 @@ import msgspec
 from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 
-from codezero.observe.view.page import render
-from codezero.observe.view.snapshot import Snapshot
-from codezero.runs import find_runs
-from codezero.watch import watched
+from codezero.views.runs import find_runs
+from codezero.views.terminal.page import render
+from codezero.views.terminal.snapshot import Snapshot
+from codezero.views.watch import watched
 
 DOCS = Path(__file__).parent.parent / "docs"
 SNAPSHOT, PICTURE = DOCS / "terminal.json", DOCS / "terminal.svg"

@@ -117,11 +117,12 @@ def group(
     )
 
 
-def scored(rollouts, rewards, external: bool = False, **kwargs) -> ScoredGroup:
+def scored(rollouts, rewards, external: bool = False, programs: bytes = b"", **kwargs) -> ScoredGroup:
     """A scored group with one total reward per rollout."""
     return ScoredGroup(
         group=group(rollouts, **kwargs),
         verdicts=tuple(Verdict(outcome=Outcome.JUDGED, p_correct=min(max(r, 0.0), 1.0)) for r in rewards),
         rewards=tuple(Reward(total=r, parts={"correct": r}) for r in rewards),
         external=external,
+        programs=programs,
     )

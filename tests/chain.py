@@ -6,7 +6,7 @@ import os
 from codezero.ledger.account import ETHER, Account
 from codezero.ledger.contract import Contract
 from codezero.ledger.coordinator import Coordinator, WalletWriter, coordinator_abi
-from codezero.ledger.items import Scope
+from codezero.ledger.items import LedgerScope
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.rpc import Rpc
@@ -62,7 +62,7 @@ class Deployed:
         return value
 
     def outbox(self, path, peer_id="peer"):
-        return Outbox(path, Scope(chain_id=CHAIN_ID, contract=self.address, peer_id=peer_id))
+        return Outbox(path, LedgerScope(chain_id=CHAIN_ID, contract=self.address, peer_id=peer_id))
 
 
 def new_key():

@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from codezero.chain.anvil import find_anvil
-from codezero.chain.client import ChainClient
-from codezero.chain.evm import EvmChain
-from codezero.chain.methods import Methods
-from codezero.chain.server import RpcServer
+from codezero.devchain.anvil import find_anvil
+from codezero.devchain.client import ChainClient
+from codezero.devchain.evm import EvmChain
+from codezero.devchain.methods import Methods
+from codezero.devchain.server import RpcServer
 
 CHAIN_ID = 31337
 NEEDS_ANVIL = pytest.mark.skipif(
     find_anvil() is None, reason="anvil is not installed (npm install @foundry-rs/anvil, or on PATH)"
 )
 ENGINES = ["py-evm", pytest.param("anvil", marks=NEEDS_ANVIL)]
+ON_EACH_ENGINE = pytest.mark.parametrize("chain", ENGINES, indirect=True, scope="session")
+"""For tests of what the engines do differently; the others have the fixture `chain` on one of them."""
 FUNDS_WEI = 1000 * 10**18
 ACCOUNTS = [Account.from_key(bytes([number]) * 32) for number in range(1, 9)]
 """With 1000 coins each. Use different ones in tests that count nonces."""

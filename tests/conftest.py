@@ -1,6 +1,34 @@
 import logging
+import os
+import signal
+from collections import Counter
 
 import pytest
+from hypothesis import settings
+
+# A shell's background job ignores Ctrl-C; so would the processes that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+settings.register_profile("busy", deadline=None)  # a busy machine is no failure
+settings.load_profile("busy")
+# Where a machine permits no sandbox the tests run their own harmless code without one; hostile code is not run there
+# (tests/unit/sandbox).
+os.environ["CODEZERO_UNCONFINED"] = "1"
+
+
+def pytest_collection_modifyitems(items):
+    """Whole nodes and networks first: they take longest, and among several workers none is left with one at the end."""
+    items.sort(key=lambda item: item.nodeid.startswith("tests/unit/"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How long the tests of each folder took together."""
+    totals = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                totals["/".join(report.nodeid.split("/")[:2]).partition(".py")[0]] += report.duration
+    for folder, seconds in totals.items():
+        terminalreporter.write_line(f"{folder}: {seconds:.0f} s")
 
 
 @pytest.fixture(scope="session")
@@ -10,6 +38,15 @@ def dev_chain(tmp_path_factory):
 
     with chains.running(tmp_path_factory.mktemp("chain")) as chain:
         yield chain
+
+
+@pytest.fixture(scope="session")
+def workers():
+    """The worker processes of a node, one of them, that all tests share."""
+    from codezero.workers import Workers
+
+    with Workers(1) as started:
+        yield started
 
 
 @pytest.fixture

@@ -39,6 +39,9 @@ class Calls:
             network="2 peers online" if self.external else "",
         )
 
+    def note(self, groups):
+        self.noted = groups
+
     def score(self, swarm_round):
         self.calls.append(("score", len(swarm_round.local), len(swarm_round.external)))
         if self.score_error:

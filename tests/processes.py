@@ -1,8 +1,25 @@
-"""What became of processes that a test knows by their id."""
+"""The processes that a process has started, and what became of those that a test knows by their id."""
 
 import time
+from contextlib import suppress
 
 import psutil
+
+
+def programs(pid):
+    """The programs that a process has started, at any depth: psutil.Process, arguments and environment of each.
+
+    Left out are what has just ended, and a child that has yet to execute its program: it still shows the arguments of
+    the process, and all of the environment that the process was started with.
+    """
+    process, found = psutil.Process(pid), []
+    own = process.cmdline()
+    for child in process.children(recursive=True):
+        with suppress(psutil.Error):
+            arguments = child.cmdline()  # read first, so that the environment is this program's
+            if arguments and arguments != own:
+                found.append((child, arguments, child.environ()))
+    return found
 
 
 def is_alive(pid):

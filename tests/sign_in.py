@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from codezero.chain.client import ChainClient
+from codezero.devchain.client import ChainClient
 from codezero.errors import ChainError
 from codezero.ledger import abi
 from tests.chains import CHAIN_ID
@@ -62,6 +62,8 @@ class SignInApp:
         """The mode holds for this name of the API alone; None for all."""
         self.asked = []
         """Name and body of each request."""
+        self.authorizations = []
+        """That header of each request."""
         self.release = threading.Event()
 
     @contextmanager
@@ -73,6 +75,7 @@ class SignInApp:
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                app.authorizations.append(self.headers["authorization"])
                 app._answer(self, self.path.removeprefix("/api/"), body)
 
             def log_message(self, *_):

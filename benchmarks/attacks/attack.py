@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from benchmarks.attacks.dressing import Transform, first_function, pairs
+from benchmarks.attacks.dressing import Transform, examples, first_function, pairs
 from codezero.prompts.solver import parse
 from codezero.types import Task
 
@@ -25,6 +25,8 @@ class Defence(str, Enum):
     HARDCODED = "hardcoded"
     EQUALITY = "equality"
     """These are fatal rules, each of which settles that the solution is wrong."""
+    DRY_RUN = "dry run"
+    """A case fails in the dry run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +35,26 @@ class Attack:
     family: str
     stopped_by: Defence
     transform: Transform
+    of_program: bool = False
+    """Whether it attacks a program that reads stdin, and not a function."""
 
     def apply(self, text: str, task: Task) -> str:
         """The completion `text`, a wrong solution in a fenced block, under attack; unchanged where the attack needs
-        what this one has not: a function, and tests of the form `assert f(...) == value`."""
+        what this one has not: a function, and tests of the form `assert f(...) == value`, or examples of a program."""
         code = parse(text)
+        if self.of_program:
+            return self.transform(text, task) if examples(task) else text
         return text if code is None or first_function(code) is None or not pairs(task) else self.transform(text, task)
 
 
-def family(title: str, stopped_by: Defence, **transforms: Transform) -> list[Attack]:
+def family(title: str, stopped_by: Defence, of_program: bool = False, **transforms: Transform) -> list[Attack]:
     return [
-        Attack(name=name.replace("_", " "), family=title, stopped_by=stopped_by, transform=transform)
+        Attack(
+            name=name.replace("_", " "),
+            family=title,
+            stopped_by=stopped_by,
+            transform=transform,
+            of_program=of_program,
+        )
         for name, transform in transforms.items()
     ]

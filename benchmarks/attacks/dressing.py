@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from codezero.prompts.solver import parse
-from codezero.testcases import parse_source
+from codezero.tasks.testcases import parse_source, parse_tests
 from codezero.types import Task
 
 Transform = Callable[[str, Task], str]
@@ -22,6 +22,11 @@ def pairs(task: Task) -> list[tuple[str, str, str]]:
             arguments = ", ".join(ast.unparse(argument) for argument in test.left.args)
             found.append((test.left.func.id, arguments, ast.unparse(test.comparators[0])))
     return found
+
+
+def examples(task: Task) -> list[tuple[str, str]]:
+    """(input, output) of the tests of a program."""
+    return [(example.given, example.expected) for example in parse_tests(task.tests).examples]
 
 
 def first_function(code: str) -> ast.FunctionDef | None:
@@ -140,3 +145,40 @@ def printed(given: str) -> str:
         return repr(ast.literal_eval(given))
     except ValueError:
         return given
+
+
+def split(answer: str) -> str:
+    """A number as the difference of two others; anything else as it is."""
+    return f"({int(answer) + 7}) - 7" if answer.lstrip("-").isdigit() else answer
+
+
+def in_turn(code: str) -> Transform:
+    """A program that hands out the answers by their number; `{answers}` is the list, `{backwards}` its reverse, and
+    `{name}` the function."""
+
+    def write(name: str, tests: list[tuple[str, str, str]]) -> str:
+        answers = [split(answer) for *_, answer in tests]
+        backwards = ", ".join(reversed(answers))
+        return code.format(name=name, answers=f"[{', '.join(answers)}]", backwards=f"[{backwards}]")
+
+    return rewritten(write)
+
+
+def member(body: str) -> Transform:
+    """A function of any arguments that answers yes to those of the tests that want it, all of which are yes-or-no;
+    unchanged where they are not. `{inputs}` are these, `{others}` the rest, `{alternatives}` a pattern."""
+
+    def dress(text: str, task: Task) -> str:
+        tests = [(f"({arguments},)", answer) for _, arguments, answer in pairs(task)]
+        inputs, others = ([given for given, answer in tests if answer == wanted] for wanted in ("True", "False"))
+        if not inputs or not others or len(inputs) + len(others) < len(tests):
+            return text
+        filled = body.format(inputs=", ".join(inputs), others=", ".join(others), alternatives=" | ".join(inputs))
+        return instead(filled)(text, task)
+
+    return dress
+
+
+def program(write: Callable[[list[tuple[str, str]]], str]) -> Transform:
+    """A program of its own: `write(examples)`."""
+    return lambda text, task: fenced(write(examples(task)))

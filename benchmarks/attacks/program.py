@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from benchmarks.attacks.attack import Defence, family
-from benchmarks.attacks.dressing import after, before, chain, fenced, first, instead, lookup, on_code, table
+from benchmarks.attacks.dressing import (
+    after,
+    before,
+    chain,
+    fenced,
+    first,
+    in_turn,
+    instead,
+    lookup,
+    member,
+    on_code,
+    printed,
+    program,
+    split,
+    table,
+)
 
 PROGRAM = [
     *family(
@@ -32,7 +47,72 @@ PROGRAM = [
         assignments=lookup(chain("if args == {given}:\n    result = {answer}", "return result")),
         and_or=lookup(lambda rows: "return " + " or ".join(f"args == {given} and {answer}" for given, answer in rows)),
         entries=lookup(lambda r: "t = {}\n" + chain("t[{given}] = {answer}", "return t[args]")(r)),
+        constants_split=lookup(
+            lambda rows: f"return {{{', '.join(f'{printed(g)!r}: {split(a)}' for g, a in rows)}}}[str(args)]"
+        ),
         with_a_computed_rest=lookup(chain("if args == {given}:\n    return {answer}", "return sum(args, 8)")),
+    ),
+    *family(
+        "memberships",
+        Defence.HARDCODED,
+        among_the_inputs=member("return args in [{inputs}]"),
+        not_among_the_others=member("return args not in [{others}]"),
+        equal_to_any=member("return any((args == given for given in [{inputs}]))"),
+        two_branches=member("if args in ({inputs},):\n    return True\nreturn False"),
+        a_match_of_all=member("match args:\n    case {alternatives}:\n        return True\nreturn False"),
+    ),
+    *family(
+        "state between tests",
+        Defence.DRY_RUN,
+        a_call_counter=in_turn(
+            "calls = 0\ndef {name}(*args):\n    global calls\n    calls += 1\n    return {answers}[calls - 1]"
+        ),
+        answers_popped=in_turn("answers = {backwards}\ndef {name}(*args):\n    return answers.pop()"),
+        an_iterator=in_turn("answers = iter({answers})\ndef {name}(*args):\n    return next(answers)"),
+        a_generator=in_turn(
+            "def told():\n    yield from {answers}\nleft = told()\ndef {name}(*args):\n    return next(left)"
+        ),
+        a_default=in_turn("def {name}(*args, left={backwards}):\n    return left.pop()"),
+        an_attribute=in_turn(
+            "def {name}(*args):\n    {name}.calls += 1\n    return {answers}[{name}.calls]\n{name}.calls = -1"
+        ),
+        a_closure=in_turn("def made():\n    left = {backwards}\n    return lambda *args: left.pop()\n{name} = made()"),
+    ),
+    *family(
+        "examples by heart",
+        Defence.HARDCODED,
+        of_program=True,
+        a_dictionary_of_examples=program(
+            lambda rows: f"import sys\nprint({{{', '.join(f'{g!r}: {a!r}' for g, a in rows)}}}[sys.stdin.read()])"
+        ),
+        a_chain_of_examples=program(
+            lambda rows: "\n".join(
+                ["data = open(0).read()", *(f"if data.strip() == {g.strip()!r}:\n    print({a!r})" for g, a in rows)]
+            )
+        ),
+        pairs_of_examples=program(
+            lambda rows: (
+                "import sys\ndata = sys.stdin.read().split()\n"
+                f"for key, value in {[(g.split(), a) for g, a in rows]}:\n    if key == data:\n        print(value)"
+            )
+        ),
+        numbers_of_examples=program(
+            lambda rows: (
+                "data = tuple(map(int, open(0).read().split()))\n"
+                f"print({{{', '.join(f'{tuple(map(int, g.split()))}: {a!r}' for g, a in rows)}}}.get(data, 0))"
+            )
+        ),
+        input_thrown_away=program(lambda rows: f"import sys\nsys.stdin.read()\nprint({rows[0][1]!r})"),
+        input_kept_for_nothing=program(lambda rows: f"n = int(input().split()[0])\nprint({rows[0][1]!r})"),
+    ),
+    *family(
+        "input not read",
+        Defence.DRY_RUN,
+        of_program=True,
+        the_answer_printed=program(lambda rows: f"print({rows[0][1]!r})"),
+        a_reader_never_called=program(
+            lambda rows: f"import sys\ndef solve():\n    return sys.stdin.read()\nprint({rows[0][1]!r})"
+        ),
     ),
     *family(
         "equality",

@@ -26,8 +26,9 @@ from codezero.cli import (
     wallet,
 )
 from codezero.cli.options import add_stop_with_parent
+from codezero.config import checkout
 from codezero.errors import OUTAGE, CodezeroError
-from codezero.observe.logs import log_end
+from codezero.runtime.logs import log_end
 
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -72,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="codezero", description="A node of a swarm in which language models learn to code."
     )
-    parser.add_argument("--version", action="version", version=f"codezero {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and, of a checkout, the commit")
     commands = parser.add_subparsers(metavar="command", required=True)
 
     run = commands.add_parser(
@@ -93,19 +94,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Version(argparse.Action):
+    """Prints the version; argparse's own action would ask git for the commit at every start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"codezero {checkout.version()}")
+        parser.exit()
+
+
 def _run(options: argparse.Namespace) -> int:
-    from codezero import compose
-    from codezero.stop import stop_with_parent
+    from codezero.config.load import explain, load_config
+    from codezero.runtime.stop import stop_with_parent
 
     if options.stop_with_parent:
         stop_with_parent()
     rounds = [] if options.rounds is None else [f"rounds={options.rounds}"]
-    config = compose.load([*options.settings, *rounds])
+    config = load_config([*options.settings, *rounds])
     if options.show_config:
-        print(compose.explain(config), end="")
+        print(explain(config), end="")
         return 0
-    from codezero.observe.console import Console
-    from codezero.observe.logs import quiet_libraries
+    from codezero.runtime.console import Console
+    from codezero.runtime.logs import quiet_libraries
 
     Console().line(f"codezero {__version__}")  # now, since what follows takes seconds to import
     quiet_libraries()

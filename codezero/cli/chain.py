@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codezero.cli.options import add_stop_with_parent, duration
 
 if TYPE_CHECKING:
-    from codezero.observe.console import Console
+    from codezero.runtime.console import Console
 
 _EXAMPLES = """\
 examples:
@@ -86,20 +86,20 @@ def _folder_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _console() -> Console:
-    from codezero.observe.console import Console
+    from codezero.runtime.console import Console
 
     return Console()
 
 
 def _up(options: argparse.Namespace) -> int:
-    from codezero.chain.folder import Engine
-    from codezero.chain.up import UpOptions, up
-    from codezero.stop import stop_with_parent
+    from codezero.devchain.folder import Engine
+    from codezero.devchain.up import ChainOptions, up
+    from codezero.runtime.stop import stop_with_parent
 
     if options.stop_with_parent:
         stop_with_parent()
     return up(
-        UpOptions(
+        ChainOptions(
             folder=options.folder,
             host=options.host,
             port=options.port,
@@ -110,20 +110,20 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _deploy(options: argparse.Namespace) -> None:
-    from codezero.chain import coordinator
+    from codezero.devchain import coordinator
 
     coordinator.deploy(options.folder, options.rpc_url, options.stages, _console())
 
 
 def _fund(options: argparse.Namespace) -> None:
-    from codezero.chain import coordinator
+    from codezero.devchain import coordinator
 
     coordinator.fund(options.folder, options.rpc_url, options.addresses, options.amount, _console())
 
 
 def _tick(options: argparse.Namespace) -> None:
-    from codezero.chain import coordinator, tick
-    from codezero.stop import stop_with_parent
+    from codezero.devchain import coordinator, tick
+    from codezero.runtime.stop import stop_with_parent
 
     asked = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -135,13 +135,13 @@ def _tick(options: argparse.Namespace) -> None:
 
 
 def _add_bootnodes(options: argparse.Namespace) -> None:
-    from codezero.chain import coordinator
+    from codezero.devchain import coordinator
 
     coordinator.add_bootnodes(options.folder, options.rpc_url, options.addresses, _console())
 
 
 def _list_bootnodes(options: argparse.Namespace) -> None:
-    from codezero.chain import coordinator
+    from codezero.devchain import coordinator
 
     console = _console()
     for address in coordinator.bootnodes(options.folder, options.rpc_url):
@@ -149,6 +149,6 @@ def _list_bootnodes(options: argparse.Namespace) -> None:
 
 
 def _clear_bootnodes(options: argparse.Namespace) -> None:
-    from codezero.chain import coordinator
+    from codezero.devchain import coordinator
 
     coordinator.clear_bootnodes(options.folder, options.rpc_url, _console())

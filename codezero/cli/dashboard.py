@@ -33,12 +33,12 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _dashboard(options: argparse.Namespace) -> None:
-    from codezero.dashboard.serve import serve
-    from codezero.dashboard.source import Source
-    from codezero.dashboard.views import MOST
     from codezero.errors import DashboardError
     from codezero.ledger.board import read_shared
-    from codezero.observe.console import Console
+    from codezero.runtime.console import Console
+    from codezero.views.web.serve import serve
+    from codezero.views.web.source import WatchedFolders
+    from codezero.views.web.views import MOST
 
     folders = [Path(name).expanduser() for name in options.folders or FOLDERS]
     for folder in folders:
@@ -49,4 +49,4 @@ def _dashboard(options: argparse.Namespace) -> None:
             )
     ledger = None if options.ledger is None else Path(options.ledger).expanduser()
     board = None if ledger is None else lambda: read_shared(ledger, most=MOST)
-    serve(Source(folders), board, options.host, options.port, Console().line)
+    serve(WatchedFolders(folders), board, options.host, options.port, Console().line)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codezero.config import checkout
+
 if TYPE_CHECKING:
     from codezero.config import NodeConfig
     from codezero.doctor.case import Case
@@ -90,14 +92,14 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
     from codezero.errors import ConfigError
 
     try:
-        from codezero import compose
+        from codezero.config.load import load_config
 
-        return compose.load(settings), []
+        return load_config(settings), []
     except ConfigError as fault:
         what, _, do = str(fault).partition(": ")
         return NodeConfig(), [error("settings", what, "no node can start; the rest is told of the shipped ones", do)]
     except ImportError as fault:
-        do = "remove .venv/installed and start ./run_rl_swarm.sh, which installs what is missing"
+        do = checkout.INSTALL_AGAIN
         return NodeConfig(), [error("settings", f"cannot be read: {fault}", "no node can start", do)]
 
 
@@ -105,7 +107,7 @@ def _noted(state_dir: str | None) -> list[str]:
     """What the node of --state-dir was started with last."""
     if state_dir is None:
         return []
-    from codezero.state import noted_start
+    from codezero.runtime.state import noted_start
 
     folder = Path(state_dir).expanduser()
     return noted_start(folder) or noted_start(folder / "proposer")
@@ -115,8 +117,8 @@ def _beside(state_dir: str | None, settings: list[str]) -> list[str]:
     """Settings for --state-dir: where `swarm up` and --gpus put them, key and logs lie beside the state folder."""
     if state_dir is None:
         return []
-    from codezero.runs import SOLVER, Run
-    from codezero.swarmfile import quoted
+    from codezero.config.swarm_file import quoted
+    from codezero.views.runs import SOLVER, Run
 
     folder = Path(state_dir).expanduser()
     found = [f"state_dir={quoted(str(folder))}"]

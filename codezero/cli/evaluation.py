@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,8 @@ examples:
   codezero eval --dataset mbpp --checkpoint state          what a node has learnt
   codezero eval --score solutions.jsonl                    only execute stored solutions, without a model
 
-Solutions are untrusted code: they run in a sandbox, whose protections on this machine are told at the start.
+Solutions are untrusted code: they run in a sandbox, whose protections on this machine are told at the start. Where it
+permits none (macOS, most containers) nothing runs; CODEZERO_UNCONFINED=1 runs them all the same, as if you had.
 Stopped, it goes on where it was when started again with the same settings. Results lie in --out.
 """
 
@@ -83,9 +84,10 @@ _ks = _number(
 
 
 def _eval(options: argparse.Namespace) -> int:
-    summary = _measure(options) if options.score is None else _score(options)
+    with ExitStack() as stack:
+        summary = _measure(options, stack) if options.score is None else _score(options, stack)
     from codezero.harness.report import table
-    from codezero.observe.console import printable
+    from codezero.runtime.console import printable
 
     print(printable(table(summary)))
     if options.json:
@@ -96,38 +98,41 @@ def _eval(options: argparse.Namespace) -> int:
     return 0
 
 
-def _score(options: argparse.Namespace) -> dict[str, Any]:
+def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     import hashlib
 
     from codezero.harness import bench, report
     from codezero.harness.results import Results
+    from codezero.workers import Workers
 
     path = Path(options.score).expanduser()
-    rows, left_out = bench.read_stored(path)
+    workers = stack.enter_context(Workers(1))
+    rows, left_out = bench.read_stored(path, workers)
     rows = rows[: options.limit or None]
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     settings = {"score": content, "case_s": options.case_s}
     out = Path(options.out or f"eval/{path.stem}").expanduser()
     isolation = _say_isolation()
     with Results(out, settings, 1) as results, _progress(len(rows), "solution") as bar:
-        bench.run_stored(rows, results, options.case_s, bar.update)
+        bench.run_stored(rows, results, workers, options.case_s, bar.update)
         found = results.rows[: len(rows)]
     return report.summary(found, options.k, **settings, left_out=dict(left_out), sandbox=isolation)
 
 
-def _measure(options: argparse.Namespace) -> dict[str, Any]:
+def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     _check(options)
     from codezero.harness import report, sources
     from codezero.harness.results import Results
-    from codezero.observe.logs import quiet_libraries
+    from codezero.runtime.logs import quiet_libraries
+    from codezero.workers import Workers
 
     quiet_libraries()
-    source = sources.Source(
+    source = sources.ProblemSource(
         dataset=options.dataset,
         path=Path(options.path).expanduser() if options.path else None,
         split=options.split,
     )
-    problems, left_out = sources.load(source, options.limit)
+    problems, left_out = sources.load(source, stack.enter_context(Workers(1)), options.limit)
     trained = _trained(options)
     name = _model_name(options, trained)
     settings = {
@@ -158,9 +163,9 @@ def _check(options: argparse.Namespace) -> None:
 def _solve(
     options: argparse.Namespace, problems: Any, results: Any, name: str, trained: Trained | None, bar: Any
 ) -> None:
-    from codezero import state
     from codezero.config import Device, Dtype
     from codezero.harness import bench, policy
+    from codezero.runtime import state
 
     # The folder of a node that is running is refused: its checkpoints come and go.
     with state.locked_state(trained.folder) if trained else nullcontext():
@@ -194,9 +199,9 @@ def _model_name(options: argparse.Namespace, trained: Trained | None) -> str:
 def _trained(options: argparse.Namespace) -> Trained | None:
     if options.checkpoint is None:
         return None
-    from codezero import state
     from codezero.config import TrainConfig, TrainMethod
     from codezero.harness.policy import Trained
+    from codezero.runtime import state
 
     folder = Path(options.checkpoint).expanduser().absolute()
     bound = state.bound_settings(folder)

@@ -27,8 +27,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _health(options: argparse.Namespace) -> None:
-    from codezero import health
-    from codezero.observe.console import Console
+    from codezero.runtime.console import Console
+    from codezero.views import health
 
     console = Console()
     for line in health.check([Path(name).expanduser() for name in options.folders or FOLDERS], options.within):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codezero.cli.options import FOLDERS, duration, runs_in
 
 if TYPE_CHECKING:
-    from codezero.ledger.leaderboard import Leaderboard, Place
+    from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,7 +35,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _leaderboard(options: argparse.Namespace) -> int:
     from codezero.ledger.board import read_swarm_board
-    from codezero.observe.console import json_line
+    from codezero.runtime.console import json_line
 
     limit_s = 0.0 if options.offline else options.within
     folders = _folders([Path(name) for name in options.folders])
@@ -48,7 +48,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
 
 def show(board: Leaderboard) -> int:
     """Prints it; returns the exit code."""
-    from codezero.observe.console import Console
+    from codezero.runtime.console import Console
 
     console = Console()
     for line in lines(board, time.time()):
@@ -59,7 +59,7 @@ def show(board: Leaderboard) -> int:
 def _folders(given: Sequence[Path]) -> list[Path]:
     """State folders of solvers. Raises StateError: no node has run there."""
     from codezero.errors import StateError
-    from codezero.runs import SOLVER
+    from codezero.views.runs import SOLVER
 
     runs = runs_in(given)
     found = [run.folder for run in runs if run.role == SOLVER]
@@ -93,7 +93,7 @@ def _as_of(board: Leaderboard, now_s: float) -> str:
     return f", as of block {board.read_block}" + (f", {age_s / 60:.0f} minutes ago" if age_s >= 60 else "")
 
 
-def _line(kind: str, rank: int, place: Place, mark: str) -> str:
+def _line(kind: str, rank: int, place: LeaderboardRow, mark: str) -> str:
     from codezero.identity.names import animal_name
 
     of = "reward" if kind == "chain" else "round"

@@ -43,7 +43,7 @@ def _list(options: argparse.Namespace) -> None:
 
 def _pull(options: argparse.Namespace) -> None:
     from codezero.llm import store
-    from codezero.observe.logs import quiet_libraries
+    from codezero.runtime.logs import quiet_libraries
 
     quiet_libraries()
     print(store.prepare(options.name, options.cache_dir, force=options.force))

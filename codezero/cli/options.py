@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from codezero.runs import Run
+    from codezero.views.runs import Run
 
 FOLDERS = ("state", "swarms/home", "gpus")
 """Where the launch script starts nodes, swarms, and nodes on several GPUs."""
@@ -36,7 +36,7 @@ def runs_in(folders: Sequence[Path], most: int | None = None) -> list[Run]:
     """The runs in the folders or, without any, in the first of the usual ones that has some; `most` as of Run. Raises
     StateError: there are none."""
     from codezero.errors import StateError
-    from codezero.runs import find_runs
+    from codezero.views.runs import find_runs
 
     if folders:
         return [run for folder in folders for run in find_runs(folder.expanduser(), most)]

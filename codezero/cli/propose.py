@@ -35,15 +35,15 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _propose(options: argparse.Namespace) -> int:
-    from codezero import compose
-    from codezero.observe.logs import quiet_libraries
-    from codezero.stop import stop_with_parent
+    from codezero.config.load import load_config
+    from codezero.runtime.logs import quiet_libraries
+    from codezero.runtime.stop import stop_with_parent
 
     if options.stop_with_parent:
         stop_with_parent()
     batches = [] if options.batches is None else [f"proposer.batches={options.batches}"]
-    config = compose.load([*options.settings, *batches])
+    config = load_config([*options.settings, *batches])
     quiet_libraries()
-    from codezero.propose import run_proposer
+    from codezero.proposer.node import run_proposer
 
     return run_proposer(config, Path(options.out).expanduser() if options.out else None)

@@ -45,7 +45,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _report(options: argparse.Namespace) -> None:
     from codezero.errors import ReportError
-    from codezero.observe.console import Console
+    from codezero.runtime.console import Console
 
     if (options.before is None) != (options.after is None):
         raise ReportError("--before and --after go together: give the results of both")
@@ -55,14 +55,14 @@ def _report(options: argparse.Namespace) -> None:
         raise ReportError("--out - prints the page alone: leave out --png, or give a file")
     if options.png and picture == out:
         raise ReportError(f"--out {out} is the page: the picture lies beside it as .png")
-    from codezero.report import write
+    from codezero.views.report import write
 
     for path in [] if to_stdout else [out, *([picture] if options.png else [])]:
         write.check(path, options.force)
     runs = runs_in([] if options.folder is None else [Path(options.folder)])
-    from codezero.report.measured import compare, read_measured
-    from codezero.report.page import page
-    from codezero.report.summary import gather
+    from codezero.views.report.measured import compare, read_measured
+    from codezero.views.report.page import page
+    from codezero.views.report.summary import gather
 
     measured = [read_measured(Path(path).expanduser()) for path in (options.before, options.after) if path is not None]
     facts = [gather(run) for run in runs]
@@ -71,7 +71,7 @@ def _report(options: argparse.Namespace) -> None:
         sys.stdout.buffer.write(written[0][1])
         return
     if options.png:
-        from codezero.report.picture import png
+        from codezero.views.report.picture import png
 
         written.append((picture, png(facts)))
     for path, content in written:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
 _EXAMPLES = """\
 each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
@@ -33,14 +34,17 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _score(options: argparse.Namespace) -> int:
-    from codezero import compose
-    from codezero.observe.console import Console
-    from codezero.observe.logs import quiet_libraries
+    from codezero.config.load import load_config
+    from codezero.runtime.console import Console
+    from codezero.runtime.logs import quiet_libraries
 
     quiet_libraries()
-    config = compose.load(options.settings)
-    from codezero.scoring import score_file
+    config = load_config(options.settings)
+    from codezero.evaluate.build import evaluator_alone
+    from codezero.evaluate.score_file import score_file
 
-    num_scored, num_failed = score_file(options.input, options.out, config, Console())
+    console = Console()
+    make_evaluator = partial(evaluator_alone, config, console)
+    num_scored, num_failed = score_file(options.input, options.out, make_evaluator, console)
     print(f"{num_scored} solutions scored, {num_failed} lines without a reward; see {options.out}", file=sys.stderr)
     return 1 if num_failed else 0

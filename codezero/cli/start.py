@@ -7,23 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.swarm import add_up_options
+from codezero.config.checkout import START
 
 if TYPE_CHECKING:
     from codezero.launch.choices import Way
 
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 examples:
-  ./run_rl_swarm.sh                                asks, where there is a terminal; else a swarm of your own
-  ./run_rl_swarm.sh --local --rounds 3             train alone: no account, no hub, no chain
-  ./run_rl_swarm.sh --nodes 3                      a swarm of your own: bootnode, proposer and three nodes
-  ./run_rl_swarm.sh --join invite.yaml             join the swarm that you were invited to
-  ./run_rl_swarm.sh --testnet --sign-in wallet     the Gensyn testnet, with a wallet of this machine
-  ./run_rl_swarm.sh --join invite.yaml --gpus all  a node on each GPU
-  ./run_rl_swarm.sh train.method=lora              only settings: as configs/node.yaml says
+  {START}                                asks, where there is a terminal; else a swarm of your own
+  {START} --local --rounds 3             train alone: no account, no hub, no chain
+  {START} --nodes 3                      a swarm of your own: bootnode, proposer and three nodes
+  {START} --join invite.yaml             join the swarm that you were invited to
+  {START} --testnet --sign-in wallet     the Gensyn testnet, with a wallet of this machine
+  {START} --join invite.yaml --gpus all  a node on each GPU
+  {START} train.method=lora              only settings: as configs/node.yaml says
 
 environment: CODEZERO_JOIN, CODEZERO_SIGN_IN, ORG_ID, HUGGINGFACE_ACCESS_TOKEN, MODEL_NAME, CODEZERO_MARKET, CPU_ONLY,
 IDENTITY_PATH, CODEZERO_RESET_CONFIG, CODEZERO_CONFIG_DIR, CODEZERO_SIGN_IN_PORT, CODEZERO_WALLET_PASSPHRASE; of the
-script: PYTHON, TORCH, CODEZERO_VENV. README.md and docs/launch-script.md have what each means.
+script: PYTHON, TORCH, CODEZERO_VENV. docs/launch-script.md has what each means.
 """
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from codezero.cli.options import FOLDERS, runs_in
 
 if TYPE_CHECKING:
-    from codezero.observe.view.snapshot import Snapshot
+    from codezero.views.terminal.snapshot import Snapshot
 
 MOST_SHOWN = 50
 """Peers of a leaderboard."""
@@ -26,7 +26,7 @@ examples:
   codezero status --json | jq '.runs[0].status.round'
 
 exit codes: 0 every node found is running; 3 at least one is not; 1 no node has run there.
---json prints one line, the record `Document` of codezero/summary.py; it is ASCII, so texts of peers in it cannot harm
+--json prints one line, the record `Document` of codezero/views/summary.py, in ASCII: texts of peers in it cannot harm
 a terminal.
 """
 
@@ -55,8 +55,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _status(options: argparse.Namespace) -> int:
-    from codezero.observe.console import Console
-    from codezero.summary import LATEST, summarise, to_json
+    from codezero.runtime.console import Console
+    from codezero.views.summary import LATEST, summarise, to_json
 
     if options.ledger is not None:
         return _leaderboard(Path(options.ledger).expanduser())
@@ -83,7 +83,7 @@ def _watch(folders: Sequence[Path]) -> int:
     import signal
 
     from codezero.errors import ConfigError
-    from codezero.observe.view.live import View, can_show
+    from codezero.views.terminal.live import View, can_show
 
     if not can_show(sys.stdout):
         raise ConfigError("--watch needs a terminal in UTF-8, in the foreground: use codezero status, or --json")
@@ -100,7 +100,7 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
     from contextlib import suppress
 
     from codezero.errors import StateError
-    from codezero.watch import MOST_REPORTS, watched
+    from codezero.views.watch import MOST_REPORTS, watched
 
     found = {(str(run.folder), run.role): watched(run) for run in runs_in(folders, MOST_REPORTS)}
     looked_at_s = time.monotonic()

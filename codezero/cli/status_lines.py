@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 from codezero.ledger.rows import submitted
 from codezero.ledger.view import LedgerView, PendingItem
-from codezero.observe.amounts import brief, gib
 from codezero.observe.status import SILENT_S, Status
-from codezero.observe.view.header import stage_words
-from codezero.observe.view.text import counts, safe, trend
 from codezero.proposals import level_name
-from codezero.summary import Summary
+from codezero.runtime.amounts import brief, gib
+from codezero.views.summary import RunSummary
+from codezero.views.terminal.header import stage_words
+from codezero.views.terminal.text import counts, safe, trend
 
 _GOES = {1: "above", -1: "below", 0: "level with"}
 
 
-def lines(summary: Summary, heading: bool) -> Iterator[str]:
+def lines(summary: RunSummary, heading: bool) -> Iterator[str]:
     """`heading` is for one of several."""
     if heading:
         yield f"{safe(summary.name)}:"
@@ -25,7 +25,7 @@ def lines(summary: Summary, heading: bool) -> Iterator[str]:
         yield f"{label:<8} {safe(text)}"
 
 
-def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
+def _rows(summary: RunSummary) -> Iterator[tuple[str, str]]:
     yield from _node(summary)
     if summary.rounds:
         yield from _rounds(summary)
@@ -54,7 +54,7 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "problem", problem
 
 
-def _node(summary: Summary) -> Iterator[tuple[str, str]]:
+def _node(summary: RunSummary) -> Iterator[tuple[str, str]]:
     status, now_s = summary.status, time.time()
     if status is None:
         yield summary.role, f"{_process(summary)}; it has noted no status"
@@ -82,7 +82,7 @@ def _node(summary: Summary) -> Iterator[tuple[str, str]]:
             )
 
 
-def _process(summary: Summary) -> str:
+def _process(summary: RunSummary) -> str:
     return f"running as process {summary.pid}" if summary.running else "not running"
 
 
@@ -91,7 +91,7 @@ def _ended(status: Status, now_s: float) -> str:
     return f" ({how}, {brief(now_s - status.updated_at_s)} ago)"
 
 
-def _rounds(summary: Summary) -> Iterator[tuple[str, str]]:
+def _rounds(summary: RunSummary) -> Iterator[tuple[str, str]]:
     last = summary.rounds[-1]
     k = summary.status.group_size if summary.status is not None and summary.status.group_size else "k"
     reward = "not scored" if last.reward_mean is None else f"{last.reward_mean:+.2f} in round {last.round}"
@@ -115,7 +115,7 @@ def _rounds(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "trouble", text
 
 
-def _batches(summary: Summary) -> Iterator[tuple[str, str]]:
+def _batches(summary: RunSummary) -> Iterator[tuple[str, str]]:
     last = summary.batches[-1]
     yield "level", f"{level_name(last.level)} ({last.reason})"
     if last.success:

@@ -101,7 +101,7 @@ def _up(options: argparse.Namespace) -> int:
 
 def _invite(options: argparse.Namespace) -> None:
     from codezero.launch.hosting import invite
-    from codezero.observe.console import Console
+    from codezero.runtime.console import Console
 
     out = Path(options.out).expanduser() if options.out else None
     invite(Path(options.folder).expanduser(), out, options.address, Console())
@@ -109,8 +109,8 @@ def _invite(options: argparse.Namespace) -> None:
 
 def _bootnode(options: argparse.Namespace) -> int:
     from codezero.launch.hosting import parse
-    from codezero.observe.logs import quiet_libraries
-    from codezero.stop import stop_with_parent
+    from codezero.runtime.logs import quiet_libraries
+    from codezero.runtime.stop import stop_with_parent
 
     if options.stop_with_parent:
         stop_with_parent()

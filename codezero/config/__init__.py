@@ -1,6 +1,6 @@
 """The settings of a node: one dataclass a section, values only, checked when they are made.
 
-`configs/` holds the shipped values and `compose.load()` reads them. Importing this package must not import torch.
+`configs/` holds the shipped values and `load.load_config()` reads them. Importing this package must not import torch.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ from codezero.config.swarm import (
     LedgerConfig,
     LedgerKind,
     Network,
+    PeerTasks,
     Reach,
     Strategy,
     SwarmConfig,
+    Vote,
 )
 from codezero.config.tracking import LogFormat, TerminalView, TrackingConfig, Wandb
 
@@ -57,6 +59,7 @@ __all__ = [
     "Moments",
     "Network",
     "NodeConfig",
+    "PeerTasks",
     "ProposalsConfig",
     "ProposerBackend",
     "ProposerConfig",
@@ -74,6 +77,7 @@ __all__ = [
     "TrainConfig",
     "TrainMethod",
     "VerdictMode",
+    "Vote",
     "Wandb",
 ]
 

@@ -7,8 +7,9 @@ from enum import Enum
 
 from codezero.config.check import require
 
-MAX_REWARD = 1.2
-"""Largest reward by magnitude, so that the rewards of a swarm's nodes can be compared."""
+MAX_REWARD = 1.2 + 1e-6
+"""Largest reward by magnitude, so that the rewards of a swarm's nodes can be compared: 1.2, and what floating point may
+add to it."""
 
 
 class Device(Enum):
@@ -182,6 +183,9 @@ class EvaluatorConfig:
     dry_run: bool = True
     """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; what it
     cannot decide is left to the judge."""
+    workers: int = 0
+    """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
+    the node may use, and no more than there are cores. Changes the time that judging takes, not its result."""
     fatal_rules: bool = True
     """Count what breaks a fatal rule (does not parse, lacks the function, games the tests) as wrong, unasked."""
     dtype: Dtype = Dtype.auto
@@ -202,6 +206,7 @@ class EvaluatorConfig:
     """With backend=execution, also run code that peers sent; without it their groups stay unscored."""
 
     def __post_init__(self) -> None:
+        require(0 <= self.workers <= 64, "evaluator.workers", self.workers, "use 0 for as many as the machine holds")
         require(self.max_new_tokens >= 1, "evaluator.max_new_tokens", self.max_new_tokens, "use 1 or more")
         require(self.batch_size >= 1, "evaluator.batch_size", self.batch_size, "use 1 or more")
         require(self.timeout_s > 0, "evaluator.timeout_s", self.timeout_s, "use a number of seconds such as 120")
@@ -235,7 +240,7 @@ class RewardConfig:
         highest = max(sum(w for w in weights if w > 0), self.no_code) + max(ends)
         lowest = min(self.no_text, min(sum(w for w in weights if w < 0), self.no_code) + min(ends))
         for bound in (highest, lowest, self.no_text):
-            require(abs(bound) < MAX_REWARD + 1e-9, "reward", f"a total of {bound:g}", "keep totals in [-1.2, 1.2]")
+            require(abs(bound) <= MAX_REWARD, "reward", f"a total of {bound:g}", "keep totals in [-1.2, 1.2]")
 
 
 @dataclass

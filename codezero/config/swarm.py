@@ -27,6 +27,16 @@ class Strategy(Enum):
     fresh = "fresh"
 
 
+class Vote(Enum):
+    mean = "mean"
+    sum = "sum"
+
+
+class PeerTasks(Enum):
+    any = "any"
+    known = "known"
+
+
 @dataclass
 class SwarmConfig:
     network: Network = Network.none
@@ -47,6 +57,12 @@ class SwarmConfig:
     patience: float = 1.0
     """Longest wait for peers in a round, as a share of the time the round has taken so far; silent peers are not
     waited for."""
+    vote: Vote = Vote.mean
+    """Which peer gets a round's vote: the one whose groups have the highest mean reward, where copies of groups count
+    for nothing (mean), or the one with the highest sum of rewards, copies and all (sum)."""
+    tasks: PeerTasks = PeerTasks.any
+    """Which tasks of peers are trained on: any, or known ones only, which are the built-in problems, what this node's
+    own sources hold, and proposals that it took up itself, each with these tests and no others."""
     bootnodes: list[str] = field(default_factory=list)
     """Multiaddresses of nodes to join through, such as /ip4/203.0.113.7/tcp/4001/p2p/Qm...; empty hosts a new swarm."""
     listen: list[str] = field(default_factory=lambda: ["/ip4/0.0.0.0/tcp/0"])
@@ -113,7 +129,7 @@ class LedgerConfig:
     account_address: str = ""
     """For modal: the user's smart account; empty reads it in login_dir, which only the app's machine has."""
     login_dir: str = "modal-login/temp-data"
-    """For modal: the folder in which the app notes who has signed in."""
+    """For modal: the folder in which the app notes who has signed in, and the token that it asks of nodes."""
     submit_period_s: float = 10800.0
     """The sum of rewards is submitted this long after the first of them, and when the node stops."""
     submit_threshold: float = 0.0
@@ -126,6 +142,11 @@ class LedgerConfig:
     """How long a chain that does not answer may keep the node from its next round, in seconds."""
     bootnodes: bool = True
     """Also join the swarm through the bootnodes that the contract names."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other nodes use it too, so that it has to tell peers apart."""
+        return self.kind is not LedgerKind.local or self.path != ""
 
     def __post_init__(self) -> None:
         if self.kind is not LedgerKind.local:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from codezero.config import LedgerKind, Network
+from codezero.config.multiaddr import Multiaddr
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, info, ok, warning
-from codezero.multiaddr import Multiaddr
 
 CONNECT_S = 4.0
 MOST = 32

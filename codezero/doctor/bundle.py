@@ -1,4 +1,8 @@
-"""The support archive: what somebody needs to help, from an allow-list of files, and no secret in it."""
+"""The support archive: what somebody needs to help, from allow-lists of files and of their fields, and no secret in it.
+
+What is left is searched: for the secrets of this machine by their values (`secrets`), and for all that looks like one
+(`patterns`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import gzip
 import io
 import json
 import platform
+import re
 import tarfile
 import time
 import zipfile
@@ -14,9 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from codezero import __version__, compose
-from codezero.doctor import secrets
+from codezero.config import checkout
+from codezero.config.load import explain
+from codezero.doctor import allowed, secrets
 from codezero.doctor.case import Case
 from codezero.doctor.files import Unusable, read_end
 from codezero.doctor.finding import Finding
@@ -24,6 +31,12 @@ from codezero.doctor.redact import Redactor
 from codezero.doctor.show import as_json
 from codezero.errors import CodezeroError, IdentityError, StateError
 from codezero.identity.key import write_new
+from codezero.observe.status import Status
+from codezero.proposals import BatchReport
+from codezero.types import RoundReport
+
+if TYPE_CHECKING:
+    from codezero.ledger.pending import Pending
 
 LOG_BYTES = 1_000_000
 """Of each log, from its end."""
@@ -32,8 +45,9 @@ REPORT_BYTES = 300_000
 SMALL_BYTES = 100_000
 """Of files that are small if they are what they should be."""
 _LOGS = ("swarm.log", "swarm.log.1", "swarm.log.2", "swarm.log.3", "proposer.log", "proposer.log.1", "yarn.log")
-_REPORTS = ("rounds.jsonl", "proposals.jsonl", "prg_record.txt")
-_STATES = ("settings.json", "status.json", "proposer/status.json", "proposer/settings.json")
+_REPORTS = {"rounds.jsonl": RoundReport, "proposals.jsonl": BatchReport}
+_PARTS = ("", "proposer/")
+"""Where states lie in a state folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +84,10 @@ def write(path: Path, case: Case, findings: Sequence[Finding]) -> list[str]:
 
 def without_secrets(case: Case, findings: Sequence[Finding]) -> list[Finding]:
     """The findings for their user's eyes: names of users and folders stay."""
-    redact = Redactor(secrets.values(case))
+    return _redacted(Redactor(secrets.values(case), public=_hashes(case.state_dir / "outbox.sqlite")), findings)
+
+
+def _redacted(redact: Redactor, findings: Sequence[Finding]) -> list[Finding]:
     return [
         replace(finding, found=redact(finding.found), means=redact(finding.means), do=redact(finding.do))
         for finding in findings
@@ -78,17 +95,17 @@ def without_secrets(case: Case, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def collect(case: Case, findings: Sequence[Finding]) -> Contents:
-    redact = Redactor(secrets.values(case), secrets.private_names(case))
+    redact = Redactor(secrets.values(case), secrets.private_names(case), _hashes(case.state_dir / "outbox.sqlite"))
     files: dict[str, bytes] = {}
     left_out: dict[str, str] = {}
-    for name, make in _parts(case, findings):
+    for name, make in _parts(case, _redacted(redact, findings)):
         try:
             text = redact(make())
         except Unusable as reason:
             if "not there" not in str(reason):
                 left_out[name] = str(reason)
             continue
-        except (CodezeroError, OSError) as fault:
+        except (CodezeroError, OSError, ValueError) as fault:
             left_out[name] = redact(str(fault))
             continue
         if redact.finds(text):  # what was cut out has joined what stood around it
@@ -102,12 +119,16 @@ def _parts(case: Case, findings: Sequence[Finding]) -> Iterator[tuple[str, Calla
     """Everything that may come into an archive, by its name in it."""
     yield "doctor.json", lambda: as_json(findings)
     yield "versions.json", _versions
-    yield "config.yaml", lambda: compose.explain(case.config)
+    yield "config.yaml", lambda: explain(case.config, allowed.value)
     yield "outbox.json", lambda: _outbox(case.state_dir / "outbox.sqlite")
-    for name in _STATES:
-        yield f"state/{name}", lambda name=name: _small(case.state_dir / name)  # type: ignore[misc]
-    for name in _REPORTS:
-        yield f"logs/{name}", lambda name=name: _end(case.log_dir / name, REPORT_BYTES)  # type: ignore[misc]
+    for part in _PARTS:
+        settings, status = case.state_dir / part / "settings.json", case.state_dir / part / "status.json"
+        yield f"state/{part}settings.json", lambda path=settings: allowed.settings(_small(path), case.config)  # type: ignore[misc]
+        yield f"state/{part}status.json", lambda path=status: allowed.record(_small(path), Status)  # type: ignore[misc]
+    for name, kind in _REPORTS.items():
+        path = case.log_dir / name
+        yield f"logs/{name}", lambda path=path, kind=kind: allowed.records(_end(path, REPORT_BYTES), kind)  # type: ignore[misc]
+    yield "logs/prg_record.txt", lambda: _end(case.log_dir / "prg_record.txt", REPORT_BYTES)
     for name in _LOGS:
         yield f"logs/{name}", lambda name=name: _end(case.log_dir / name, LOG_BYTES)  # type: ignore[misc]
     # of a node that a launcher started: all that it printed, also before it had a log
@@ -126,21 +147,34 @@ def _small(path: Path) -> str:
 
 def _versions() -> str:
     packages = {found.metadata["Name"]: found.version for found in metadata.distributions() if found.metadata["Name"]}
-    system = {"codezero": __version__, "python": platform.python_version(), "system": platform.platform()}
+    system = {"codezero": checkout.version(), "python": platform.python_version(), "system": platform.platform()}
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return json.dumps({**system, "made_at": made, "packages": dict(sorted(packages.items()))}, indent=1)
 
 
 def _outbox(path: Path) -> str:
     """What waits and what became of the latest, without the transactions themselves."""
+    pending = _pending(path)
+    items = [asdict(item) for item in pending.items[-200:]]
+    owed = [{**asdict(scope), "points": points} for scope, points in pending.owed]
+    return json.dumps({"trouble": pending.trouble, "owed": owed, "items": items}, indent=1, ensure_ascii=False)
+
+
+def _hashes(path: Path) -> list[str]:
+    """Of own transactions, which the chain shows to all, and which help to find them there."""
+    try:
+        references = [item.reference for item in _pending(path).items]
+    except (Unusable, CodezeroError):
+        return []
+    return [reference for reference in references if re.fullmatch("0x[0-9a-fA-F]{64}", reference)]
+
+
+def _pending(path: Path) -> Pending:
     if not path.exists():
         raise Unusable("it is not there")
     from codezero.ledger.pending import read_pending
 
-    pending = read_pending(path)
-    items = [asdict(item) for item in pending.items[-200:]]
-    owed = [{**asdict(scope), "points": points} for scope, points in pending.owed]
-    return json.dumps({"trouble": pending.trouble, "owed": owed, "items": items}, indent=1)
+    return read_pending(path)
 
 
 def _tar(files: dict[str, bytes]) -> bytes:

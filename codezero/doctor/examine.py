@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from codezero.config import checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, warning
 
@@ -101,7 +102,7 @@ def _run(check: Check, case: Case, found: list[Finding]) -> None:
                 check.name,
                 f"cannot be looked at: {fault}",
                 "a package is missing or damaged",
-                "install again: remove .venv/installed and start ./run_rl_swarm.sh",
+                checkout.INSTALL_AGAIN,
             )
         )
     except Exception as fault:  # a boundary: what one check did not foresee must not hide what others find

@@ -11,8 +11,8 @@ from codezero.config import LedgerKind, Network
 from codezero.doctor.case import Case
 from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, info, ok, warning
-from codezero.observe.amounts import span
-from codezero.observe.entries import entries
+from codezero.runtime.amounts import span
+from codezero.runtime.entries import entries
 
 _LOG_BYTES = 1 << 20
 _ROUNDS = 20
@@ -35,7 +35,7 @@ def check_log(case: Case) -> Iterator[Finding]:
             "log",
             f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}",
             "what ended the node, or a part of it, last",
-            f"see the lines before it in {path}, and the table in README.md",
+            f"see the lines before it in {path}, and docs/troubleshooting.md",
         )
     if warnings:
         last = warnings[-1]

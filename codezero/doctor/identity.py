@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from codezero import state
 from codezero.config import LedgerKind, Network
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
@@ -14,10 +13,11 @@ from codezero.errors import IdentityError
 from codezero.identity import key, keyfile
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
+from codezero.runtime import state
 
 
 def needs_key(case: Case) -> bool:
-    """As `peer.join` has it."""
+    """As `network.join` has it."""
     ledger = case.config.ledger
     return case.config.swarm.network is not Network.none or ledger.kind is not LedgerKind.local or ledger.path != ""
 
@@ -56,7 +56,7 @@ def check(case: Case) -> Iterator[Finding]:
         if exposed is not None:
             fault, _, do = exposed.partition(": ")
             yield warning("identity", fault, "they can take part as this peer, and earn in its name", do)
-        yield from _others(case, found.peer_id)
+        yield from _others(case, path, found.peer_id)
         yield info(
             "backup", f"{path} is the only copy that this machine knows of", do="codezero identity export backup.pem"
         )
@@ -65,8 +65,8 @@ def check(case: Case) -> Iterator[Finding]:
         yield error("identity", what, "no node can start with this key", do or what)
 
 
-def _others(case: Case, peer_id: str) -> Iterator[Finding]:
-    holder = keyfile.live_holder(peer_id)
+def _others(case: Case, path: Path, peer_id: str) -> Iterator[Finding]:
+    holder = keyfile.live_holder(path)
     if holder is None:
         return
     if holder == state.holder(case.state_dir) or holder == state.holder(case.state_dir / "proposer"):

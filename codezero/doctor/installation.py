@@ -6,21 +6,21 @@ import platform
 import sys
 from collections.abc import Iterator
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from codezero import __version__
+from codezero.config import checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 
 OLDEST, NEWEST = (3, 10), (3, 13)
-_ROOT = Path(__file__).parent.parent.parent
 _SHOWN = 6
-_AGAIN = "remove .venv/installed and start ./run_rl_swarm.sh, which installs what was tried"
+_AGAIN = checkout.INSTALL_AGAIN
 
 
 def check_python(case: Case) -> Iterator[Finding]:
-    found = f"codezero {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    found = (
+        f"codezero {checkout.version()}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         yield error("python", found, "codezero needs 3.10 to 3.13", "PYTHON=python3.12 ./run_rl_swarm.sh")
     else:
@@ -30,7 +30,9 @@ def check_python(case: Case) -> Iterator[Finding]:
             "python",
             f"{sys.prefix} is no virtual environment",
             "other programs may change the packages in it",
-            "start with ./run_rl_swarm.sh, which makes .venv",
+            f"start with {checkout.START}, which makes .venv"
+            if checkout.ROOT
+            else "install codezero in one: python3 -m venv",
         )
 
 
@@ -59,7 +61,7 @@ def check_packages(case: Case) -> Iterator[Finding]:
     if not missing and not wrong:
         yield ok("packages", f"{len(required)} that codezero asks for are there")
     yield from _broken(installed, Requirement, canonicalize_name)
-    yield from _drift(installed, _ROOT / "scripts" / "constraints.txt", Requirement, canonicalize_name)
+    yield from _drift(installed, Requirement, canonicalize_name)
 
 
 def _required() -> list[str]:
@@ -68,12 +70,12 @@ def _required() -> list[str]:
         return metadata.requires("codezero") or []
     except metadata.PackageNotFoundError:
         pass
-    if sys.version_info < (3, 11):
+    if checkout.ROOT is None or sys.version_info < (3, 11):
         return []
     import tomllib
 
     try:
-        project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+        project = tomllib.loads((checkout.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError):
         return []
     return list(project["project"]["dependencies"])
@@ -99,10 +101,10 @@ def _broken(installed: dict[Any, str], requirement: Any, canonical: Any) -> Iter
                 )
 
 
-def _drift(installed: dict[Any, str], pins: Path, requirement: Any, canonical: Any) -> Iterator[Finding]:
+def _drift(installed: dict[Any, str], requirement: Any, canonical: Any) -> Iterator[Finding]:
     """Other versions than those that setup pins: they may work, and nobody has tried."""
     try:
-        lines = pins.read_text(encoding="utf-8").splitlines()
+        lines = checkout.CONSTRAINTS.read_text(encoding="utf-8").splitlines()
     except OSError:
         return
     pinned = [requirement(line) for line in lines if line.strip() and not line.startswith("#")]

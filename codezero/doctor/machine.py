@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 
-from codezero import state
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, info, warning
+from codezero.runtime import state
 
 GIB = 2**30
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")

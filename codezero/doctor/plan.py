@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codezero import models, state
 from codezero.config import Backend, NodeConfig, TrainMethod
 from codezero.errors import ModelError, TrainingError
 from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp
-from codezero.judging import LLAMA_CPP_BYTES, JudgeWeights, judge_that_fits
+from codezero.evaluate.build import LLAMA_CPP_BYTES, JudgeWeights, judge_that_fits
 from codezero.llm import catalogue, store
 from codezero.llm import device as devices
-from codezero.observe.console import Console
+from codezero.policy import build
+from codezero.runtime import state
+from codezero.runtime.console import Console
 from codezero.train import memory
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape
 from codezero.train.method import SMALLEST, Room, choose_method, free_room
@@ -35,8 +36,8 @@ class Foreseen:
 
 
 def foresee(config: NodeConfig) -> Foreseen:
-    """As `models.Models` plans. Raises TrainingError: it does not fit; ConfigError, ModelError or StateError: it cannot
-    be planned."""
+    """Plans as `policy.build.Models` does. Raises TrainingError: it does not fit; ConfigError, ModelError or
+    StateError: it cannot be planned."""
     device = devices.choose_device(config.model.device)
     dtype = devices.choose_dtype(config.model.dtype, device)
     devices.set_threads(config.model.threads)
@@ -55,7 +56,7 @@ def foresee(config: NodeConfig) -> Foreseen:
 
     def plan_with(backend: Backend) -> MemoryEstimate:
         same = backend is Backend.transformers and judge.name == config.model.name and judge.dtype() == dtype
-        load = models.workload(config, device.type, dtype, _judge_bytes(judge, config, backend, device.type), same)
+        load = build.workload(config, device.type, dtype, _judge_bytes(judge, config, backend, device.type), same)
         method = bound.get("train.method")
         is_bound = config.train.method is TrainMethod.auto and method is not None
         train = replace(config.train, method=TrainMethod(method)) if is_bound else config.train

@@ -7,11 +7,11 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 
-from codezero import state
 from codezero.config import Network
+from codezero.config.multiaddr import Multiaddr
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
-from codezero.multiaddr import Multiaddr
+from codezero.runtime import state
 
 
 def check(case: Case) -> Iterator[Finding]:

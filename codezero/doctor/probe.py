@@ -52,12 +52,12 @@ def look_at_torch() -> dict[str, Any]:
 
 
 def make_plan() -> dict[str, Any]:
-    from codezero import compose
+    from codezero.config.load import load_config
     from codezero.doctor.plan import foresee
     from codezero.errors import CodezeroError
 
     try:
-        found = foresee(compose.load(sys.argv[1:]))
+        found = foresee(load_config(sys.argv[1:]))
     except CodezeroError as error:
         return {"refused": str(error)}
     return {"line": found.line(), "known": found.estimate is not None, "absent": found.to_download, "on": found.where}

@@ -8,54 +8,25 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
+from codezero.doctor.patterns import BY_LOOKS, HEX, KEY58, LONG, phrases
+
 REMOVED = "[removed]"
 SHORTEST = 6
 """Characters of a form of a secret: what is shorter would be found everywhere."""
 _GRAM = 16
 """Characters in a row of a long secret by which a piece of it is recognised, as in a key that is split over lines."""
-_REACH = 20_000
-"""Characters of a key as a text block, its lines' own starts included."""
-_NAMES = (
-    r"(?:pass(?:word|phrase|wd|code)?|secret|token|api[_-]?key|private[_-]?key|session[_-]?key|access[_-]?key|"
-    r"credentials?|bearer|org[_-]?id|user[_-]?id|otp)"
-)
-_BEGIN, _END = r"-----BEGIN [^\n-]{0,60}-----", r"-----END [^\n-]{0,60}-----"
-_PATTERNS = (
-    # Keys as text blocks, also where their lines carry other things, or one of the ends is missing.
-    ("", rf"(?s){_BEGIN}(?:(?!-----BEGIN ).){{0,{_REACH}}}?{_END}"),
-    ("", rf"(?s){_BEGIN}.{{0,{_REACH}}}"),
-    ("", rf"(?s)\A.{{0,{_REACH}}}{_END}"),
-    # Addresses with a user, and with a key in their query or path.
-    (r"\1", r"\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@\"'<>]{1,500}(?=@)"),
-    (r"\1", r"(https?://[^\s?\"'<>]{1,500}\?)[^\s\"'<>#]{1,2000}"),
-    (r"\1", r"(https?://[^\s?\"'<>]{1,300}?/)(?=[\w~-]*\d)(?=[\w~-]*[a-z])[\w~-]{16,}"),
-    # Tokens by the prefixes of those who issue them.
-    ("", r"\b(?:hf|api_org)_(?!(?:endpoint|home|token)\b)[a-z0-9]{6,}"),  # names of variables are not
-    ("", r"\b(?:sk|pk|rk)-[a-z0-9_-]{12,}"),
-    ("", r"\b(?:gh[pousr]_[a-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{12,}|xox[a-z]-[\w-]{10,}|AKIA[a-z0-9]{12,})"),
-    ("", r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
-    # What stands behind a word for a secret.
-    (r"\1", r"\b((?:(?:proxy-)?authorization|(?:set-)?cookie)[\"'\\]{0,3}\s{0,3}[:=])[^\n]{1,4000}"),
-    (r"\1", r"\b((?:bearer|basic)\s+)(?=\S*[\d=+/_-])[\w.~+/=-]{6,}"),
-    (r"\1", r"((?:mnemonic|seed[ _]phrase|recovery[ _]phrase)\b[^\n]{0,10}?[:= ]\s{0,3})[^\n]{4,400}"),
-    (r"\1", rf"({_NAMES}[\"'\\]{{0,3}}\s{{0,3}}[:=]\s{{0,3}}[\"'\\]{{0,3}})(?!\[removed\])[^\s\"'\\,;}}\])]{{1,2000}}"),
-    (r"\1", r"\b((?:password|passphrase)\s+)(?!\[removed\])\S*\d\S*"),
-    (r"\1", r"((?:key|secret|priv|seed|signer|wallet)[^\n]{0,60}?)(?<![0-9a-f])(?:0x)?[0-9a-f]{64}(?![0-9a-f])"),
-    (r"\1", r"((?:wandb|api|key|login|netrc)[^\n]{0,60}?)(?<![0-9a-fx])[0-9a-f]{40}(?![0-9a-f])"),
-    ("", r"(?<![0-9a-fx])[0-9a-f]{64}(?![0-9a-f])"),
-    ("", r"(?<![\w.+%-])[\w.+%-]{1,500}(?:@|%40|\\u0040)[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
-)
-"""What of a match is kept before the rest of it is removed, and what is looked for, in either case."""
-_REPLACED = tuple((re.compile(pattern, re.IGNORECASE), kept + REMOVED) for kept, pattern in _PATTERNS)
-_LONG = re.compile(r"[A-Za-z0-9+/_-]{48,}={0,2}")
 _PEER_ID = re.compile(r"Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3Koo[1-9A-HJ-NP-Za-km-z]{45}")
 
 
 class Redactor:
     """Takes the known secrets and private names, and all that looks like a secret, out of texts."""
 
-    def __init__(self, secrets: Iterable[bytes], names: Mapping[str, str] | None = None) -> None:
-        """`names` are words to be replaced, such as the user's, with what takes their place."""
+    def __init__(
+        self, secrets: Iterable[bytes], names: Mapping[str, str] | None = None, public: Iterable[str] = ()
+    ) -> None:
+        """`names` are words to be replaced, such as the user's, with what takes their place; `public` is hex that looks
+        like a key and is none, such as the hash of a transaction."""
+        self._public = {value.lower() for value in public}
         self._known = sorted({form.lower() for secret in secrets for form in forms(secret)})
         self._grams = {
             form[start : start + _GRAM]
@@ -70,9 +41,12 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         text = self._without_known(text)
-        for pattern, replacement in _REPLACED:
-            text = pattern.sub(replacement, text)
-        text = _LONG.sub(_without_base64, text)
+        for pattern, kept in BY_LOOKS:
+            text = pattern.sub(kept + REMOVED, text)
+        text = HEX.sub(lambda found: found[0] if found[0].lower() in self._public else REMOVED, text)
+        text = LONG.sub(_without_base64, KEY58.sub(REMOVED, text))
+        for start, stop in reversed(list(phrases(text))):
+            text = text[:start] + REMOVED + text[stop:]
         for name, instead in self._names:
             text = name.sub(instead, text)
         return text

@@ -99,6 +99,7 @@ def _of_files(case: Case) -> Iterator[bytes]:
     login = Path(ledger.login_dir).expanduser()
     for path in (Path(ledger.keystore).expanduser(), login / "userApiKey.json", login / "userData.json"):
         yield from (value.encode() for value in _strings(path))
+    yield _read(login / "token").strip()
     for path in (login.parent / "sign-in.env", login.parent / ".env", Path(".env")):
         for line in _read(path).decode("utf-8", "replace").splitlines():
             name, equals, value = line.partition("=")

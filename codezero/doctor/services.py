@@ -34,7 +34,7 @@ def check_judge(case: Case) -> Iterator[Finding]:
     config = case.config.judge
     if not config.enabled and not case.config.market.enabled:
         return
-    from codezero.judge.client import JudgeService, JudgeServiceError
+    from codezero.services.judge.client import JudgeService, JudgeServiceError
 
     means = "rounds have no judge score, and no bets are made; training goes on"
     do = "correct judge.url, or set judge.enabled=false"

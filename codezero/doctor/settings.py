@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codezero import compose
+from codezero.config import checkout
+from codezero.config.load import config_dir
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, info, ok, warning
 from codezero.launch import configs
@@ -13,7 +14,7 @@ _SHOWN = 5
 
 
 def check_files(case: Case) -> Iterator[Finding]:
-    folder = compose.config_dir()
+    folder = config_dir()
     try:
         found = configs.edited()
     except OSError as fault:
@@ -33,7 +34,7 @@ def check_files(case: Case) -> Iterator[Finding]:
             "settings files",
             f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {listed}{more}",
             "yours are used",
-            f"{configs.RESET_ENV}=1 ./run_rl_swarm.sh puts the shipped ones back and keeps a copy of yours",
+            f"{configs.RESET_ENV}=1 {checkout.START} puts the shipped ones back and keeps a copy of yours",
         )
     else:
         yield ok("settings files", f"those in {folder} are as shipped")

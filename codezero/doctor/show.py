@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from codezero.doctor.finding import Finding, Severity, exit_code
-from codezero.observe.console import printable
+from codezero.runtime.console import printable
 
 _MARKS = {Severity.OK: "ok", Severity.INFO: "info", Severity.WARNING: "warn", Severity.ERROR: "ERROR"}
 _COLOURS = {Severity.OK: "32", Severity.INFO: "36", Severity.WARNING: "33", Severity.ERROR: "1;31"}

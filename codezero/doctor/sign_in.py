@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from codezero.config import LedgerConfig, LedgerKind
+from codezero.config import LedgerConfig, LedgerKind, checkout
 from codezero.doctor import reach
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import ConfigError
 from codezero.ledger.keystore import PASSPHRASE_ENV
-from codezero.observe.amounts import span
+from codezero.runtime.amounts import span
 
 _MAX_FILE = 1 << 20
 _SOON_S = 7 * 86400
@@ -54,8 +54,8 @@ def _passphrase(case: Case) -> Iterator[Finding]:
 
 
 def _app(case: Case, url: str) -> Iterator[Finding]:
-    from codezero.launch.app import Place, SignInApp
-    from codezero.observe.console import Console
+    from codezero.launch.app import AppPlace, SignInApp
+    from codezero.runtime.console import Console
 
     parts = urlsplit(url)
     why = reach.look(case, "sign-in app", url.rstrip("/") + "/api/health")
@@ -64,13 +64,13 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
             "sign-in app",
             why,
             "rewards wait until it answers",
-            "./run_rl_swarm.sh starts it with the node; if it is on another machine, see that one and ledger.proxy_url",
+            f"{checkout.START} starts it with the node; if it is on another machine, see that one and ledger.proxy_url",
         )
         return
     if not reach.is_loopback(parts.hostname or ""):
         yield ok("sign-in app", f"{parts.hostname} answers")
         return
-    place = Place(folder=Path("modal-login"), port=parts.port or 80, log=Path(os.devnull))
+    place = AppPlace(folder=Path("modal-login"), port=parts.port or 80, log=Path(os.devnull))
     try:
         alchemy = SignInApp(place, case.environment, Console()).health()
     except ConfigError as fault:

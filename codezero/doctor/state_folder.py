@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from codezero import state
 from codezero.config import TrainMethod
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.errors import StateError
-from codezero.ledger.database import read_only
-from codezero.observe.amounts import span
 from codezero.observe.status import SILENT_S, Status, read_status
+from codezero.runtime import state
+from codezero.runtime.amounts import span
+from codezero.runtime.database import read_only
 
 GIB = 2**30
 STOPPED = "stopped"
@@ -81,7 +81,7 @@ def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding
             "node",
             f"the last one ended {span(silent_s)} ago, {what}: {last.ended}",
             "it went no further than that",
-            "do what the message says; README.md has a table of them",
+            "do what the message says; docs/troubleshooting.md has more",
         )
     else:
         yield info("node", f"the last one was stopped {span(silent_s)} ago, {what}")

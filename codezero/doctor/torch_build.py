@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from codezero import state
-from codezero.config import Device
+from codezero.config import Device, checkout
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.runtime import state
 
 LIMIT_S = 16.0
-_AGAIN = "remove .venv and start ./run_rl_swarm.sh; TORCH=... chooses another build, CPU_ONLY=1 one without CUDA"
-_ROOT = Path(__file__).parent.parent.parent
+_AGAIN = (
+    "remove .venv and start ./run_rl_swarm.sh; TORCH=... chooses another build, CPU_ONLY=1 one without CUDA"
+    if checkout.ROOT
+    else "install another build of torch: https://pytorch.org/get-started lists them"
+)
 
 
 def check(case: Case) -> Iterator[Finding]:
@@ -60,7 +61,8 @@ def gpus(case: Case, torch: Mapping[str, Any], seen: list[str] | None) -> Iterat
     means = "no node can start" if wanted is Device.cuda else "the GPU lies idle"
     if not torch["cuda"]:
         found = f"{named}and this torch is built for the CPU only"
-        yield make("GPU", found, means, "remove .venv and start ./run_rl_swarm.sh without CPU_ONLY")
+        do = "remove .venv and start ./run_rl_swarm.sh without CPU_ONLY" if checkout.ROOT else _AGAIN
+        yield make("GPU", found, means, do)
     else:
         said = f" ({torch['said'][0]})" if torch["said"] else ""
         yield make("GPU", f"{named}and torch sees no usable CUDA device{said}", means, "update the NVIDIA driver")
@@ -105,15 +107,13 @@ def nvidia_smi(environment: Mapping[str, str]) -> list[str] | None:
 
 def _asked(case: Case) -> tuple[int | None, dict[str, dict[str, Any]], str]:
     """Exit code, None if it took too long; the answers by stage; and the last line on standard error."""
-    paths = [*filter(None, [case.environment.get("PYTHONPATH")]), str(_ROOT)]
-    environment = {**case.child_environment, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "codezero.doctor.probe", *case.settings]
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment,
+        env=case.child_environment,
         text=True,
         encoding="utf-8",
         errors="replace",

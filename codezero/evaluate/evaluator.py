@@ -3,42 +3,53 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.errors import EvaluatorError
-from codezero.evaluate import rules
-from codezero.evaluate.judge import CaseJudge, Judge, Opinion
+from codezero.evaluate.examination import Attempt, Examined, Shown, fingerprint
+from codezero.evaluate.examiner import Examiner, Findings
+from codezero.evaluate.judge import CaseJudge, Judge, Opinion, Submission
 from codezero.evaluate.reward import reward
+from codezero.evaluate.rules import breaks_fatal
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
-from codezero.testcases import TestSuite, parse_tests
-from codezero.types import CaseOutcome, CaseResult, Outcome, RolloutGroup, ScoredGroup, SwarmRound, Task, Verdict
+from codezero.types import (
+    CaseOutcome,
+    CaseResult,
+    Outcome,
+    Refusal,
+    RolloutGroup,
+    ScoredGroup,
+    SwarmRound,
+    Task,
+    Verdict,
+)
+from codezero.workers import Death
 
 logger = logging.getLogger(__name__)
-
-CaseRunner = Callable[[str, TestSuite], tuple[CaseResult, ...]]
-"""Walks through (or, in a sandbox, executes) a program's test cases, one result each. Raises EvaluatorError."""
 
 P_PASSED, P_FAILED = 0.99, 0.01
 """Probability of being right for a solution whose cases all passed, or of which one failed, in a dry run. Of 501 that
 `benchmarks/evaluator.py` compared with their execution none was judged wrongly; nothing is certain all the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What is judged: the whole answer, and the program in it."""
-
-    text: str
-    code: str
+SHOWN_BYTES = 4 << 10
+"""For each of J, bytes that the judge is shown of a round's open groups of peers: question, tests and programs. A token
+has a byte at least. Eight programs as long as MBPP's own (601-974) come to 1.7 KB with question and tests, one group in
+twenty to more than 3.8."""
 
 
 class FrozenEvaluator:
     """ports.Evaluator. Equal answers to a task are judged once; a group with any rollout unjudged stays unscored.
 
     A solution is wrong without being asked about if it breaks a fatal rule; otherwise its dry run decides, where that
-    comes to an end on every case; the judge is asked for the rest, and then about each test that was left open.
+    comes to an end on every case; the judge is asked for the rest, and then about each test of an own one that was left
+    open. All that reads a solution is done by worker processes; here their answers are put together.
+
+    Peers' groups cost a round no more than J groups may, however many there are, since training takes J: their dry runs
+    share the time of J groups equally, and the judge is asked about the first J of those that they leave open, or fewer
+    if these are long (`SHOWN_BYTES`). The others stay unscored.
     """
 
     def __init__(
@@ -47,103 +58,167 @@ class FrozenEvaluator:
         config: EvaluatorConfig,
         reward_config: RewardConfig,
         progress: Progress,
-        run_cases: CaseRunner | None = None,
+        examiner: Examiner,
+        num_external: float = math.inf,
     ) -> None:
+        """`num_external` is J; infinite where nothing is walked, since the judge is then asked about every group."""
         self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
-        self._run_cases = run_cases
+        self._examiner, self._num_external = examiner, num_external
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
         """All groups of the round, own ones first, each with G verdicts, and G rewards unless it stays unscored."""
         groups = [(group, False) for group in swarm_round.local] + [(group, True) for group in swarm_round.external]
         scored = []
-        for done, (group, external) in enumerate(groups, start=1):
-            scored.append(self.score_group(group, external))
+        peers_share = min(1.0, self._num_external / max(len(swarm_round.external), 1))
+        for done, one in enumerate(self.score_groups(groups, peers_share), start=1):
+            scored.append(one)
             self._progress("score", done, len(groups))
         return tuple(scored)
 
-    def score_group(self, group: RolloutGroup, external: bool = False) -> ScoredGroup:
-        """One group with its verdicts and rewards."""
+    def score_groups(
+        self, groups: Iterable[tuple[RolloutGroup, bool]], peers_share: float = 1.0
+    ) -> Iterator[ScoredGroup]:
+        """Each (group, whether it is a peer's) of a round with its verdicts and rewards, in order. While the judge is
+        asked about one group, workers read those that follow. `peers_share` is that of `Examiner.examine`."""
+        given = ((group, external, tuple(_attempts(group))) for group, external in groups)
+        groups_left, bytes_left = self._num_external, self._num_external * SHOWN_BYTES
+        for group, external, findings in self._examiner.examine(given, peers_share):
+            open_ones = self._open(group.task, findings)
+            if external and open_ones:
+                num_bytes = _num_bytes(open_ones.values())
+                if groups_left > 0 and num_bytes <= bytes_left:
+                    groups_left, bytes_left = groups_left - 1, bytes_left - num_bytes
+                else:
+                    findings = replace(findings, refused=Refusal.UNASKED)
+            yield self._scored(group, external, findings, open_ones)
+
+    def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
+        """What a judge would be asked: the attempts that nothing else settles."""
+        return {
+            attempt: _submission(task, attempt, examined, findings)
+            for attempt, examined in findings.attempts.items()
+            if isinstance(examined, Examined) and examined.settled(self._config.fatal_rules) is None
+        }
+
+    def _scored(
+        self, group: RolloutGroup, external: bool, findings: Findings, open_ones: Mapping[Attempt, Submission]
+    ) -> ScoredGroup:
+        refused = findings.refused
+        judged = self._assess(group.task, findings, external, open_ones)
+        unread = Verdict(outcome=Outcome.UNAVAILABLE, reply=refused.value if refused else "")
         attempts = [_attempt(rollout.text) for rollout in group.rollouts]
-        found = self._assess(group.task, [a for a in attempts if isinstance(a, Attempt)], external)
         verdicts = tuple(
-            found[attempt] if isinstance(attempt, Attempt) else Verdict(outcome=attempt) for attempt in attempts
+            judged.get(attempt, unread) if isinstance(attempt, Attempt) else Verdict(outcome=attempt)
+            for attempt in attempts
         )
         rewards = (
             ()
-            if any(verdict.outcome is Outcome.UNAVAILABLE for verdict in verdicts)
+            if refused or any(verdict.outcome is Outcome.UNAVAILABLE for verdict in verdicts)
             else tuple(
                 reward(verdict, rollout.finish, self._reward_config)
                 for verdict, rollout in zip(verdicts, group.rollouts, strict=True)
             )
         )
-        return ScoredGroup(group=group, verdicts=verdicts, rewards=rewards, external=external)
+        read = (examined for examined in findings.attempts.values() if isinstance(examined, Examined))
+        programs = fingerprint(examined.program for examined in read)
+        return ScoredGroup(
+            group=group, verdicts=verdicts, rewards=rewards, external=external, refused=refused, programs=programs
+        )
 
-    def _assess(self, task: Task, attempts: Sequence[Attempt], external: bool) -> dict[Attempt, Verdict]:
+    def _assess(
+        self, task: Task, findings: Findings, external: bool, open_ones: Mapping[Attempt, Submission]
+    ) -> dict[Attempt, Verdict]:
         """The verdict on each distinct attempt at a task."""
-        suite = parse_tests(task.tests)
-        found = {attempt: self._examine(task, suite, attempt) for attempt in dict.fromkeys(attempts)}
-        open_ones = [attempt for attempt, verdict in found.items() if verdict.outcome is Outcome.UNAVAILABLE]
-        for attempt, opinion in zip(open_ones, self._ask(task, open_ones, external), strict=True):
+        found = {
+            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(examined)
+            for attempt, examined in findings.attempts.items()
+        }
+        unasked = [Opinion(p_correct=None, reply=Refusal.UNASKED.value)] * len(open_ones)
+        opinions = unasked if findings.refused else self._ask(task, list(open_ones.values()), external)
+        for (attempt, submission), opinion in zip(open_ones.items(), opinions, strict=True):
             outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
-            cases = self._with_opinions(found[attempt].cases, task, attempt, opinion)
+            cases = found[attempt].cases
+            if not external:
+                cases = self._with_opinions(cases, submission, opinion)
             found[attempt] = replace(
                 found[attempt], outcome=outcome, p_correct=opinion.p_correct, cases=cases, reply=opinion.reply
             )
         return found
 
-    def _examine(self, task: Task, suite: TestSuite, attempt: Attempt) -> Verdict:
+    def _verdict(self, examined: Examined) -> Verdict:
         """What can be said without the judge; still unavailable where that is not enough."""
-        checked = rules.check(attempt.code, attempt.text, task, suite)
         verdict = Verdict(
             outcome=Outcome.UNAVAILABLE,
-            rules={name: one.score for name, one in checked.items()},
-            reasons={name: one.reason for name, one in checked.items() if one.reason},
+            rules=examined.rules,
+            reasons=examined.reasons,
+            cases=tuple(CaseResult(outcome=case.outcome, reason=case.reason) for case in examined.cases),
         )
-        if self._config.fatal_rules and any(
-            rules.RULES[name].fatal and one.score == 0 for name, one in checked.items()
-        ):
-            return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
-        if self._run_cases is None:
+        right = examined.settled(self._config.fatal_rules)
+        if right is None:
             return verdict
-        cases = self._run_cases(attempt.code, suite)
-        outcomes = {case.outcome for case in cases}
-        if CaseOutcome.FAIL in outcomes:
-            return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_FAILED, cases=cases)
-        if outcomes == {CaseOutcome.PASS}:
-            return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED, cases=cases)
-        return replace(verdict, cases=cases)
+        if self._config.fatal_rules and breaks_fatal(examined.rules):
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
+        return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED if right else P_FAILED)
 
     def _with_opinions(
-        self, cases: tuple[CaseResult, ...], task: Task, attempt: Attempt, opinion: Opinion
+        self, cases: tuple[CaseResult, ...], submission: Submission, opinion: Opinion
     ) -> tuple[CaseResult, ...]:
         """The cases, with the judge's probability of each that the dry run has left open."""
-        unknown = [i for i, case in enumerate(cases) if case.outcome is CaseOutcome.UNKNOWN]
-        if not unknown or opinion.p_correct is None or not isinstance(self._judge, CaseJudge):
+        is_open = any(case.outcome is CaseOutcome.UNKNOWN for case in cases)
+        if not is_open or opinion.p_correct is None or not isinstance(self._judge, CaseJudge):
             return cases
         try:
-            p = self._judge.judge_cases(task, attempt.code, unknown, opinion.p_correct)
+            p = self._judge.judge_cases(submission, opinion.p_correct)
         except EvaluatorError as error:
             logger.warning(
                 "tests of task %s stay without a verdict of their own: %s. The solution is judged as a whole; nothing "
                 "has to be done",
-                *(task.task_id, error),
+                *(submission.task.task_id, error),
             )
             return cases
         return tuple(replace(case, p_correct=p.get(i)) for i, case in enumerate(cases))
 
-    def _ask(self, task: Task, attempts: Sequence[Attempt], external: bool) -> list[Opinion]:
-        if not attempts:
+    def _ask(self, task: Task, submissions: Sequence[Submission], external: bool) -> list[Opinion]:
+        if not submissions:
             return []
         try:
             self._judge.permit(external)
-            return self._judge.judge([(task, attempt.code) for attempt in attempts])
+            return self._judge.judge(submissions)
         except EvaluatorError as error:
             logger.warning(
                 "group of task %s stays unscored: %s. It is not trained on, and the node goes on; if every group does, "
                 "see that the judge runs (evaluator.*)",
                 *(task.task_id, error),
             )
-            return [Opinion(p_correct=None, reply=str(error))] * len(attempts)
+            return [Opinion(p_correct=None, reply=str(error))] * len(submissions)
+
+
+def _num_bytes(submissions: Collection[Submission]) -> int:
+    """What a judge is shown of attempts at one task, in UTF-8."""
+    texts = {text for one in submissions for text in (one.shown.question, one.shown.tests, one.shown.code)}
+    return sum(len(text.encode("utf-8", "replace")) for text in texts)
+
+
+def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Findings) -> Submission:
+    """As the judge is to see it; as it is where it cannot be printed."""
+    shown = Shown(question=task.question, tests=task.tests, code=attempt.code)
+    if examined.shown is not None:
+        shown = Shown(question=findings.question, tests=findings.tests, code=examined.shown)
+    return Submission(task=task, code=attempt.code, shown=shown, sides=examined.sides)
+
+
+def _of_death(death: Death) -> Verdict:
+    """An attempt that ends its reader has failed; of one that could not be read for another reason nothing is known."""
+    reply = f"it ends what reads it: {death.cause.value} {death.detail}" if death.by_itself else death.cause.value
+    if not death.by_itself:
+        return Verdict(outcome=Outcome.UNAVAILABLE, reply=f"it could not be read: {reply}")
+    return Verdict(outcome=Outcome.JUDGED, p_correct=P_FAILED, reply=reply)
+
+
+def _attempts(group: RolloutGroup) -> Iterator[Attempt]:
+    """The group's distinct attempts."""
+    found = dict.fromkeys(_attempt(rollout.text) for rollout in group.rollouts)
+    return (attempt for attempt in found if isinstance(attempt, Attempt))
 
 
 def _attempt(text: object) -> Attempt | Outcome:

@@ -9,18 +9,19 @@ from collections.abc import Sequence
 
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError, SandboxError
-from codezero.evaluate.judge import Opinion
-from codezero.sandbox.run import Limits, isolation, run_many, run_tests
-from codezero.testcases import TestSuite, parse_tests
-from codezero.types import CaseOutcome, CaseResult, Task
+from codezero.evaluate.judge import Opinion, Submission
+from codezero.sandbox.run import Limits, isolation, run_many
+from codezero.tasks.testcases import read_tests
+from codezero.types import CaseOutcome, CaseResult
+from codezero.workers import Workers
 
 
 class ExecutionJudge:
     """evaluate.judge.Judge: p_correct is 1.0 when every test has passed, 0.0 when one has failed."""
 
-    def __init__(self, config: EvaluatorConfig, limits: Limits = Limits()) -> None:  # noqa: B008
-        """Raises EvaluatorError: this machine has no sandbox at all."""
-        self._config, self._limits = config, limits
+    def __init__(self, config: EvaluatorConfig, workers: Workers, limits: Limits = Limits()) -> None:  # noqa: B008
+        """`workers` take tests apart. Raises EvaluatorError: this machine has no sandbox at all."""
+        self._config, self._workers, self._limits = config, workers, limits
         try:
             self._isolation = isolation()
         except SandboxError as error:
@@ -41,20 +42,15 @@ class ExecutionJudge:
                 "code of other nodes is not run: set evaluator.execute_external=true if you want this machine to run it"
             )
 
-    def cases(self, code: str, suite: TestSuite) -> tuple[CaseResult, ...]:
-        """The outcome of every case of the suite. Raises EvaluatorError: the sandbox broke down."""
-        try:
-            return run_tests(code, suite, self._limits)
-        except SandboxError as error:
-            raise EvaluatorError(str(error)) from error
-
-    def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
+    def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
         """Opinions in the order of `solutions`, one sandbox a core at a time. Raises EvaluatorError.
 
         Asks nobody's permission: see `permit`.
         """
+        suites = [read_tests(self._workers, solution.task.tests) for solution in solutions]
+        codes = [solution.code for solution in solutions]
         try:
-            found = list(run_many(((code, parse_tests(task.tests)) for task, code in solutions), self._limits))
+            found = list(run_many(zip(codes, suites, strict=True), self._limits))
         except SandboxError as error:
             raise EvaluatorError(str(error)) from error
         return [opinion(execution.cases) for execution in found]

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol, runtime_checkable
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
 from codezero.evaluate import calibration
 from codezero.evaluate.backends.base import Chat, JudgeBackend, Review, Reviewer
-from codezero.evaluate.shown import Shown, show
+from codezero.evaluate.examination import Shown
 from codezero.prompts import evaluator as prompt
-from codezero.testcases import comparison, parse_tests
 from codezero.types import Task
 
-MAX_CASES = 16
-"""Most tests of a solution that are asked about one by one; a peer's task may have hundreds."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A solution put before a judge."""
+
+    task: Task
+    code: str
+    shown: Shown
+    """What a model gets to see of it."""
+    sides: tuple[tuple[int, str, str], ...] = ()
+    """Number, left and right side of the tests that are to be told of one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +36,8 @@ class Opinion:
 
 
 class Judge(Protocol):
-    def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
-        """An opinion on each (task, code). Raises EvaluatorError when the judge is out of order."""
+    def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
+        """An opinion on each. Raises EvaluatorError when the judge is out of order."""
         ...
 
     def permit(self, external: bool) -> None:
@@ -42,9 +49,9 @@ class Judge(Protocol):
 class CaseJudge(Protocol):
     """A judge that can also tell of single tests."""
 
-    def judge_cases(self, task: Task, code: str, cases: Sequence[int], p_correct: float) -> dict[int, float]:
-        """Of those of the task's `cases` that it can tell of, the probability that each passes. `p_correct` is its
-        opinion of the whole. Raises EvaluatorError when the judge is out of order."""
+    def judge_cases(self, solution: Submission, p_correct: float) -> dict[int, float]:
+        """Of those of the solution's `sides` that it can tell of, by number, the probability that the test passes.
+        `p_correct` is its opinion of the whole. Raises EvaluatorError when the judge is out of order."""
         ...
 
 
@@ -63,10 +70,10 @@ class ModelJudge:
         self.verdict = choose_verdict(backend, config.verdict)
         self._calibration = calibration.of(backend.name)
 
-    def judge(self, solutions: Sequence[tuple[Task, str]]) -> list[Opinion]:
+    def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
         """Opinions in the order of `solutions`; what looks the same when shown is asked about once."""
         messages = prompt.json_messages if self.verdict is VerdictMode.generate else prompt.review_messages
-        shown = [shown_to_judge(task, code) for task, code in solutions]
+        shown = [solution.shown for solution in solutions]
         distinct = list(dict.fromkeys(shown))
         chats = [messages(one.question, one.tests, one.code) for one in distinct]
         by = {
@@ -80,26 +87,20 @@ class ModelJudge:
     def permit(self, external: bool) -> None:
         """Anybody's code may be read."""
 
-    def judge_cases(self, task: Task, code: str, cases: Sequence[int], p_correct: float) -> dict[int, float]:
-        """Tells of tests `assert left == right`, the first `MAX_CASES` of them, by how likely `right` is to the model
-        as the value of `left`. Needs likelihoods, and weights that were fitted for them."""
+    def judge_cases(self, solution: Submission, p_correct: float) -> dict[int, float]:
+        """Tells of tests by how likely their right side is to the model as the value of the left. Needs likelihoods,
+        and weights that were fitted for them."""
         if self.verdict is not VerdictMode.likelihood or self._calibration.case is None:
             return {}
         assert isinstance(self._backend, Reviewer)
-        shown = shown_to_judge(task, code)
-        statements = parse_tests(shown.tests).statements
-        if len(statements) != len(parse_tests(task.tests).statements):
-            return {}  # what was taken out of the tests was one of them
-        sides = ((i, comparison(statements[i])) for i in cases if i < len(statements))
-        asked = dict(islice(((i, both) for i, both in sides if both), MAX_CASES))
-        chats = [prompt.value_messages(shown.code, left, right) for left, right in asked.values()]
+        chats = [prompt.value_messages(solution.shown.code, left, right) for _, left, right in solution.sides]
         reviews = self._backend.review(chats, (prompt.YES, prompt.NO))
         found = {
-            i: self._calibration.by_case(p_correct, sum(review.logprobs))
-            for i, review in zip(asked, reviews, strict=True)
+            number: self._calibration.by_case(p_correct, sum(review.logprobs))
+            for (number, _, _), review in zip(solution.sides, reviews, strict=True)
             if review is not None
         }
-        return {i: p for i, p in found.items() if 0.0 <= p <= 1.0}
+        return {number: p for number, p in found.items() if 0.0 <= p <= 1.0}
 
     def _by_likelihood(self, chats: Sequence[Chat]) -> list[Opinion]:
         assert isinstance(self._backend, Reviewer)
@@ -140,14 +141,6 @@ def features(review: Review) -> tuple[float, float, float]:
     yes, no = review.choices
     total = sum(review.logprobs)
     return yes - no, total / len(review.logprobs), total
-
-
-def shown_to_judge(task: Task, code: str) -> Shown:
-    """Task and program as the judge sees them; as they are where the program does not parse."""
-    try:
-        return show(task, parse_tests(task.tests), code)
-    except ValueError:
-        return Shown(question=task.question, tests=task.tests, code=code)
 
 
 def _of_probability(p: float, reply: str) -> Opinion:

@@ -1,16 +1,16 @@
-"""What of a task and a solution the judge gets to see: nothing of the author's that talks to it."""
+"""Making what the judge gets to see of a task and a solution: nothing of the author's that talks to it."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from codezero.evaluate.examination import Shown
 from codezero.evaluate.normalise import reachable, stripped
-from codezero.evaluate.rules.solution import BUILTINS, asked_of, read
+from codezero.evaluate.rules.solution import BUILTINS, Asked, asked_of, read
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
-from codezero.testcases import TestSuite
+from codezero.tasks.testcases import TestSuite
 from codezero.types import Task
 
 MAX_NAME_CHARS = 40
@@ -21,15 +21,6 @@ _PROSE_SHARE = 0.7
 """Of a text's characters, those that belong to words or stand between them; a regular expression has fewer."""
 _WORD = re.compile(r"[^\W\d_]+")
 REMOVED = "[removed]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """The texts to put before a judge, for `prompts.evaluator`."""
-
-    question: str
-    tests: str
-    code: str
 
 
 def show(task: Task, suite: TestSuite, code: str) -> Shown:
@@ -44,14 +35,17 @@ def show(task: Task, suite: TestSuite, code: str) -> Shown:
     """
     names = {name: f"v{i}" for i, name in enumerate(_suspicious(read(task.tests)), start=1)}
     question, tests = (_line_by_line(_renamed(text, names)) for text in (task.question, task.tests))
-    asked = asked_of(task, suite)
-    wanted = None if not asked.names and not asked.is_program else asked.names
-    tree = reachable(stripped(code), wanted)
+    tree = reachable(stripped(code), wanted_of(asked_of(task.origin, suite)))
     names |= {name: f"v{i}" for i, name in enumerate(_suspicious(tree, names), start=len(names) + 1)}
     _rename(tree, names)
     _replace_strings(tree, question, tests)
     printed = ast.unparse(ast.fix_missing_locations(tree))
     return Shown(question=question, tests=tests, code=plain(printed))
+
+
+def wanted_of(asked: Asked) -> frozenset[str] | None:
+    """The names that `normalise.reachable` has to keep."""
+    return None if not asked.names and not asked.is_program else asked.names
 
 
 def _line_by_line(text: str) -> str:

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codezero.errors import TaskError
-from codezero.harness.problems import Problem
+from codezero.harness.problems import BenchProblem
 from codezero.harness.report import NO_CODE
 from codezero.harness.results import Results
 from codezero.prompts import solver as prompt
 from codezero.sandbox.run import Execution, Limits, run_many
 from codezero.tasks.rows import BadRow, read_rows
-from codezero.testcases import TestSuite, parse_tests
+from codezero.tasks.testcases import TestSuite, read_tests
 from codezero.types import CaseOutcome, CaseResult, FinishReason, Rollout
+from codezero.workers import Workers
 
 if TYPE_CHECKING:
-    from codezero.rollout.solver import PolicySolver
+    from codezero.policy.solver import PolicySolver
 
 MANY_CASES = 20
 """Suites of so many cases or more stop at the first failure: contests have hundreds, and one decides."""
@@ -35,7 +36,7 @@ Step = Callable[[int], None]
 
 
 def solve_and_run(
-    problems: Sequence[Problem],
+    problems: Sequence[BenchProblem],
     dataset: str,
     results: Results,
     make_solver: MakeSolver,
@@ -64,7 +65,7 @@ def solve_and_run(
             step(1)
 
 
-def _run_group(problem: Problem, dataset: str, written: Sequence[Rollout], case_s: float) -> list[Row]:
+def _run_group(problem: BenchProblem, dataset: str, written: Sequence[Rollout], case_s: float) -> list[Row]:
     group = _group(dataset, problem)
     rows: list[Row] = [
         {
@@ -84,7 +85,7 @@ def _run_group(problem: Problem, dataset: str, written: Sequence[Rollout], case_
     return [{**row, **found} for row, found in zip(rows, executed, strict=True)]
 
 
-def _group(dataset: str, problem: Problem) -> str:
+def _group(dataset: str, problem: BenchProblem) -> str:
     return f"{dataset}/{problem.name}"
 
 
@@ -113,7 +114,7 @@ def _outcome(execution: Execution) -> Row:
     }
 
 
-def read_stored(path: Path) -> tuple[list[Row], Counter[str]]:
+def read_stored(path: Path, workers: Workers) -> tuple[list[Row], Counter[str]]:
     """Stored solutions that can be executed, and the lines left out by reason.
 
     A line has `tests` (a text, or a list of them) and `solution`; `question`, `id`, `group` and others are kept.
@@ -123,7 +124,7 @@ def read_stored(path: Path) -> tuple[list[Row], Counter[str]]:
     left_out: Counter[str] = Counter()
     for number, line in enumerate(read_rows(path, ())):
         try:
-            rows.append(_stored(line, number))
+            rows.append(_stored(line, number, workers))
         except BadRow as reason:
             left_out[str(reason)] += 1
     if not rows:
@@ -132,7 +133,7 @@ def read_stored(path: Path) -> tuple[list[Row], Counter[str]]:
     return rows, left_out
 
 
-def _stored(line: object, number: int) -> Row:
+def _stored(line: object, number: int, workers: Workers) -> Row:
     if isinstance(line, BadRow):
         raise line
     if not isinstance(line, Mapping):
@@ -142,7 +143,7 @@ def _stored(line: object, number: int) -> Row:
         tests = "\n".join(tests)
     if not all(isinstance(text, str) for text in (tests, answer, question, line.get("prelude", ""))):
         raise BadRow("tests, solution, question or prelude is missing or not text")
-    suite = parse_tests(str(tests))
+    suite = read_tests(workers, str(tests))
     if not suite.num_cases:
         raise BadRow("tests have no case that can be run")
     group = line.get("group")
@@ -159,13 +160,13 @@ def _stored(line: object, number: int) -> Row:
     }
 
 
-def run_stored(rows: Sequence[Row], results: Results, case_s: float, step: Step) -> None:
+def run_stored(rows: Sequence[Row], results: Results, workers: Workers, case_s: float, step: Step) -> None:
     """Executes the stored solutions that `results` lacks. Raises SandboxError or StateError."""
     done = len(results.rows)
     step(done)
     for start in range(done, len(rows), STORED_AT_ONCE):
         part = rows[start : start + STORED_AT_ONCE]
-        solutions = [(row["solution"], row.get("prelude", ""), parse_tests(row["tests"])) for row in part]
+        solutions = [(row["solution"], row.get("prelude", ""), read_tests(workers, row["tests"])) for row in part]
         for row, found in zip(part, execute(solutions, case_s), strict=True):
             results.append([{**row, **found}])
             step(1)

@@ -13,9 +13,9 @@ import pickletools
 import zlib
 from collections.abc import Mapping, Sequence
 
-from codezero.harness.problems import MAX_SUITE_CHARS, Problem, examples, function, program
+from codezero.harness.problems import MAX_SUITE_CHARS, BenchProblem, examples, function, program
 from codezero.tasks.rows import BadRow
-from codezero.testcases import Example
+from codezero.tasks.testcases import StdinExample
 
 _STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
 _NOTHING_DONE = ("PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "STOP")
@@ -81,7 +81,7 @@ def problem(
     metadata: object,
     public: Sequence[Mapping[str, object]],
     hidden: Sequence[Mapping[str, object]],
-) -> Problem:
+) -> BenchProblem:
     """A problem whose tests say themselves whether they are of a program or of a function. Raises BadRow."""
     cases = [*public, *hidden]
     kinds = {_is_functional(case) for case in cases}
@@ -110,7 +110,7 @@ def _function_name(metadata: object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _arguments(case: Mapping[str, object]) -> Example:
+def _arguments(case: Mapping[str, object]) -> StdinExample:
     """Arguments as JSON lines and the result as JSON, whether they came as text or as values."""
     given, expected = case.get("input"), case.get("output")
     if isinstance(given, list):

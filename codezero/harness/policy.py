@@ -12,8 +12,8 @@ from codezero.errors import CheckpointError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
+from codezero.policy.solver import PolicySolver
 from codezero.ports import Progress
-from codezero.rollout.solver import PolicySolver
 from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.method import apply_lora

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
+from codezero.evaluate.intervals import CONFIDENCE, Estimate, bootstrap
 from codezero.evaluate.metrics import pass_at_k
 
-RESAMPLES = 2_000
-CONFIDENCE = 0.95
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A mean over problems, with its bootstrap interval over problems."""
-
-    value: float
-    low: float
-    high: float
-
-
-def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, Metric]:
+def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, Estimate]:
     """pass@k for every k that all problems have enough solutions for, and average@n where all have equally many.
 
     pass@k is the unbiased estimate (Chen et al. 2021, arXiv 2107.03374); average@n is the share of right solutions.
@@ -35,18 +22,11 @@ def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, M
         return {}
     counts = [(len(passed), sum(passed)) for passed in groups.values()]
     fewest, most = min(n for n, _ in counts), max(n for n, _ in counts)
-    found = {f"pass@{k}": _mean([pass_at_k(n, c, k) for n, c in counts]) for k in sorted({1, *ks}) if 1 <= k <= fewest}
-    found[f"average@{most}" if fewest == most else "average"] = _mean([c / n for n, c in counts])
+    found = {
+        f"pass@{k}": bootstrap([pass_at_k(n, c, k) for n, c in counts]) for k in sorted({1, *ks}) if 1 <= k <= fewest
+    }
+    found[f"average@{most}" if fewest == most else "average"] = bootstrap([c / n for n, c in counts])
     return found
-
-
-def _mean(values: Sequence[float]) -> Metric:
-    """With the percentile bootstrap; equal values always give the same interval."""
-    array = np.asarray(values)
-    rng = np.random.default_rng(0)
-    means = array[rng.integers(0, len(array), (RESAMPLES, len(array)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Metric(value=float(array.mean()), low=float(low), high=float(high))
 
 
 def summary(rows: Sequence[Mapping[str, Any]], ks: Sequence[int], **about: Any) -> dict[str, Any]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from codezero.errors import TaskError
-from codezero.harness.problems import Problem
+from codezero.harness.problems import BenchProblem
 from codezero.harness.schemas import DATASETS, Dataset
 from codezero.tasks import hub, mbpp
 from codezero.tasks.rows import BadRow, read_rows
+from codezero.tasks.testcases import are_python, read_tests
+from codezero.workers import Workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ProblemSource:
     """Where problems come from."""
 
     dataset: str
@@ -32,14 +34,14 @@ class Source:
         return f"{place} split {self.split or kind.split}"
 
 
-def load(source: Source, limit: int = 0) -> tuple[list[Problem], Counter[str]]:
+def load(source: ProblemSource, workers: Workers, limit: int = 0) -> tuple[list[BenchProblem], Counter[str]]:
     """The first `limit` (0: all) usable problems, in the order of their rows, and the rows left out by reason.
 
     Raises TaskError: the file or the hub gives no rows, or none of them is usable.
     """
     dataset = DATASETS[source.dataset]
     rows = read_rows(source.path, dataset.columns) if source.path else _hub_rows(dataset, source.split or dataset.split)
-    problems: list[Problem] = []
+    problems: list[BenchProblem] = []
     left_out: Counter[str] = Counter()
     names: Counter[str] = Counter()
     for number, row in enumerate(rows):
@@ -48,7 +50,7 @@ def load(source: Source, limit: int = 0) -> tuple[list[Problem], Counter[str]]:
                 raise row
             if source.path and source.dataset == "mbpp" and mbpp.split_of(row) != (source.split or dataset.split):
                 continue
-            problem = dataset.to_problem(row, number)
+            problem = with_tests(dataset.to_problem(row, number), workers)
             names[problem.name] += 1
             if names[problem.name] > 1:
                 raise BadRow("row repeats an earlier id")
@@ -62,6 +64,19 @@ def load(source: Source, limit: int = 0) -> tuple[list[Problem], Counter[str]]:
         why = ", ".join(f"{count} x {reason}" for reason, count in left_out.most_common(3)) or "no rows in this split"
         raise TaskError(f"{source.named()} has no usable row ({why}): give rows in the schema of {dataset.hub_id}")
     return problems, left_out
+
+
+def with_tests(problem: BenchProblem, workers: Workers) -> BenchProblem:
+    """A problem whose tests have been taken apart, and are Python, by a worker process. Raises BadRow: they are not;
+    WorkerError."""
+    suite = problem.suite
+    if not suite.num_cases:
+        suite = read_tests(workers, problem.task.tests)
+    elif not are_python(workers, (problem.prelude, suite.setup, *(case.source for case in suite.statements))):
+        raise BadRow("prompt or tests do not parse")
+    if not suite.num_cases:
+        raise BadRow("tests do not parse")
+    return replace(problem, suite=suite)
 
 
 def _hub_rows(dataset: Dataset, split: str) -> Iterator[object]:

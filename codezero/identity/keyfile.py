@@ -7,7 +7,6 @@ import fcntl
 import os
 import shlex
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,21 +45,21 @@ def exposure_warning(path: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def live_identity(identity: Identity) -> Iterator[None]:
-    """Holds the key for this process, whichever file it came from. The lock goes with the process, however it ends.
+def live_identity(identity: Identity, path: Path) -> Iterator[None]:
+    """Holds the key file for this process. The lock goes with the process, however it ends.
 
-    It is known to all processes that share a folder for temporary files: not to containers with one of their own.
-    Raises IdentityError: another live node holds the key, or the lock file cannot be used.
+    It is held on a file beside the key, which only the key's owner can open; a copy of the key elsewhere has a lock of
+    its own. Raises IdentityError: another live node holds the key, or the lock file cannot be used.
     """
-    with open(open_lock(f"codezero-{identity.peer_id}.lock"), "r+b", buffering=0) as file:
+    with open(open_lock(_lock_of(path)), "r+b", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = file.read(20)
             raise IdentityError(
-                f"the key of peer {identity.peer_id} ({animal_name(identity.peer_id)}) is in use by the node with "
-                f"process id {holder.decode() if holder.isdigit() else 'unknown'} on this machine: stop that node, or "
-                "give this one its own key with swarm.identity_path=..."
+                f"the key {path} of peer {identity.peer_id} ({animal_name(identity.peer_id)}) is in use by the node "
+                f"with process id {holder.decode() if holder.isdigit() else 'unknown'}: stop that node, or give this "
+                "one its own key with swarm.identity_path=..."
             ) from error
         with contextlib.suppress(OSError):  # on a full disk the lock still holds, it only cannot say whose it is
             file.truncate(0)
@@ -68,18 +67,18 @@ def live_identity(identity: Identity) -> Iterator[None]:
         yield
 
 
-def live_holder(peer_id: str) -> int | None:
-    """Process id of the node that holds a key now, 0 if it is not known; None: nobody does. Makes no lock file.
+def live_holder(path: Path) -> int | None:
+    """Process id of the node that holds a key file now, 0 if it is not known; None: nobody does. Makes no lock file.
 
     Raises IdentityError: the lock file cannot be looked at.
     """
-    path = Path(tempfile.gettempdir(), f"codezero-{peer_id}.lock")
+    lock = _lock_of(path)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise IdentityError(f"cannot use the lock file {path}: {error.strerror}; remove it, or set TMPDIR") from error
+        raise IdentityError(f"cannot use the lock file {lock}: {error.strerror}; remove it") from error
     with open(descriptor, "rb", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -89,33 +88,27 @@ def live_holder(peer_id: str) -> int | None:
     return None
 
 
-def open_lock(name: str) -> int:
-    """A descriptor of the lock file, made for all users if there is none. Its folder is everyone's, so what lies there
-    under its name may be a trap: a link to a file that we would overwrite. Raises IdentityError."""
+def _lock_of(path: Path) -> Path:
+    """Links to one key share its lock."""
+    real = path.resolve()
+    return real.with_name(real.name + ".lock")
+
+
+def open_lock(path: Path) -> int:
+    """A descriptor of a lock file that this user alone can open, made if there is none.
+
+    Its folder may be everyone's, so what lies there under its name may be a trap: a link to a file that we would
+    overwrite, or a file that another user holds. Raises IdentityError.
+    """
     try:
-        path = Path(tempfile.gettempdir(), name)
-        descriptor = _open_or_create(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
-        place = error.filename or name
-        raise IdentityError(f"cannot use the lock file {place}: {error.strerror}; remove it, or set TMPDIR") from error
+        raise IdentityError(
+            f"cannot use the lock file {path}: {error.strerror}; remove it, and see that you may write to its folder"
+        ) from error
     found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
         os.close(descriptor)
-        raise IdentityError(f"{path} is in the way of a lock file, and is none: remove it, or set TMPDIR")
-    return descriptor
-
-
-def _open_or_create(path: Path) -> int:
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
-    try:
-        # Without O_CREAT first: Linux may refuse that flag for another user's file in a shared folder
-        # (fs.protected_regular), and it is the other user's node that has to be found.
-        return os.open(path, flags)
-    except FileNotFoundError:
-        pass
-    try:
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
-    except FileExistsError:
-        return os.open(path, flags)
-    os.fchmod(descriptor, 0o666)  # the umask took rights from it
+        raise IdentityError(f"{path} is in the way of a lock file of this user: remove it")
+    os.fchmod(descriptor, 0o600)  # a copy of a folder may have opened it to others
     return descriptor

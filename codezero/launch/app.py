@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -23,8 +24,9 @@ import msgspec
 from codezero.errors import ConfigError, LedgerError
 from codezero.launch import nodejs, tether
 from codezero.launch.nodejs import NodeJs
-from codezero.observe import rotation
-from codezero.observe.console import Console
+from codezero.ledger.modal import credentials
+from codezero.runtime import rotation
+from codezero.runtime.console import Console
 
 READY_S = 60.0
 """For a started app to answer."""
@@ -37,9 +39,9 @@ _NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class AppPlace:
     folder: Path
-    """The app's sources; temp-data in it holds who has signed in."""
+    """The app's sources."""
     port: int
     log: Path
     """Gets what npm and the app print; two files of a bounded size are kept."""
@@ -48,12 +50,16 @@ class Place:
     def url(self) -> str:
         return f"http://localhost:{self.port}"
 
+    @property
+    def login_dir(self) -> Path:
+        return self.folder / "temp-data"
+
 
 class SignInApp:
     """A context in which the app runs. One that ends by itself is started again; one that was running already, for
     another node, is used and left running."""
 
-    def __init__(self, place: Place, environment: Mapping[str, str], console: Console) -> None:
+    def __init__(self, place: AppPlace, environment: Mapping[str, str], console: Console) -> None:
         self._place, self._environment, self._console = place, dict(environment), console
         self._process: subprocess.Popen[bytes] | None = None
         self._is_closing = threading.Event()
@@ -65,7 +71,7 @@ class SignInApp:
             self._console.line(f"sign-in: the app runs at {self._place.url} already")
             return self
         self._require_free_port()
-        self._command = self._built(nodejs.find(self._console))
+        self._command = self._built()
         try:
             self._start()
             self._wait_until_ready()
@@ -85,7 +91,7 @@ class SignInApp:
     def health(self) -> str | None:
         """What it says of Alchemy, `reachable` or why not; None where nobody answers. Raises ConfigError: another
         program answers at its port."""
-        answer = self.get("/api/health")
+        answer = self._ask("GET", "/api/health")  # without the token: it is not known yet whose program answers
         if answer is None:
             return None
         try:
@@ -95,14 +101,25 @@ class SignInApp:
 
     def is_activated(self, org_id: str) -> bool:
         """Whether the app holds an activated session key of this user."""
-        answer = self.get(f"/api/get-api-key-status?orgId={quote(org_id, safe='')}")
+        path = f"/api/get-api-key-status?orgId={quote(org_id, safe='')}"
+        answer = self._ask("GET", path, credentials(self._place.login_dir))
         return answer is not None and answer[0] == 200 and answer[1].strip().strip(b'"') == b"activated"
 
-    def get(self, path: str) -> tuple[int, bytes] | None:
+    def address(self) -> str | None:
+        """Where a browser is let in, once; None where the app gives none. Whoever has it first is let in: it belongs
+        into no log and into no program's arguments."""
+        answer = self._ask("POST", "/api/ticket", credentials(self._place.login_dir))
+        try:
+            ticket = msgspec.json.decode(answer[1], type=dict[str, str])["ticket"] if answer is not None else ""
+        except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
+            return None
+        return f"{self._place.url}/?ticket={ticket}" if re.fullmatch(r"[\w-]{20,100}", ticket) else None
+
+    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes] | None:
         """Status and beginning of the body; None where nobody answers in time. No proxy is asked."""
         connection = http.client.HTTPConnection("localhost", self._place.port, timeout=_ANSWER_S)
         try:
-            connection.request("GET", path)
+            connection.request(method, path, headers=dict(headers or {}))
             response = connection.getresponse()
             return response.status, response.read(_MAX_ANSWER)
         except (OSError, http.client.HTTPException):
@@ -123,14 +140,18 @@ class SignInApp:
             "--port-sign-in or CODEZERO_SIGN_IN_PORT"
         )
 
-    def _built(self, node: NodeJs) -> list[str]:
+    def _built(self) -> list[str]:
         """The command that starts the app, after installing and building what is missing or older than its sources.
 
-        Raises ConfigError: there is no app here. LedgerError: npm failed.
+        Raises ConfigError: there is no app or no Node.js here. LedgerError: npm failed.
         """
         folder = self._place.folder
         if not (folder / "package.json").exists():
-            raise ConfigError(f"{folder} holds no sign-in app: take a local wallet with --sign-in wallet")
+            raise ConfigError(
+                f"{folder} holds no sign-in app, which comes with the source, not with the wheel: start where that is "
+                "unpacked, or take a local wallet with --sign-in wallet"
+            )
+        node = nodejs.find(self._console)
         if node.folder:
             self._environment["PATH"] = os.pathsep.join([node.folder, self._environment.get("PATH", os.defpath)])
         self._environment |= {"NEXT_TELEMETRY_DISABLED": "1", "PORT": str(self._place.port)}

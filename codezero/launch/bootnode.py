@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from codezero import peer, swarmfile
-from codezero.config import LedgerKind, Network, Reach, RolloutConfig, SwarmConfig
-from codezero.dht.cache import PeerCache
-from codezero.dht.link import SwarmLink
+from codezero.config import LedgerKind, Network, Reach, RolloutConfig, SwarmConfig, swarm_file
+from codezero.config.multiaddr import Multiaddr
+from codezero.config.swarm_file import SwarmFile
 from codezero.launch import hosting
-from codezero.multiaddr import Multiaddr
-from codezero.observe.console import Console
-from codezero.swarmfile import SwarmFile
+from codezero.network.dht.cache import PeerCache
+from codezero.network.dht.link import SwarmLink
+from codezero.network.join import rules_of, take_identity
+from codezero.runtime.console import Console
 
 STATUS_S = 10.0
 """Between two looks at how many nodes there are; a line is printed when the number has changed."""
@@ -46,8 +46,8 @@ def run_bootnode(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: asked.set())
     with ExitStack() as stack:
-        _, key_file = peer.take_identity(config, console, stack)
-        link = SwarmLink(config, key_file, PeerCache(identity_path.with_suffix(".peers.json")), peer.rules_of(network))
+        _, key_file = take_identity(config, console, stack)
+        link = SwarmLink(config, key_file, PeerCache(identity_path.with_suffix(".peers.json")), rules_of(network))
         stack.callback(link.close)
         link.start()
         for address in link.addresses:
@@ -55,7 +55,7 @@ def run_bootnode(
         if invite is None:
             console.line(f"join with: codezero run swarm={network.value} swarm.bootnodes=[ADDRESS], one of these")
         else:
-            swarmfile.write(invite, _swarm(config, link.peer_id, link.addresses))
+            swarm_file.write(invite, _swarm(config, link.peer_id, link.addresses))
             console.line(f"join with: codezero run swarm={invite}")
         seen = 0
         while not asked.wait(STATUS_S):
@@ -73,7 +73,7 @@ def _swarm(config: SwarmConfig, peer_id: str, addresses: Sequence[str]) -> Swarm
     return SwarmFile(
         name=config.name,
         network=config.network,
-        bootnodes=tuple(map(str, announced or addresses))[: swarmfile.MAX_BOOTNODES],
+        bootnodes=tuple(map(str, announced or addresses))[: swarm_file.MAX_BOOTNODES],
         ledger=LedgerKind.local,
         num_generations=RolloutConfig().num_generations,
     )

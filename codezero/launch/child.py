@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from codezero.observe import rotation
+from codezero.runtime import rotation
 
 MAX_LINE_BYTES = 16 * 1024
 _READ_BYTES = 64 * 1024
@@ -25,7 +25,7 @@ _ROUND = re.compile(r"round \d+ \|")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class ChildProgram:
     name: str
     command: Callable[[int], Sequence[str]]
     """The command line that finishes so many more rounds; 0 is no limit."""
@@ -41,7 +41,7 @@ class Program:
     """Variables of its own, over those of all programs."""
 
 
-class State(Enum):
+class ChildState(Enum):
     WAITING = "waiting to start"
     RUNNING = "running"
     DONE = "done"
@@ -51,15 +51,15 @@ class State(Enum):
 
     @property
     def live(self) -> bool:
-        return self in (State.WAITING, State.RUNNING)
+        return self in (ChildState.WAITING, ChildState.RUNNING)
 
 
 class Child:
     """A program over all its processes, one at a time."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ChildProgram) -> None:
         self.program = program
-        self.state = State.WAITING
+        self.state = ChildState.WAITING
         self.starts_at_s = self.started_at_s = 0.0
         self.num_starts = self.rounds = 0
         self.crashes = 0
@@ -103,7 +103,7 @@ class Child:
             pass_fds=tuple(kept_open),
             start_new_session=True,
         )
-        self.state = State.RUNNING
+        self.state = ChildState.RUNNING
         output = self._output()
         os.set_blocking(output, False)
         return output
@@ -157,7 +157,7 @@ class Child:
             parts.pop()
         if self.num_starts > 1:
             parts.append(f"{self.num_starts - 1} restart{'s' * (self.num_starts != 2)}")
-        if self.state is State.FAILED:
+        if self.state is ChildState.FAILED:
             parts.append(f"see {self.program.log}")
         return ", ".join(parts)
 

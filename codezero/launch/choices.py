@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from codezero.config.swarm_file import is_swarm_file, quoted
 from codezero.errors import ConfigError
 from codezero.launch.terminal import Terminal, parse_yes
-from codezero.swarmfile import is_swarm_file, quoted
 
 TOKEN_ENV, MODEL_ENV, CPU_ENV = "HUGGINGFACE_ACCESS_TOKEN", "MODEL_NAME", "CPU_ONLY"
 HUB_TOKEN_ENV = "HF_TOKEN"

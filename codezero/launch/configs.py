@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from codezero import compose
+from codezero.config import checkout
+from codezero.config.load import config_dir
 from codezero.errors import ConfigError
 from codezero.launch.terminal import parse_yes
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 
 RESET_ENV = "CODEZERO_RESET_CONFIG"
 _MOST_TOLD = 10
@@ -32,8 +32,8 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
     resets = parse_yes(text) if text else False
     if resets is None:
         raise ConfigError(f"{RESET_ENV}={text} is not possible: use 1 or 0")
-    folder = compose.config_dir()
-    shipped = _of_package() if folder != compose.shipped_dir() else _of_commit(folder)
+    folder = config_dir()
+    shipped = _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
     if shipped is None:
         if resets:
             raise ConfigError(f"{RESET_ENV}: {folder} is no git checkout, so what was shipped is not known here")
@@ -48,8 +48,8 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
 
 def edited() -> dict[str, str] | None:
     """By the name of each file that is not as shipped, how it differs; None where that is not known. Raises OSError."""
-    folder = compose.config_dir()
-    shipped = _of_package() if folder != compose.shipped_dir() else _of_commit(folder)
+    folder = config_dir()
+    shipped = _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
     if shipped is None:
         return None
     own = {name: folder / name for name in shipped if (folder / name).is_file()}
@@ -78,27 +78,20 @@ def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: C
 
 
 def _of_package() -> dict[str, bytes]:
-    source = compose.shipped_dir()
+    source = checkout.CONFIGS
     return {str(path.relative_to(source)): path.read_bytes() for path in source.rglob("*.yaml")}
 
 
 def _of_commit(folder: Path) -> dict[str, bytes] | None:
     """The edited files as the commit has them; None where there is no checkout. Others need no look: git knows."""
-    changed = _git(folder, "diff", "--name-only", "--relative", "-z", "HEAD", "--", ".")
+    if checkout.ROOT is None:
+        return None  # a virtual environment may lie in a checkout of something else
+    changed = checkout.git(folder, "diff", "--name-only", "--relative", "-z", "HEAD", "--", ".")
     if changed is None:
         return None
     names = [os.fsdecode(name) for name in changed.split(b"\0") if name.endswith(b".yaml")]
-    found = {name: _git(folder, "show", f"HEAD:./{name}") for name in names}
+    found = {name: checkout.git(folder, "show", f"HEAD:./{name}") for name in names}
     return {name: content for name, content in found.items() if content is not None}
-
-
-def _git(folder: Path, *arguments: str) -> bytes | None:
-    try:
-        return subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, timeout=20, check=True, stdin=subprocess.DEVNULL
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def _difference(shipped: bytes, own: bytes) -> str:

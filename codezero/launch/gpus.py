@@ -15,14 +15,16 @@ from pathlib import Path
 
 import psutil
 
-from codezero import __version__, compose, state
+from codezero import __version__
 from codezero.config import Device, NodeConfig
+from codezero.config.load import load_config
+from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
-from codezero.launch.child import Program, State
+from codezero.launch.child import ChildProgram, ChildState
 from codezero.launch.hosting import parse
 from codezero.launch.supervisor import Supervisor
-from codezero.observe.console import Console
-from codezero.swarmfile import quoted
+from codezero.runtime import state
+from codezero.runtime.console import Console
 
 RESERVED = {
     "state_dir": "every node has its own in --folder",
@@ -61,7 +63,7 @@ def run_on_gpus(
         key = setting.partition("=")[0]
         if key in RESERVED:
             raise ConfigError(f"{setting} is not possible with --gpus: {RESERVED[key]}")
-    config = compose.load(options.settings)
+    config = load_config(options.settings)
     if config.model.device not in (Device.auto, Device.cuda):
         raise ConfigError(f"model.device={config.model.device.value} and --gpus exclude each other: leave one out")
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
@@ -76,7 +78,7 @@ def run_on_gpus(
             for number, name in enumerate(names):
                 home = options.folder / f"gpu-{name}"
                 settings = [*options.settings, *own_settings(config, home, number, threads)]
-                program = Program(
+                program = ChildProgram(
                     name=f"gpu-{name}",
                     command=partial(command or _command, settings),
                     log=home / "output.log",
@@ -88,7 +90,7 @@ def run_on_gpus(
             supervisor.stop()
             for child in supervisor.children:
                 supervisor.say(child.program.name, child.summary())
-            return int(any(child.state is State.FAILED for child in supervisor.children))
+            return int(any(child.state is ChildState.FAILED for child in supervisor.children))
 
 
 def found_gpus(environment: Mapping[str, str]) -> list[str]:

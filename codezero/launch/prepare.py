@@ -11,10 +11,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from codezero import compose
+from codezero.config.load import load_config
 from codezero.errors import CodezeroError, ModelError
-from codezero.observe.logs import quiet_libraries
-from codezero.stop import stop_with_parent
+from codezero.runtime.logs import quiet_libraries
+from codezero.runtime.stop import stop_with_parent
 
 
 def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> tuple[int, int]:
@@ -46,11 +46,11 @@ def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> tupl
 def main() -> None:
     stop_with_parent()
     quiet_libraries()
-    from codezero.models import prepare_for
+    from codezero.launch.weights import prepare_for
 
     try:
         answer: dict[str, object] = {
-            "bytes": prepare_for(compose.load(sys.argv[3:]), int(sys.argv[1]), int(sys.argv[2]))
+            "bytes": prepare_for(load_config(sys.argv[3:]), int(sys.argv[1]), int(sys.argv[2]))
         }
     except CodezeroError as error:
         answer = {"error": str(error)}

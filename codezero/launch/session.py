@@ -1,10 +1,11 @@
 """Signing in: an existing session is resumed, a new one awaited in the browser, with the reason for the wait in sight.
 
-What the app keeps (temp-data) is read and never written or removed here: it outlives stops, crashes and time limits.
+What the app keeps (temp-data) is read and never changed here: it outlives stops, crashes and time limits.
 """
 
 from __future__ import annotations
 
+import html
 import os
 import platform
 import re
@@ -21,7 +22,7 @@ import msgspec
 
 from codezero.errors import LedgerError
 from codezero.launch.app import SignInApp
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 
 LIMIT_S = 900.0
 """For a person to sign in."""
@@ -30,6 +31,7 @@ _LOOK_S = 5.0
 """Between two questions to the app why it takes so long, each of which has it ask Alchemy."""
 _REMIND_S = 60.0
 _MAX_FILE = 1 << 20
+_REDIRECT = "open.html"
 _ORG_ID = re.compile(r"[\x21-\x7e]{1,200}")
 """As the app has it."""
 
@@ -64,7 +66,16 @@ def signed_in(app: SignInApp, wish: Wish, environment: Mapping[str, str], consol
     if active is not None:
         console.line(f"sign-in: user {active} is signed in already")
         return active
-    _tell_where(wish.url, environment, console)
+    try:
+        _tell_where(app, wish, environment, console)
+        active = _awaited(app, wish, console)
+    finally:
+        (wish.login_dir / _REDIRECT).unlink(missing_ok=True)
+    console.line(f"sign-in: done, user {active}")
+    return active
+
+
+def _awaited(app: SignInApp, wish: Wish, console: Console) -> str:
     deadline, said, said_at_s, looked_at_s = time.monotonic() + wish.limit_s, "", 0.0, 0.0
     why = ""
     while (active := _active(app, wish)) is None:
@@ -80,7 +91,6 @@ def signed_in(app: SignInApp, wish: Wish, environment: Mapping[str, str], consol
             console.line(f"sign-in: {why}; {max(1, round((deadline - now) / 60))} minutes left (Ctrl-C to leave)")
             said, said_at_s = why, now
         time.sleep(_POLL_S)
-    console.line(f"sign-in: done, user {active}")
     return active
 
 
@@ -106,24 +116,30 @@ def _waiting_for(app: SignInApp, login_dir: Path) -> str:
     return "waiting for you to sign in in the browser"
 
 
-def _tell_where(url: str, environment: Mapping[str, str], console: Console) -> None:
-    console.line(f"sign-in: open {url} in a browser on this machine")
-    if not _open_browser(url, environment):
-        port = url.rpartition(":")[2]
+def _tell_where(app: SignInApp, wish: Wish, environment: Mapping[str, str], console: Console) -> None:
+    address = app.address() or wish.url
+    console.show(f"sign-in: open {address} in a browser on this machine")  # not logged: it lets in whoever has it first
+    if not _open_browser(address, wish.login_dir / _REDIRECT, environment):
+        port = wish.url.rpartition(":")[2]
         console.line(
             f"sign-in: from elsewhere, first: ssh -L {port}:localhost:{port} THIS_MACHINE; then the same address"
         )
 
 
-def _open_browser(url: str, environment: Mapping[str, str]) -> bool:
-    """Whether a browser was asked to open it. Not without a screen: a browser for text would take the terminal."""
-    if "microsoft" in platform.release().lower() and shutil.which("explorer.exe"):  # WSL
-        with subprocess.Popen(["explorer.exe", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-            return True
+def _open_browser(address: str, redirect: Path, environment: Mapping[str, str]) -> bool:
+    """Whether a browser was asked to open it, by way of a file: other users of the machine can read the arguments of
+    programs. Not without a screen: a browser for text would take the terminal."""
+    on_windows = "microsoft" in platform.release().lower() and shutil.which("explorer.exe")  # WSL
     has_screen = sys.platform == "darwin" or any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-    if not has_screen and not os.environ.get("BROWSER"):
+    if not (on_windows or has_screen or os.environ.get("BROWSER")):
         return False
     try:
-        return webbrowser.open(url)
-    except webbrowser.Error:
+        redirect.unlink(missing_ok=True)
+        with open(os.open(redirect, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(address)}">')
+        if on_windows:
+            path = subprocess.check_output(["wslpath", "-w", redirect], text=True).strip()
+            return subprocess.run(["explorer.exe", path], capture_output=True, check=False).returncode in (0, 1)
+        return webbrowser.open(redirect.absolute().as_uri())
+    except (OSError, subprocess.SubprocessError, webbrowser.Error):
         return False

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from codezero import compose
 from codezero.config import LedgerKind, NodeConfig
+from codezero.config.load import explain, load_config
+from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import configs
-from codezero.launch.app import Place, SignInApp
+from codezero.launch.app import AppPlace, SignInApp
 from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, run_on_gpus
 from codezero.launch.keep import keep_running
@@ -26,9 +27,8 @@ from codezero.launch.terminal import NotAnswered, Terminal
 from codezero.launch.up import UpOptions, up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
-from codezero.observe.console import Console
-from codezero.observe.view.screen import in_foreground
-from codezero.swarmfile import quoted
+from codezero.runtime.console import Console
+from codezero.views.terminal.screen import in_foreground
 
 LEFT = 130
 """Exit code of a start that the user has left with Ctrl-C before anything ran, as shells have it."""
@@ -66,7 +66,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
             if chosen.took:
                 console.line(f"nobody was asked; taken: {', '.join(chosen.took)}")
             if options.show_config:
-                print(compose.explain(compose.load(chosen.settings)), end="")
+                print(explain(load_config(chosen.settings)), end="")
                 return 0
             return _start(options, chosen, environment, terminal, console)
     except (NotAnswered, KeyboardInterrupt):
@@ -91,7 +91,7 @@ def _start(
         return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=token))
     with ExitStack() as stack:
         settings = list(chosen.settings)
-        config = compose.load(settings)
+        config = load_config(settings)
         console.log_to(Path(config.tracking.log_dir).expanduser())
         if _needs_app(chosen, config):
             for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
@@ -128,14 +128,14 @@ def _sign_in(
     options: StartOptions, config: NodeConfig, environment: Mapping[str, str], console: Console, stack: ExitStack
 ) -> list[str]:
     """Has the app run while `stack` is open, and somebody signed in; returns what the node has to know of it."""
-    place = Place(
+    place = AppPlace(
         folder=_APP.absolute(),
         port=options.port_sign_in or _port(environment),
         log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
     )
     app = stack.enter_context(SignInApp(place, {**environment, **_for_app(options, config)}, console))
     wish = Wish(
-        login_dir=place.folder / "temp-data",
+        login_dir=place.login_dir,
         url=place.url,
         org_id=options.org_id or environment.get(ORG_ENV, "") or config.ledger.org_id,
         limit_s=options.sign_in_limit_s,

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
 
 from codezero.errors import OUTAGE, NetworkError
-from codezero.launch.child import Child, Program, State
-from codezero.observe.console import Console
+from codezero.launch.child import Child, ChildProgram, ChildState
+from codezero.runtime.console import Console
 
 MAX_CRASHES = 5
 """So many in a row, with no finished round in between, and a program is given up."""
@@ -67,7 +67,7 @@ class Supervisor:
     def _count_signal(self, number: int, frame: FrameType | None) -> None:
         self._num_signals += 1
 
-    def add(self, program: Program) -> Child:
+    def add(self, program: ChildProgram) -> Child:
         """Has a program run from the next step on."""
         child = Child(program)
         self.children.append(child)
@@ -98,8 +98,8 @@ class Supervisor:
             self.say("swarm", "stopping; finished rounds are saved (Ctrl-C once more to stop at once)")
         for child in self.children:
             child.ask_to_stop()
-            if child.state is State.WAITING:
-                child.state = State.STOPPED
+            if child.state is ChildState.WAITING:
+                child.state = ChildState.STOPPED
         deadline = time.monotonic() + self._grace_s
         while any(c.has_process for c in self.children) and time.monotonic() < deadline and self._num_signals < 2:
             self._step()
@@ -107,7 +107,7 @@ class Supervisor:
             if child.has_process:
                 child.kill()
                 self._take_leave(child)
-                child.state = State.KILLED
+                child.state = ChildState.KILLED
 
     def say(self, name: str, text: str) -> None:
         """One line of the combined view. A terminal that is gone is a wish to stop."""
@@ -122,7 +122,7 @@ class Supervisor:
     def _step(self) -> None:
         """One turn: start what is due, show what was printed, see who has ended."""
         for child in self.children:
-            if child.state is State.WAITING and not self._is_stopping and time.monotonic() >= child.starts_at_s:
+            if child.state is ChildState.WAITING and not self._is_stopping and time.monotonic() >= child.starts_at_s:
                 self._start(child)
         for key, _ in self._selector.select(_TICK_S):
             lines = key.data.read()
@@ -153,11 +153,11 @@ class Supervisor:
     def _settle(self, child: Child, code: int) -> None:
         """What the end of a process means for its program."""
         if self._is_stopping:
-            child.state = State.STOPPED
+            child.state = ChildState.STOPPED
         elif child.is_finished:
-            child.state = State.DONE
+            child.state = ChildState.DONE
         elif code == 0:
-            child.state = State.STOPPED
+            child.state = ChildState.STOPPED
             self.say(child.program.name, "stopped, but not by this launcher: it is not started again")
         else:
             killed = code < 0
@@ -170,10 +170,10 @@ class Supervisor:
         child.crashes += 1
         hopeless = child.error != "" and child.error == child.previous_error and child.ran_s < QUICK_S
         if (hopeless or child.crashes >= MAX_CRASHES) and not is_outage:
-            child.state = State.FAILED
+            child.state = ChildState.FAILED
             why = "the same error twice" if hopeless else f"{child.crashes} crashes in a row"
             self.say(child.program.name, f"failed for good: {how}, {why}; see {child.program.log}")
             return
         pause_s = min(self._first_pause_s * 2 ** min(child.crashes - 1, 20), MAX_PAUSE_S)
-        child.state, child.starts_at_s = State.WAITING, time.monotonic() + pause_s
+        child.state, child.starts_at_s = ChildState.WAITING, time.monotonic() + pause_s
         self.say(child.program.name, f"crashed: {how}; starts again in {pause_s:g} s")

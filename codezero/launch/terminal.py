@@ -6,7 +6,7 @@ import getpass
 import sys
 from collections.abc import Callable, Sequence
 
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 
 _YES, _NO = ("y", "yes", "1", "true"), ("n", "no", "0", "false")
 

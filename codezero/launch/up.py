@@ -19,17 +19,19 @@ from typing import Any
 
 import psutil
 
-from codezero import __version__, compose, state, swarmfile
-from codezero.config import Network, NodeConfig
+from codezero import __version__
+from codezero.config import Network, NodeConfig, swarm_file
+from codezero.config.load import load_config
+from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
 from codezero.identity import key as identity
 from codezero.launch import hosting
-from codezero.launch.child import Program, State
+from codezero.launch.child import ChildProgram, ChildState
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
 from codezero.launch.supervisor import Supervisor
-from codezero.observe.console import Console
-from codezero.swarmfile import SwarmFile, quoted
+from codezero.runtime import state
+from codezero.runtime.console import Console
 
 BOOTNODE_TIMEOUT_S = 120.0
 """For the bootnode to be ready; most of it goes into imports on a busy machine."""
@@ -90,7 +92,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         swarm = describe(options, config, before, console)
         console.line("looking at memory and models")
         node_bytes, proposer_bytes = prepare(settings, options.nodes, options.proposers)
-        swarmfile.write(hosting.swarm_path(folder), swarm)
+        swarm_file.write(hosting.swarm_path(folder), swarm)
         cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
         threads = config.model.threads or max(1, cores // (options.nodes + options.proposers))
         settings.append(f"model.threads={threads}")
@@ -113,11 +115,11 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
         key, _, value = setting.partition("=")
         if key in RESERVED:
             raise ConfigError(f"{setting} is not possible here: {RESERVED[key]}")
-        if key == "swarm" and swarmfile.is_swarm_file(value):
+        if key == "swarm" and swarm_file.is_swarm_file(value):
             raise ConfigError(f"{setting} is not possible here: to join that swarm use codezero run {setting}")
     preset = [] if any(setting.startswith("preset=") for setting in options.settings) else ["preset=local"]
     new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]
-    return [*preset, *(swarmfile.overrides(before) if before else new), *options.settings]
+    return [*preset, *(swarm_file.overrides(before) if before else new), *options.settings]
 
 
 def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
@@ -130,7 +132,7 @@ def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
         raise ConfigError(f"--rounds {options.rounds} is not possible: use 0 to run until stopped")
     if options.port is not None and not 0 < options.port < 65536:
         raise ConfigError(f"--port {options.port} is not possible: use 1 to 65535")
-    config = compose.load(settings)
+    config = load_config(settings)
     if config.swarm.network is Network.none:
         raise ConfigError("swarm=alone is not possible here: use swarm=native or swarm=genrl")
     if not config.swarm.listen:
@@ -175,8 +177,8 @@ def _counted(count: int, what: str) -> str:
 
 
 def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> int:
-    def program(name: str, **more: Any) -> Program:
-        return Program(name=name, command=partial(command, name), log=options.folder / name / "output.log", **more)
+    def program(name: str, **more: Any) -> ChildProgram:
+        return ChildProgram(name=name, command=partial(command, name), log=options.folder / name / "output.log", **more)
 
     bootnode = program(BOOTNODE, serves=True, ready="bootnode ")
     supervisor.wait_until_ready(supervisor.add(bootnode), BOOTNODE_TIMEOUT_S)
@@ -188,7 +190,7 @@ def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> 
     supervisor.stop()
     for child in supervisor.children:
         supervisor.say(child.program.name, child.summary())
-    return int(any(child.state is State.FAILED for child in supervisor.children))
+    return int(any(child.state is ChildState.FAILED for child in supervisor.children))
 
 
 def command_line(

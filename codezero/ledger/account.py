@@ -1,7 +1,7 @@
 """The account that pays and signs: fees, nonces, and one transaction at a time.
 
-Nodes of one machine that share an account take turns under a file lock; against those of other machines a lost race for
-a nonce is run again. Neither alone is enough: without the lock most races are lost, and no lock spans machines.
+Nodes of one user and machine that share an account take turns under a file lock; against others a lost race for a nonce
+is run again. Neither alone is enough: without the lock most races are lost, and no lock spans machines.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import fcntl
 import logging
 import os
 import random
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from codezero.errors import IdentityError
 from codezero.identity.keyfile import open_lock
-from codezero.ledger.contract import Call
+from codezero.ledger.contract import ContractCall
 from codezero.ledger.ethereum import local_account
 from codezero.ledger.faults import AlreadyKnown, FeesTooHigh, InsufficientFunds, NonceRace, RpcBadReply, RpcRefused
-from codezero.ledger.jsonrpc import Answer, Refusal
+from codezero.ledger.jsonrpc import Answer, RpcRefusal
 from codezero.ledger.rpc import LATEST, PENDING, Rpc, call_request
 from codezero.ledger.transactions import Journal, Transaction
 
@@ -55,7 +57,7 @@ class Account:
         (answer,) = self._rpc.ask([("eth_getBalance", [self.address, LATEST])])
         return self._rpc.quantity(answer, "eth_getBalance")
 
-    def send(self, call: Call, journal: Journal) -> str:
+    def send(self, call: ContractCall, journal: Journal) -> str:
         """The hash of a transaction that the RPC took; not yet of one that is mined.
 
         Raises Reverted: the contract would refuse it now; InsufficientFunds, FeesTooHigh, NonceRace; RpcFault: if it
@@ -73,7 +75,7 @@ class Account:
             time.sleep(random.uniform(*NONCE_WAIT_S))
         raise AssertionError("unreachable")
 
-    def _send_once(self, call: Call, journal: Journal) -> str:
+    def _send_once(self, call: ContractCall, journal: Journal) -> str:
         with self._turn():
             transaction = self._sign(call, journal.replaces)
             journal.store(transaction)
@@ -81,7 +83,7 @@ class Account:
                 self._rpc.broadcast(transaction.raw)
             return transaction.hash
 
-    def _sign(self, call: Call, replaces: Transaction | None) -> Transaction:
+    def _sign(self, call: ContractCall, replaces: Transaction | None) -> Transaction:
         """All fields given, so that nothing else is asked for. One HTTP request."""
         simulation = call_request(call, self.address)
         answers = self._rpc.ask(
@@ -148,18 +150,21 @@ class Account:
                 "the chain has no base fee (EIP-1559), which transactions here need: use another RPC or chain"
             )
         base_wei = self._rpc.quantity(base, "baseFeePerGas")
-        tip_wei = DEFAULT_TIP_WEI if isinstance(tip, Refusal) else self._rpc.quantity(tip, "eth_maxPriorityFeePerGas")
+        tip_wei = (
+            DEFAULT_TIP_WEI if isinstance(tip, RpcRefusal) else self._rpc.quantity(tip, "eth_maxPriorityFeePerGas")
+        )
         fitting = max(min(2 * base_wei + tip_wei, self._max_fee_wei), base_wei + tip_wei)
         return fitting, tip_wei
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Holds the account against other nodes of this machine, from taking a nonce until the RPC knows of it."""
+        """Holds the account against other nodes of this user, from taking a nonce until the RPC knows of it."""
         try:
-            descriptor = open_lock(f"codezero-account-{self._rpc.chain_id}-{self.address}.lock")
-        except IdentityError as error:
+            name = f"codezero-{os.geteuid()}-account-{self._rpc.chain_id}-{self.address}.lock"
+            descriptor = open_lock(Path(tempfile.gettempdir(), name))
+        except (IdentityError, FileNotFoundError) as error:  # the latter: there is no folder for temporary files
             logger.warning(
-                "other nodes of this machine are not waited for: %s. Nothing has to be done: should two of them use "
+                "other nodes of this user are not waited for: %s. Nothing has to be done: should two of them use "
                 "one account at once, what is refused is sent again",
                 error,
             )
@@ -173,7 +178,7 @@ class Account:
 
 
 def _lock(descriptor: int, deadline: float) -> None:
-    """The lock goes with the process, however it ends; but others' processes can hang, and may be anyone's."""
+    """The lock goes with the process, however it ends; but another node can hang."""
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,11 +1,17 @@
-"""What a node reports of a round: its own reward and its vote. Pure."""
+"""What a node reports of a round: its own reward and its vote."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from math import fsum
 
-from codezero.types import ScoredGroup
+from codezero.config import Vote
+from codezero.types import RoundId, ScoredGroup
+
+MAX_KNOWN = 20_000
+"""Fingerprints of groups that are remembered, so that each earns a vote once: about 3 MB."""
 
 
 def own_reward(groups: Sequence[ScoredGroup]) -> float:
@@ -13,13 +19,65 @@ def own_reward(groups: Sequence[ScoredGroup]) -> float:
     return sum(reward.total for group in groups if not group.external for reward in group.rewards)
 
 
-def winners(groups: Sequence[ScoredGroup], own_peer_id: str, banned: Collection[str] = ()) -> tuple[str, ...]:
-    """The other peer with the highest total reward of the round as this node scored it, itself only if it saw nobody
-    (SPEC §2). Never one that it has banned; ties go to the lower id."""
-    totals: dict[str, float] = defaultdict(float)
-    for group in groups:
-        if group.external and group.scored and group.group.peer_id not in banned:
-            totals[group.group.peer_id] += sum(reward.total for reward in group.rewards)
-    if not totals:
-        return (own_peer_id,)
-    return (min(totals, key=lambda peer: (-totals[peer], peer)),)
+class Ballot:
+    """A node's votes, for the other peer with the best groups of a round. It remembers what it has voted on."""
+
+    def __init__(self, vote: Vote, own_peer_id: str, banned: Collection[str] = ()) -> None:
+        """`banned` peers are never voted for."""
+        self._vote, self._own_peer_id, self._banned = vote, own_peer_id, frozenset(banned)
+        self._known: dict[bytes, None] = {}
+        """Fingerprints of the groups of earlier rounds, the oldest first."""
+
+    def winners(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[str, ...]:
+        """The other peer whose groups have the highest mean (or summed) reward as this node scored them; itself only
+        if none has earned a vote. Equals draw lots."""
+        lots = _Lots(round_id, groups)
+        candidates = [
+            group for group in groups if group.external and group.scored and group.group.peer_id not in self._banned
+        ]
+        if self._vote is Vote.mean:
+            candidates = self._without_copies(groups, candidates, lots)
+        rewards: dict[str, list[float]] = defaultdict(list)
+        for group in candidates:
+            rewards[group.group.peer_id] += [reward.total for reward in group.rewards]
+        if not rewards:
+            return (self._own_peer_id,)
+        points = {peer: self._points(totals) for peer, totals in rewards.items()}
+        best = max(points.values())
+        return (lots.draw(group for group in candidates if points[group.group.peer_id] == best).group.peer_id,)
+
+    def _points(self, totals: Sequence[float]) -> float:
+        """Rounded, so that how often a value is added does not decide between equals."""
+        return round(fsum(totals) / (len(totals) if self._vote is Vote.mean else 1), 9)
+
+    def _without_copies(
+        self, groups: Sequence[ScoredGroup], candidates: Sequence[ScoredGroup], lots: _Lots
+    ) -> list[ScoredGroup]:
+        """The candidates that are no copies, of what we have seen in an earlier round or wrote ourselves. Of copies
+        that come in the same round nobody can tell which was first: one of them, drawn by lot, counts."""
+        old = self._known.keys() | {group.programs for group in groups if not group.external}
+        claims: dict[bytes | int, list[ScoredGroup]] = defaultdict(list)
+        for number, group in enumerate(candidates):
+            if not group.programs or group.programs not in old:
+                claims[group.programs or number].append(group)
+        for group in groups:
+            if group.programs:
+                self._known.setdefault(group.programs)
+        while len(self._known) > MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        return [lots.draw(claimed) for claimed in claims.values()]
+
+
+class _Lots:
+    """Draws that nobody can prepare a key or a text for: they depend on all that this node has judged in the round,
+    also on the log-probabilities of its own attempts, which it shows to no one."""
+
+    def __init__(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
+        self._round_hash = hashlib.sha256(repr((round_id, [group.group for group in groups])).encode()).digest()
+
+    def draw(self, groups: Iterable[ScoredGroup]) -> ScoredGroup:
+        """One of the groups: an address is drawn, then a peer there, so that more identities do not make more lots."""
+        return min(groups, key=lambda one: (self._lot(one.group.address), self._lot(one.group.peer_id)))
+
+    def _lot(self, name: str) -> bytes:
+        return hashlib.sha256(self._round_hash + name.encode("utf-8", "surrogatepass")).digest()

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from codezero.errors import LedgerError
-from codezero.ledger.database import reading
-from codezero.ledger.items import Scope
-from codezero.ledger.leaderboard import Leaderboard, Place, best_first, read_leaderboard
+from codezero.ledger.items import LedgerScope
+from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow, best_first, read_leaderboard
 from codezero.ledger.reading import newest_scope
 from codezero.ledger.tally import TALLY, Tally
 from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
+from codezero.runtime.database import reading
 
 MOST = 100
 """Places."""
@@ -56,7 +56,7 @@ def read_shared(path: Path, *, most: int = MOST) -> Leaderboard:
 
 def _of_files(paths: Sequence[Path], peer_id: str, most: int, problems: list[str]) -> Leaderboard:
     read: list[Path] = []
-    found: list[Place] = []
+    found: list[LeaderboardRow] = []
     for path in dict.fromkeys(path.resolve() for path in paths):
         try:
             if not path.exists():
@@ -80,13 +80,13 @@ def _of_files(paths: Sequence[Path], peer_id: str, most: int, problems: list[str
     )
 
 
-def _merged(places: Sequence[Place]) -> list[Place]:
+def _merged(places: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
     """A place a peer, out of ledgers that have no round of a peer in common; the best first. Pure."""
-    merged: dict[str, Place] = {}
+    merged: dict[str, LeaderboardRow] = {}
     for place in places:
         if (old := merged.get(place.peer_id)) is not None:
             last = [number for number in (old.last_round, place.last_round) if number is not None]
-            place = Place(
+            place = LeaderboardRow(
                 peer_id=place.peer_id,
                 reward=old.reward + place.reward,
                 rounds=old.rounds + place.rounds,
@@ -97,20 +97,20 @@ def _merged(places: Sequence[Place]) -> list[Place]:
     return sorted(merged.values(), key=best_first)
 
 
-def _scope(folder: Path, found: Whereabouts | None) -> Scope | None:
+def _scope(folder: Path, found: Whereabouts | None) -> LedgerScope | None:
     """The contract that a node uses; without whereabouts that of the outbox that an earlier version of codezero left.
     Raises LedgerError."""
     if found is not None:
         if not found.contract:
             return None
-        return Scope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
+        return LedgerScope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
     if not (folder / OUTBOX).exists():
         return None
     with reading(folder / OUTBOX, "outbox") as db:
         return newest_scope(db)
 
 
-def _of_chain(folder: Path, scope: Scope, rpc_url: str, limit_s: float, most: int) -> Leaderboard:
+def _of_chain(folder: Path, scope: LedgerScope, rpc_url: str, limit_s: float, most: int) -> Leaderboard:
     board = Leaderboard(kind="chain", where=f"{scope.contract} on chain {scope.chain_id}", is_whole=False)
     problem = ""
     try:
@@ -139,7 +139,7 @@ def _of_chain(folder: Path, scope: Scope, rpc_url: str, limit_s: float, most: in
         tally.close()
 
 
-def _brought_up(tally: Tally, scope: Scope, rpc_url: str, limit_s: float) -> str:
+def _brought_up(tally: Tally, scope: LedgerScope, rpc_url: str, limit_s: float) -> str:
     """Reads what is new; says in words why it could not."""
     if not rpc_url:
         return "the chain's RPC is not known: give --rpc-url, or start the node once, which notes it"

@@ -22,7 +22,7 @@ of an answer as many bytes as the square of its length: of 1.6 MB 20 GB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ContractCall:
     """One call of a contract's function, to be simulated, sent or read."""
 
     to: str
@@ -65,13 +65,13 @@ class Contract:
             _selector(_signature(entry)): str(entry["name"]) for entry in abi if entry["type"] == "error"
         }
 
-    def call(self, signature: str, *arguments: object) -> Call:
+    def call(self, signature: str, *arguments: object) -> ContractCall:
         """`signature` in full, as `submitReward(uint256,uint256,int256,string)`: contracts overload names."""
         from eth_abi.abi import encode
 
         name, _, types = signature.removesuffix(")").partition("(")
         encoded = encode(_split(types), arguments)
-        return Call(
+        return ContractCall(
             to=self.address,
             name=name,
             data=_selector(signature) + encoded.hex(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from codezero.ledger.account import Account
-from codezero.ledger.contract import Abi, Call, Contract, checksummed
+from codezero.ledger.contract import Abi, Contract, ContractCall, checksummed
 from codezero.ledger.faults import RpcBadReply, StaleChain
 from codezero.ledger.jsonrpc import Request
 from codezero.ledger.rpc import LATEST, Rpc, call_request
@@ -57,7 +57,7 @@ class Standing:
     """Transactions of the account that were mined."""
 
 
-class Writer(Protocol):
+class CoordinatorWriter(Protocol):
     """Has the contract record something, as one account. Each call returns a reference to what was sent, a
     transaction's hash, and raises Reverted with the contract's name for what is wrong, or a LedgerError of `faults`.
 
@@ -129,7 +129,7 @@ class Coordinator:
         """`Rpc.broadcast`."""
         self._rpc.broadcast(raw)
 
-    def _standing(self, peer_id: str, account: str, record: Call | None, hashes: Sequence[str]) -> Standing:
+    def _standing(self, peer_id: str, account: str, record: ContractCall | None, hashes: Sequence[str]) -> Standing:
         """One HTTP request. `record` reads what is true or not empty once the contract holds it."""
         owner = self._owner(peer_id)
         requests: list[Request] = [call_request(owner), ("eth_getTransactionCount", [account, LATEST])]
@@ -149,12 +149,12 @@ class Coordinator:
             nonce=self._rpc.quantity(answers[1], "eth_getTransactionCount"),
         )
 
-    def _owner(self, peer_id: str) -> Call:
+    def _owner(self, peer_id: str) -> ContractCall:
         return self._contract.call("getEoa(string[])", [peer_id])
 
 
 class WalletWriter:
-    """`Writer` with a key of its own."""
+    """`CoordinatorWriter` with a key of its own."""
 
     def __init__(self, contract: Contract, account: Account) -> None:
         self._contract, self._account = contract, account

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Protocol
 
 from codezero.errors import LedgerError
-from codezero.ledger.coordinator import ChainView, Standing, Writer
+from codezero.ledger.coordinator import ChainView, CoordinatorWriter, Standing
 from codezero.ledger.faults import AlreadyKnown, NonceRace, OutboxError, PeerTaken, ProxyFault, Reverted
-from codezero.ledger.items import Item, Kind, State
+from codezero.ledger.items import ItemState, Kind, LedgerItem
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.transactions import Journal, Transaction
 from codezero.types import RoundId
@@ -62,7 +62,7 @@ class Step(Enum):
     REPLACE = "replace"
 
 
-class Refused(Enum):
+class RevertMeaning(Enum):
     """What a revert means for an item."""
 
     DONE = "the chain had it already"
@@ -74,13 +74,13 @@ class Refused(Enum):
 
 
 _REVERTS = {
-    "RewardAlreadySubmitted": Refused.DONE,
-    "WinnerAlreadyVoted": Refused.DONE,
-    "PeerIdAlreadyRegistered": Refused.REGISTERED,
-    "InvalidRoundNumber": Refused.HOLD,
-    "InvalidStageNumber": Refused.HOLD,
-    "InvalidVoterPeerId": Refused.UNREGISTERED,
-    "InvalidVote": Refused.DROP,
+    "RewardAlreadySubmitted": RevertMeaning.DONE,
+    "WinnerAlreadyVoted": RevertMeaning.DONE,
+    "PeerIdAlreadyRegistered": RevertMeaning.REGISTERED,
+    "InvalidRoundNumber": RevertMeaning.HOLD,
+    "InvalidStageNumber": RevertMeaning.HOLD,
+    "InvalidVoterPeerId": RevertMeaning.UNREGISTERED,
+    "InvalidVote": RevertMeaning.DROP,
 }
 
 
@@ -106,9 +106,9 @@ def next_step(standing: Standing, sent: Sequence[Transaction], now_s: float) -> 
     return Step.RESEND if since_signed_s < REPLACE_AFTER_S else Step.REPLACE
 
 
-def refused(name: str) -> Refused:
+def refused(name: str) -> RevertMeaning:
     """Pure."""
-    return _REVERTS.get(name, Refused.RETRY)
+    return _REVERTS.get(name, RevertMeaning.RETRY)
 
 
 def backoff_s(tries: int, most_s: float = MAX_BACKOFF_S) -> float:
@@ -119,7 +119,7 @@ def backoff_s(tries: int, most_s: float = MAX_BACKOFF_S) -> float:
 class Delivery:
     """Of one peer's items, by one writer."""
 
-    def __init__(self, outbox: Outbox, reads: Reads, writer: Writer, peer_id: str) -> None:
+    def __init__(self, outbox: Outbox, reads: Reads, writer: CoordinatorWriter, peer_id: str) -> None:
         self._outbox, self._reads, self._writer, self._peer_id = outbox, reads, writer, peer_id
         self._registered_for: set[int] = set()
         self.halted = ""
@@ -135,7 +135,7 @@ class Delivery:
         if self.halted:
             return False
         for item in self._outbox.open_items():
-            if item.state is not State.HANDED_OVER and not _is_due(item):
+            if item.state is not ItemState.HANDED_OVER and not _is_due(item):
                 continue
             if item.kind is not Kind.REGISTRATION and view.owner != self._writer.address:
                 continue
@@ -145,7 +145,7 @@ class Delivery:
             busy |= self._noted(item)
         return busy
 
-    def _noted(self, item: Item) -> bool:
+    def _noted(self, item: LedgerItem) -> bool:
         try:
             return self._step(item)
         except SubmissionsHalted as error:
@@ -162,7 +162,7 @@ class Delivery:
             self._outbox.postpone(item, time.time(), str(error))
             raise
 
-    def _step(self, item: Item) -> bool:
+    def _step(self, item: LedgerItem) -> bool:
         sent = self._outbox.sent(item)
         standing = self._look(item, [transaction.hash for transaction in sent[-_HASHES:]])
         step = next_step(standing, sent, time.time())
@@ -179,7 +179,7 @@ class Delivery:
             return self._send(item, standing, sent[-1] if step is Step.REPLACE else None)
         return True
 
-    def _look(self, item: Item, hashes: Sequence[str]) -> Standing:
+    def _look(self, item: LedgerItem, hashes: Sequence[str]) -> Standing:
         account = self._writer.address
         if item.kind is Kind.REGISTRATION:
             return self._reads.registration(self._peer_id, account, hashes)
@@ -187,7 +187,7 @@ class Delivery:
             return self._reads.reward(item.round_id, self._peer_id, account, hashes)
         return self._reads.vote(item.round_id.number, self._peer_id, account, hashes)
 
-    def _send(self, item: Item, standing: Standing, replaces: Transaction | None) -> bool:
+    def _send(self, item: LedgerItem, standing: Standing, replaces: Transaction | None) -> bool:
         journal = Journal(
             store=partial(self._outbox.store, item),
             hand_over=lambda: self._outbox.hand_over(item, time.time() + UNSEEN_S),
@@ -207,7 +207,7 @@ class Delivery:
         self._outbox.postpone(item, now_s + (LOOK_AGAIN_S if sent else UNSEEN_S), "", reference=reference)
         return True
 
-    def _write(self, item: Item, journal: Journal) -> str:
+    def _write(self, item: LedgerItem, journal: Journal) -> str:
         if item.kind is Kind.REGISTRATION:
             return self._writer.register_peer(self._peer_id, journal)
         if item.kind is Kind.REWARD:
@@ -221,16 +221,16 @@ class Delivery:
             logger.info("sent again, %s", error)
         self._outbox.taken(transaction, time.time())
 
-    def _refused(self, item: Item, standing: Standing, error: Reverted) -> None:
+    def _refused(self, item: LedgerItem, standing: Standing, error: Reverted) -> None:
         meaning = refused(error.name)
-        if meaning is Refused.DONE:
-            self._outbox.finish(item, State.DONE, f"{meaning.value} ({error.name})")
-        elif meaning is Refused.REGISTERED and standing.owner is not None:
+        if meaning is RevertMeaning.DONE:
+            self._outbox.finish(item, ItemState.DONE, f"{meaning.value} ({error.name})")
+        elif meaning is RevertMeaning.REGISTERED and standing.owner is not None:
             self._finish(item, standing, "")
-        elif meaning is Refused.DROP:
+        elif meaning is RevertMeaning.DROP:
             logger.error("dropped, and not sent again: %s. What comes later is not affected", error)
-            self._outbox.finish(item, State.DROPPED, str(error))
-        elif meaning is Refused.UNREGISTERED:
+            self._outbox.finish(item, ItemState.DROPPED, str(error))
+        elif meaning is RevertMeaning.UNREGISTERED:
             self._outbox.refused(item, str(error))
             if item.id in self._registered_for:
                 raise SubmissionsHalted(
@@ -245,22 +245,22 @@ class Delivery:
             self._outbox.refused(item, str(error))
             self._postpone(item, str(error), unsent=True)
 
-    def _finish(self, item: Item, standing: Standing, reference: str) -> None:
+    def _finish(self, item: LedgerItem, standing: Standing, reference: str) -> None:
         if item.kind is Kind.REGISTRATION:
             require_owner(self._peer_id, standing.owner, self._writer.address)
-        self._outbox.finish(item, State.DONE, "", reference)
+        self._outbox.finish(item, ItemState.DONE, "", reference)
         logger.info("%s of round %d is on the chain %s", item.kind.value, item.round_id.number, reference)
 
-    def _hold(self, item: Item, round_id: RoundId) -> None:
+    def _hold(self, item: LedgerItem, round_id: RoundId) -> None:
         note = f"held: the chain is at round {round_id.number}, before the item's round {item.round_id.number}"
         self._outbox.postpone(item, time.time() + HOLD_S, note)
 
-    def _postpone(self, item: Item, note: str, *, unsent: bool) -> None:
+    def _postpone(self, item: LedgerItem, note: str, *, unsent: bool) -> None:
         wait_s = backoff_s(item.tries) * random.uniform(0.75, 1.25)
         self._outbox.postpone(item, time.time() + wait_s, note, unsent=unsent)
 
 
-def _is_due(item: Item) -> bool:
+def _is_due(item: LedgerItem) -> bool:
     now_s = time.time()
     return not now_s < item.due_at_s < now_s + 2 * MAX_BACKOFF_S  # further off, the clock was set back
 

@@ -17,7 +17,7 @@ from msgspec import Meta
 from codezero.ledger.coordinator import MAX_ROUND
 from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.http import shown
-from codezero.ledger.tally import MAX_PEER_ID, Change
+from codezero.ledger.tally import MAX_PEER_ID, TallyChange
 
 REGISTERED = "PeerRegistered(address,string)"
 REWARD = "RewardSubmitted(address,uint256,uint256,int256,string)"
@@ -47,7 +47,7 @@ def topics() -> Mapping[str, str]:
     return {"0x" + bytes(keccak(text=event)).hex(): event for event in EVENTS}
 
 
-def changes(answer: object, contract: str, first: int, last: int) -> list[Change]:
+def changes(answer: object, contract: str, first: int, last: int) -> list[TallyChange]:
     """What eth_getLogs answered for blocks of a contract, in the chain's order. Raises RpcBadReply: it is not what was
     asked for."""
     try:
@@ -67,20 +67,20 @@ def changes(answer: object, contract: str, first: int, last: int) -> list[Change
         raise RpcBadReply(f"a log of the contract does not decode ({error}): something between may answer") from error
 
 
-def _decoded(log: _Log) -> Sequence[Change]:
+def _decoded(log: _Log) -> Sequence[TallyChange]:
     """Raises ValueError, IndexError: it is of another form."""
     event = topics().get(log.topics[0].lower())
     data, indexed = bytes.fromhex(log.data[2:]), [int(topic, 16) for topic in log.topics[1:]]
     if event == REGISTERED:
-        return [Change(peer_id=_text(data, _word(data, 0)))]
+        return [TallyChange(peer_id=_text(data, _word(data, 0)))]
     if event == REWARD:
-        return [Change(peer_id=_text(data, _word(data, 1)), rewards=1, round=_round(indexed[1]))]
+        return [TallyChange(peer_id=_text(data, _word(data, 1)), rewards=1, round=_round(indexed[1]))]
     if event == TOTAL:
         total = int.from_bytes(data[_WORD : 2 * _WORD], "big", signed=True)
-        return [Change(peer_id=_text(data, _word(data, 0)), total=float(total))]
+        return [TallyChange(peer_id=_text(data, _word(data, 0)), total=float(total))]
     if event == VOTE:
-        voter = Change(peer_id=_text(data, _word(data, 0)), round=_round(indexed[1]))
-        return [voter, *(Change(peer_id=winner, wins=1) for winner in _texts(data, _word(data, 1)))]
+        voter = TallyChange(peer_id=_text(data, _word(data, 0)), round=_round(indexed[1]))
+        return [voter, *(TallyChange(peer_id=winner, wins=1) for winner in _texts(data, _word(data, 1)))]
     raise ValueError("an event that was not asked for")
 
 

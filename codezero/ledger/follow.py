@@ -13,9 +13,9 @@ import time
 from codezero.errors import LedgerError
 from codezero.ledger.events import changes, topics
 from codezero.ledger.faults import RateLimited, RpcBadReply, RpcServerError, RpcTimeout, StaleChain
-from codezero.ledger.jsonrpc import Refusal, Request
+from codezero.ledger.jsonrpc import Request, RpcRefusal
 from codezero.ledger.rpc import Rpc
-from codezero.ledger.tally import Change, Tally
+from codezero.ledger.tally import Tally, TallyChange
 
 SETTLED_BLOCKS = 12
 """Behind the newest one, those that no other blocks are expected to replace."""
@@ -56,7 +56,7 @@ class Follower:
             if found is None:
                 return False
             self._tally.add(found[0], at, found[1], found[2])
-        recent: list[Change] = []
+        recent: list[TallyChange] = []
         first = at.next_block
         while first <= head:
             found = self._read(first, head, until_s)
@@ -90,7 +90,7 @@ class Follower:
                 self._tally.reset()
         return head
 
-    def _read(self, first: int, most: int, until_s: float) -> tuple[list[Change], int, str] | None:
+    def _read(self, first: int, most: int, until_s: float) -> tuple[list[TallyChange], int, str] | None:
         """What changed from block `first` on, the last block of which this holds, at most `most`, and this one's hash;
         None: time is over."""
         while time.monotonic() < until_s:
@@ -103,7 +103,7 @@ class Follower:
             except (RpcBadReply, RpcTimeout, RpcServerError) as error:  # too long an answer, or too long to make it
                 fault = error
             else:
-                if not isinstance(logs, Refusal):
+                if not isinstance(logs, RpcRefusal):
                     return self._accepted(logs, block, first, last)
                 fault = self._rpc.fault(logs, "eth_getLogs")
             if (first == last and not wait_s) or time.monotonic() + wait_s >= until_s:
@@ -112,7 +112,7 @@ class Follower:
             time.sleep(wait_s)
         return None
 
-    def _accepted(self, logs: object, block: object, first: int, last: int) -> tuple[list[Change], int, str]:
+    def _accepted(self, logs: object, block: object, first: int, last: int) -> tuple[list[TallyChange], int, str]:
         known = self._hash(block, last)
         if known is None:
             raise StaleChain(f"the RPC does not have block {last}, which it has told of: it lags")

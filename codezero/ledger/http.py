@@ -8,6 +8,7 @@ import asyncio
 import datetime
 import email.utils
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class HttpReply:
     """Whatever its status."""
 
     status: int
@@ -52,14 +53,14 @@ class Server:
         self._trust_env = not loopback
         self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # once: it reads all the certificates
 
-    def post(self, content: bytes, path: str = "") -> Reply:
+    def post(self, content: bytes, path: str = "", headers: Mapping[str, str] | None = None) -> HttpReply:
         """Sends JSON, once. Raises RpcTimeout, RpcUnreachable, RpcBadReply: it is unknown whether it arrived."""
-        return asyncio.run(self._within_time(content, path))
+        return asyncio.run(self._within_time(content, path, headers or {}))
 
-    async def _within_time(self, content: bytes, path: str) -> Reply:
+    async def _within_time(self, content: bytes, path: str, headers: Mapping[str, str]) -> HttpReply:
         # The client's own timeouts start again with every byte.
         try:
-            return await asyncio.wait_for(self._post(content, path), self._timeout_s)
+            return await asyncio.wait_for(self._post(content, path, headers), self._timeout_s)
         except asyncio.TimeoutError as error:
             raise RpcTimeout(
                 f"{self.place} gave no whole answer in {self._timeout_s:g} s: it is busy or hangs"
@@ -70,8 +71,8 @@ class Server:
                 f"{self.place} cannot be reached ({reason}): see that it runs and {self._setting} is right"
             ) from error
 
-    async def _post(self, content: bytes, path: str) -> Reply:
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    async def _post(self, content: bytes, path: str, more: Mapping[str, str]) -> HttpReply:
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **more}
         async with (
             httpx2.AsyncClient(
                 timeout=None, follow_redirects=False, trust_env=self._trust_env, verify=self._tls
@@ -86,7 +87,7 @@ class Server:
                         f"{self.place} sent more than {MAX_REPLY_BYTES} bytes: use another {self._setting}"
                     )
         retry_after_s = _retry_after_s(response.headers.get("retry-after", ""))
-        return Reply(status=response.status_code, body=bytes(raw), retry_after_s=retry_after_s)
+        return HttpReply(status=response.status_code, body=bytes(raw), retry_after_s=retry_after_s)
 
 
 def decode(raw: bytes, kind: type[T]) -> T:

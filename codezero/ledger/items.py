@@ -77,7 +77,7 @@ class Kind(str, Enum):
     VOTE = "vote"
 
 
-class State(str, Enum):
+class ItemState(str, Enum):
     WAITING = "waiting"
     """To be sent when due."""
     SENT = "sent"
@@ -90,11 +90,11 @@ class State(str, Enum):
     """The chain will never take it."""
 
 
-OPEN = (State.WAITING, State.SENT, State.HANDED_OVER)
+OPEN = (ItemState.WAITING, ItemState.SENT, ItemState.HANDED_OVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class LedgerScope:
     """Whose submissions, and where to."""
 
     chain_id: int
@@ -104,16 +104,16 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class LedgerItem:
     """One submission."""
 
     id: int
     kind: Kind
-    scope: Scope
+    scope: LedgerScope
     round_id: RoundId
     reward: int
     winners: tuple[str, ...]
-    state: State
+    state: ItemState
     created_at_s: float
     tries: int
     due_at_s: float
@@ -129,18 +129,18 @@ class Owed:
     since_s: float | None
 
 
-def item_of(row: Sequence[Any]) -> Item:
+def item_of(row: Sequence[Any]) -> LedgerItem:
     """A row of the table `item`."""
     id_, kind, chain_id, contract, peer_id, number, stage, reward, winners, state, *rest = row
     created_at_s, tries, due_at_s, note, reference = rest
-    return Item(
+    return LedgerItem(
         id=id_,
         kind=Kind(kind),
-        scope=Scope(chain_id=chain_id, contract=contract, peer_id=peer_id),
+        scope=LedgerScope(chain_id=chain_id, contract=contract, peer_id=peer_id),
         round_id=RoundId(number=number, stage=stage),
         reward=reward,
         winners=tuple(json.loads(winners)),
-        state=State(state),
+        state=ItemState(state),
         created_at_s=created_at_s,
         tries=tries,
         due_at_s=due_at_s,
@@ -150,7 +150,7 @@ def item_of(row: Sequence[Any]) -> Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class OpenItem:
     """One open item in words, for `codezero status`."""
 
     what: str
@@ -161,10 +161,10 @@ class Row:
     """Last error, or what was sent; empty without either."""
 
 
-def describe(items: Sequence[Item], now_s: float) -> list[Row]:
+def describe(items: Sequence[LedgerItem], now_s: float) -> list[OpenItem]:
     """A row an open item, in their order. Pure."""
     return [
-        Row(
+        OpenItem(
             what=in_words(item),
             since=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(item.created_at_s)),
             tries=item.tries,
@@ -176,7 +176,7 @@ def describe(items: Sequence[Item], now_s: float) -> list[Row]:
     ]
 
 
-def in_words(item: Item) -> str:
+def in_words(item: LedgerItem) -> str:
     """What is submitted. Pure."""
     peer = item.scope.peer_id
     if item.kind is Kind.REGISTRATION:
@@ -186,8 +186,8 @@ def in_words(item: Item) -> str:
     return f"vote of peer {peer} for {', '.join(item.winners)} in round {item.round_id.number}"
 
 
-def _state(item: Item, now_s: float) -> str:
-    if item.state is not State.WAITING:
+def _state(item: LedgerItem, now_s: float) -> str:
+    if item.state is not ItemState.WAITING:
         return f"{item.state.value}, not confirmed"
     wait_s = item.due_at_s - now_s
     return f"waiting, tried again in {wait_s:.0f} s" if wait_s >= 1 else "waiting"

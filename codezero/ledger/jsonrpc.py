@@ -32,7 +32,7 @@ Request = tuple[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class RpcRefusal:
     """The `error` of one answer; untrusted text, already made printable."""
 
     code: int
@@ -42,7 +42,7 @@ class Refusal:
 
 
 Answer = object
-"""The `result` of an answer, or a Refusal."""
+"""The `result` of an answer, or a RpcRefusal."""
 
 
 class JsonRpc:
@@ -118,7 +118,7 @@ class JsonRpc:
         code, data = error.get("code"), error.get("data")
         if isinstance(data, dict):  # some servers wrap it
             data = data.get("data")
-        refusal = Refusal(
+        refusal = RpcRefusal(
             code=code if isinstance(code, int) else 0,
             message=shown(str(error.get("message", ""))),
             data=data if isinstance(data, str) and data.startswith("0x") and data.isalnum() and data.isascii() else "",

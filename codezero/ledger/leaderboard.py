@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codezero.ledger.database import reading
+from codezero.runtime.database import reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LeaderboardRow:
     """One peer's, over all rounds in the file or on the chain."""
 
     peer_id: str
@@ -34,11 +34,11 @@ class Leaderboard:
     """local or chain; empty: there is no ledger."""
     where: str = ""
     """The file, or the contract and its chain, in words."""
-    places: tuple[Place, ...] = ()
+    places: tuple[LeaderboardRow, ...] = ()
     """The highest reward first; not more than were asked for."""
     num_peers: int = 0
     """In all."""
-    own: Place | None = None
+    own: LeaderboardRow | None = None
     """The node's own, None where it has none or its peer id is not known."""
     own_rank: int | None = None
     """From 1."""
@@ -54,7 +54,7 @@ class Leaderboard:
     """Why it is missing or as old as `as_of_s`, in words; untrusted text in part."""
 
 
-def read_leaderboard(path: Path) -> Sequence[Place]:
+def read_leaderboard(path: Path) -> Sequence[LeaderboardRow]:
     """The highest reward first; ties go to more wins, then to the lower id. Raises LedgerError: unreadable."""
     with reading(path, "ledger") as db:
         sums = "SELECT peer_id, SUM(reward), COUNT(*), MAX(round) FROM settlement GROUP BY peer_id"
@@ -68,10 +68,10 @@ def read_leaderboard(path: Path) -> Sequence[Place]:
     places = []
     for peer in registered | set(earned) | set(wins):
         reward, rounds, last = earned.get(peer, (0.0, 0, None))
-        places.append(Place(peer_id=peer, reward=reward, rounds=rounds, wins=wins[peer], last_round=last))
+        places.append(LeaderboardRow(peer_id=peer, reward=reward, rounds=rounds, wins=wins[peer], last_round=last))
     return sorted(places, key=best_first)
 
 
-def best_first(place: Place) -> tuple[float, int, str]:
+def best_first(place: LeaderboardRow) -> tuple[float, int, str]:
     """The key to sort places by."""
     return -place.reward, -place.wins, place.peer_id

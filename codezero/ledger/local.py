@@ -11,8 +11,9 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from codezero.config import Vote
 from codezero.errors import LedgerError
-from codezero.ledger import ballot
+from codezero.ledger.ballot import Ballot, own_reward
 from codezero.types import Receipt, RoundId, ScoredGroup
 
 BUSY_S = 30.0
@@ -45,13 +46,21 @@ class LocalLedger:
     """ports.Ledger in a file. One reward and one vote per (round, stage, peer): settling again changes nothing, so a
     node that was killed between settling and saving can play the round once more."""
 
-    def __init__(self, path: Path, peer_id: str, banned: Collection[str] = (), round_s: float = 0.0) -> None:
-        """Registers the peer. `banned` peers are never voted for. `round_s`: length of a round by the file's clock,
-        which the first node starts; 0 counts the rounds that this node finishes.
+    def __init__(
+        self,
+        path: Path,
+        peer_id: str,
+        banned: Collection[str] = (),
+        round_s: float = 0.0,
+        vote: Vote = Vote.mean,
+    ) -> None:
+        """Registers the peer. `banned` and `vote` are those of `Ballot`. `round_s`: length of a round by the file's
+        clock, which the first node starts; 0 counts the rounds that this node finishes.
 
         Raises LedgerError: the file cannot be opened, is not such a database, or its rounds have another length.
         """
-        self._path, self._peer_id, self._banned, self._round_s = path, peer_id, banned, round_s
+        self._path, self._peer_id, self._round_s = path, peer_id, round_s
+        self._ballot = Ballot(vote, peer_id, banned)
         try:
             self._db = _open(path)
             with self._db:
@@ -86,7 +95,7 @@ class LocalLedger:
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
         """Stores reward and vote of the round, or finds those stored before. Raises LedgerError: cannot be written."""
-        reward, winners = ballot.own_reward(groups), ballot.winners(groups, self._peer_id, self._banned)
+        reward, winners = own_reward(groups), self._ballot.winners(round_id, groups)
         key = (round_id.number, round_id.stage, self._peer_id)
         try:
             with self._db:

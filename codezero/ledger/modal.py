@@ -17,7 +17,7 @@ from codezero.ledger import wallet
 from codezero.ledger.contract import checksummed
 from codezero.ledger.coordinator import Coordinator
 from codezero.ledger.faults import ProxyFault, Reverted, RpcFault
-from codezero.ledger.http import Reply, Server, decode, shown
+from codezero.ledger.http import HttpReply, Server, decode, shown
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 
@@ -53,15 +53,15 @@ class _Key(msgspec.Struct, rename="camel"):
 class AppAccount:
     """One user's smart account, written with through the app."""
 
-    def __init__(self, server: Server, org_id: str, address: str) -> None:
-        self._server, self._org_id, self.address = server, org_id, address
+    def __init__(self, server: Server, org_id: str, address: str, login_dir: Path) -> None:
+        self._server, self._org_id, self.address, self._login_dir = server, org_id, address, login_dir
 
     def write(self, name: str, **fields: object) -> str:
         """The hash that the app gives for what it sent. Raises Reverted: HTTP 400 with the name of a contract's error;
         ProxyFault for all else."""
         content = msgspec.json.encode({"orgId": self._org_id, **fields})
         try:
-            reply = self._server.post(content, f"/api/{name}")
+            reply = self._server.post(content, f"/api/{name}", credentials(self._login_dir))
         except RpcFault as error:
             raise ProxyFault(str(error)) from error
         if reply.status == 200:
@@ -81,7 +81,7 @@ class AppAccount:
             "it arrived; asked again later"
         )
 
-    def _hash(self, reply: Reply) -> str:
+    def _hash(self, reply: HttpReply) -> str:
         try:
             found = decode(reply.body, _Taken).hash
         except ValueError as error:
@@ -94,7 +94,7 @@ class AppAccount:
 
 
 class ModalWriter:
-    """`Writer` through the app, which signs: the journal holds that it was asked, and no transaction.
+    """`CoordinatorWriter` through the app, which signs: the journal holds that it was asked, and no transaction.
 
     Raises as `AppAccount.write` does.
     """
@@ -148,7 +148,18 @@ def app_account(
         address = checksummed(account_address or smart_account(login_dir, org_id))
     except ValueError as error:
         raise LedgerError(f"ledger.account_address: {error}") from error
-    return AppAccount(server, org_id, address)
+    return AppAccount(server, org_id, address, login_dir)
+
+
+def credentials(login_dir: Path) -> dict[str, str]:
+    """The header by which the app knows its own user's nodes: the token that it keeps in its folder, readable by that
+    user alone. Empty where there is none: an app of another machine may ask for none."""
+    try:
+        with open(login_dir / "token", "rb") as file:
+            token = file.read(200).strip().decode("ascii", "replace")
+    except OSError:
+        return {}
+    return {"Authorization": f"Bearer {token}"} if re.fullmatch(r"[\w-]{20,100}", token) else {}
 
 
 def only_user(login_dir: Path) -> str:
@@ -196,7 +207,7 @@ def _nobody(path: Path, what: str) -> LedgerError:
     )
 
 
-def _error_in(reply: Reply) -> str:
+def _error_in(reply: HttpReply) -> str:
     """What the app says is wrong; the beginning of its reply where that is of another form."""
     try:
         return decode(reply.body, _Refused).error

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from codezero.ledger.database import transaction
 from codezero.ledger.faults import OutboxError
-from codezero.ledger.items import OPEN, SCHEMA, Item, Kind, Owed, Scope, State, item_of
+from codezero.ledger.items import OPEN, SCHEMA, ItemState, Kind, LedgerItem, LedgerScope, Owed, item_of
 from codezero.ledger.transactions import Transaction
+from codezero.runtime.database import transaction
 from codezero.types import RoundId
 
 MILLIONTHS = 1_000_000
@@ -37,7 +37,7 @@ class Outbox:
     """The file. Usable from several threads; `codezero status` may read it at the same time. All methods raise
     OutboxError: the disk is full or the file damaged, and nothing has changed."""
 
-    def __init__(self, path: Path, scope: Scope) -> None:
+    def __init__(self, path: Path, scope: LedgerScope) -> None:
         self._path, self._scope, self._lock = path, scope, threading.RLock()
         self._key = (scope.chain_id, scope.contract, scope.peer_id)
         try:
@@ -113,14 +113,14 @@ class Outbox:
                 self._run(
                     "UPDATE item SET state = ?, due_at_s = ?, tries = 0 WHERE kind = ? AND "
                     f"state NOT IN ({_OPEN}) AND (chain_id, contract, peer_id) = (?, ?, ?)",
-                    State.WAITING,
+                    ItemState.WAITING,
                     now_s,
                     Kind.REGISTRATION,
                     *OPEN,
                     *self._key,
                 )
 
-    def open_items(self) -> list[Item]:
+    def open_items(self) -> list[LedgerItem]:
         """What is still to be done for this scope, registration first, then in the order of making."""
         with self._reading():
             rows = self._run(
@@ -132,7 +132,7 @@ class Outbox:
             ).fetchall()
         return [item_of(row) for row in rows]
 
-    def sent(self, item: Item) -> list[Transaction]:
+    def sent(self, item: LedgerItem) -> list[Transaction]:
         """The item's transactions, the oldest first."""
         with self._reading():
             rows = self._run(
@@ -143,7 +143,7 @@ class Outbox:
         names = ("hash", "raw", "nonce", "max_fee_wei", "tip_wei", "signed_at_s", "sent_at_s")
         return [Transaction(**dict(zip(names, row, strict=True))) for row in rows]
 
-    def store(self, item: Item, transaction: Transaction) -> None:
+    def store(self, item: LedgerItem, transaction: Transaction) -> None:
         """Notes a transaction that is about to leave."""
         with self._change():
             self._run(
@@ -157,31 +157,31 @@ class Outbox:
                 transaction.signed_at_s,
                 transaction.sent_at_s,
             )
-            self._set(item, state=State.SENT)
+            self._set(item, state=ItemState.SENT)
 
-    def hand_over(self, item: Item, due_at_s: float) -> None:
+    def hand_over(self, item: LedgerItem, due_at_s: float) -> None:
         """Notes that another is about to be asked to sign and send, which is not done again before `due_at_s`."""
         with self._change():
-            self._set(item, state=State.HANDED_OVER, due_at_s=due_at_s)
+            self._set(item, state=ItemState.HANDED_OVER, due_at_s=due_at_s)
 
     def taken(self, transaction: Transaction, now_s: float) -> None:
         """Notes that the RPC took it."""
         with self._change():
             self._run("UPDATE sent SET sent_at_s = ? WHERE hash = ?", now_s, transaction.hash)
 
-    def finish(self, item: Item, state: State, note: str, reference: str = "") -> None:
+    def finish(self, item: LedgerItem, state: ItemState, note: str, reference: str = "") -> None:
         """The item is DONE or DROPPED; it is never sent again."""
         with self._change():
             self._set(item, state=state, note=note, reference=reference)
-            self._judge(item, accepted=state is State.DONE, reason="" if state is State.DONE else note)
+            self._judge(item, accepted=state is ItemState.DONE, reason="" if state is ItemState.DONE else note)
 
-    def refused(self, item: Item, reason: str) -> None:
+    def refused(self, item: LedgerItem, reason: str) -> None:
         """Notes that the chain did not take it as it is; it may yet."""
         with self._change():
             self._judge(item, accepted=False, reason=reason)
 
     def postpone(
-        self, item: Item, due_at_s: float, note: str, *, unsent: bool = False, reference: str | None = None
+        self, item: LedgerItem, due_at_s: float, note: str, *, unsent: bool = False, reference: str | None = None
     ) -> None:
         """Tries again from `due_at_s`; `unsent` where none of its transactions can be mined any more. `reference` to
         what was sent just now."""
@@ -190,7 +190,7 @@ class Outbox:
             if reference is not None:
                 self._set(item, reference=reference)
             if unsent:
-                self._set(item, state=State.WAITING)
+                self._set(item, state=ItemState.WAITING)
 
     def note_trouble(self, text: str, now_s: float | None = None) -> None:
         """Keeps what is in the way, in words, since when and as of now; nothing once it is empty."""
@@ -229,13 +229,13 @@ class Outbox:
                 round_id.stage,
                 reward,
                 winners,
-                State.WAITING,
+                ItemState.WAITING,
                 now_s,
                 now_s,
             ).rowcount
         )
 
-    def _judge(self, item: Item, *, accepted: bool, reason: str) -> None:
+    def _judge(self, item: LedgerItem, *, accepted: bool, reason: str) -> None:
         self._run(
             "INSERT INTO verdict VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at_s = excluded.at_s, "
             "reason = excluded.reason",
@@ -248,7 +248,7 @@ class Outbox:
     def _note(self, key: str, value: str) -> None:
         self._run("INSERT INTO note VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
 
-    def _set(self, item: Item, **values: str | float) -> None:
+    def _set(self, item: LedgerItem, **values: str | float) -> None:
         columns = ", ".join(f"{name} = ?" for name in values)
         self._run(f"UPDATE item SET {columns} WHERE id = ?", *values.values(), item.id)
 

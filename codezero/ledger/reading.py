@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from codezero.errors import LedgerError
-from codezero.ledger.database import reading
-from codezero.ledger.items import OPEN, Item, Kind, Scope, State, in_words, item_of
+from codezero.ledger.items import OPEN, ItemState, Kind, LedgerItem, LedgerScope, in_words, item_of
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
-from codezero.ledger.view import LedgerView, PendingItem, Submission, Trouble
+from codezero.ledger.view import LedgerView, PendingItem, SubmissionView, Trouble
 from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
+from codezero.runtime.database import reading
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def _with_rounds(view: LedgerView, path: Path) -> LedgerView:
         return view
     id_, number, reward, winners, at_s = row
     votes = tuple(json.loads(winners))
-    last = Submission(
+    last = SubmissionView(
         kind="round",
         what=f"reward {reward:+.2f} and a vote for {', '.join(votes)} in round {number}",
         round=number,
@@ -118,22 +118,24 @@ def _with_outbox(view: LedgerView, path: Path, found: Whereabouts | None, proble
     )
 
 
-def newest_scope(db: sqlite3.Connection) -> Scope | None:
+def newest_scope(db: sqlite3.Connection) -> LedgerScope | None:
     """That of the last credit or item in an outbox, for folders without whereabouts. Raises sqlite3.Error."""
     for table in ("owed", "item"):
         row = db.execute(f"SELECT chain_id, contract, peer_id FROM {table} ORDER BY rowid DESC LIMIT 1").fetchone()
         if row is not None:
-            return Scope(chain_id=row[0], contract=row[1], peer_id=row[2])
+            return LedgerScope(chain_id=row[0], contract=row[1], peer_id=row[2])
     return None
 
 
-def _scope(db: sqlite3.Connection, found: Whereabouts | None) -> Scope | None:
+def _scope(db: sqlite3.Connection, found: Whereabouts | None) -> LedgerScope | None:
     if found is not None and found.contract:
-        return Scope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
+        return LedgerScope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
     return newest_scope(db)
 
 
-def _last(db: sqlite3.Connection, scope: Scope, *, accepted: bool, kind: Kind | None = None) -> Submission | None:
+def _last(
+    db: sqlite3.Connection, scope: LedgerScope, *, accepted: bool, kind: Kind | None = None
+) -> SubmissionView | None:
     """Verdicts are in outboxes since they are kept; of before, only what became of each item."""
     of_kind, values = ("AND kind = ?", (kind,)) if kind else ("", ())
     values = (scope.chain_id, scope.contract, scope.peer_id, *values)
@@ -145,7 +147,7 @@ def _last(db: sqlite3.Connection, scope: Scope, *, accepted: bool, kind: Kind | 
         )
         if row := db.execute(query, (*values, int(accepted))).fetchone():
             return _submission(item_of(row[:-2]), row[-2], row[-1])
-    state = State.DONE if accepted else State.DROPPED
+    state = ItemState.DONE if accepted else ItemState.DROPPED
     row = db.execute(f"SELECT * FROM item WHERE {whose} AND state = ? ORDER BY id DESC LIMIT 1", (*values, state))
     if (old := row.fetchone()) is None:
         return None
@@ -153,8 +155,8 @@ def _last(db: sqlite3.Connection, scope: Scope, *, accepted: bool, kind: Kind | 
     return _submission(item, None, "" if accepted else item.note)
 
 
-def _submission(item: Item, at_s: float | None, reason: str) -> Submission:
-    return Submission(
+def _submission(item: LedgerItem, at_s: float | None, reason: str) -> SubmissionView:
+    return SubmissionView(
         kind=item.kind.value,
         what=in_words(item),
         round=None if item.kind is Kind.REGISTRATION else item.round_id.number,
@@ -166,7 +168,9 @@ def _submission(item: Item, at_s: float | None, reason: str) -> Submission:
     )
 
 
-def _pending(item: Item, others: Sequence[Item], scope: Scope, trouble: Trouble | None) -> PendingItem:
+def _pending(
+    item: LedgerItem, others: Sequence[LedgerItem], scope: LedgerScope, trouble: Trouble | None
+) -> PendingItem:
     registering = any(other.kind is Kind.REGISTRATION and other.scope == item.scope for other in others)
     return PendingItem(
         kind=item.kind.value,
@@ -184,13 +188,13 @@ def _pending(item: Item, others: Sequence[Item], scope: Scope, trouble: Trouble 
     )
 
 
-def _why(item: Item, registering: bool, is_used: bool, trouble: str) -> str:
+def _why(item: LedgerItem, registering: bool, is_used: bool, trouble: str) -> str:
     """As `delivery.Delivery.deliver` goes about it."""
     if not is_used:
         return f"it is for contract {item.scope.contract} on chain {item.scope.chain_id}, which this node does not use"
-    if item.state is State.SENT:
+    if item.state is ItemState.SENT:
         return "sent, and not confirmed by the chain yet" + (f": {trouble}" if trouble else "")
-    if item.state is State.HANDED_OVER:
+    if item.state is ItemState.HANDED_OVER:
         return "given to the sign-in app, and not confirmed by the chain yet" + (f": {trouble}" if trouble else "")
     if trouble:
         return trouble

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from codezero.ledger.view import LedgerView, PendingItem, Submission
+from codezero.ledger.view import LedgerView, PendingItem, SubmissionView
 
 
 def ledger_rows(view: LedgerView, now_s: float) -> list[tuple[str, str]]:
@@ -32,14 +32,14 @@ def ledger_rows(view: LedgerView, now_s: float) -> list[tuple[str, str]]:
     return rows
 
 
-def _short(one: Submission | PendingItem) -> str:
+def _short(one: SubmissionView | PendingItem) -> str:
     """Without the names of peers, which are long."""
     points = "" if one.points is None else f" {one.points:+g}" if one.kind == "reward" else f" {one.points:+.2f}"
     number = "" if one.round is None else f" {one.round}" if one.kind == "round" else f" of round {one.round}"
     return f"{one.kind}{number}{points}" if one.kind == "round" else f"{one.kind}{points}{number}"
 
 
-def submitted(one: Submission) -> str:
+def submitted(one: SubmissionView) -> str:
     """What the ledger took or refused, and when."""
     at = "" if one.at_s is None else time.strftime(", %Y-%m-%d %H:%M:%S", time.localtime(one.at_s))
     return f"{one.what}{at}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from codezero.errors import LedgerError
-from codezero.ledger.contract import Call, error_name
+from codezero.ledger.contract import ContractCall, error_name
 from codezero.ledger.faults import (
     AlreadyKnown,
     InsufficientFunds,
@@ -22,7 +22,7 @@ from codezero.ledger.faults import (
     WrongChain,
 )
 from codezero.ledger.http import shown
-from codezero.ledger.jsonrpc import Answer, JsonRpc, Refusal, Request
+from codezero.ledger.jsonrpc import Answer, JsonRpc, Request, RpcRefusal
 
 LATEST, PENDING = "latest", "pending"
 # Nodes word these differently and number them alike (-32000): geth, reth, anvil, and py-evm's validation errors.
@@ -74,12 +74,12 @@ class Rpc:
             raise
         return answers[len(checks) :]
 
-    def read(self, calls: Sequence[Call]) -> list[tuple[object, ...]]:
+    def read(self, calls: Sequence[ContractCall]) -> list[tuple[object, ...]]:
         """The values each call returns. Raises what `ask` raises, and Reverted, RpcRefused: a call is refused."""
         answers = self.ask([call_request(call) for call in calls])
         return [self.values(call, answer) for call, answer in zip(calls, answers, strict=True)]
 
-    def values(self, call: Call, answer: Answer) -> tuple[object, ...]:
+    def values(self, call: ContractCall, answer: Answer) -> tuple[object, ...]:
         """The values in the answer to `call_request(call)`."""
         return call.decode(self.text(answer, call.name))
 
@@ -103,7 +103,7 @@ class Rpc:
 
     def text(self, answer: Answer, what: str) -> str:
         """Hex digits with 0x. Raises the fault that a refusal stands for, RpcBadReply for anything else."""
-        if isinstance(answer, Refusal):
+        if isinstance(answer, RpcRefusal):
             raise self.fault(answer, what)
         if not isinstance(answer, str) or not answer.startswith("0x") or not answer.isascii():
             raise self._not_hex(answer, what)
@@ -111,13 +111,13 @@ class Rpc:
 
     def fields(self, answer: Answer, what: str) -> Mapping[str, object] | None:
         """A record such as a block; None where there is none. Raises as `text` does."""
-        if isinstance(answer, Refusal):
+        if isinstance(answer, RpcRefusal):
             raise self.fault(answer, what)
         if answer is not None and not isinstance(answer, dict):
             raise self._not_hex(answer, what)
         return answer
 
-    def fault(self, refusal: Refusal, what: str) -> LedgerError:
+    def fault(self, refusal: RpcRefusal, what: str) -> LedgerError:
         """What a refusal means."""
         message = refusal.message.lower()
         if any(words in message for words in _NONCE_RACE):
@@ -153,7 +153,7 @@ class Rpc:
         )
 
 
-def call_request(call: Call, sender: str | None = None) -> Request:
+def call_request(call: ContractCall, sender: str | None = None) -> Request:
     """The simulation of a call, as `sender` where one is given."""
     return "eth_call", [{"to": call.to, "data": call.data} | ({"from": sender} if sender else {}), LATEST]
 

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
-from codezero.ledger.coordinator import ChainView, Writer, check_round
+from codezero.ledger.coordinator import ChainView, CoordinatorWriter, check_round
 from codezero.ledger.delivery import UNSEEN_S, Delivery, Reads, SubmissionsHalted, require_owner
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
@@ -60,7 +60,7 @@ class Policy:
 class Submitter:
     """For one peer."""
 
-    def __init__(self, outbox: Outbox, chain: Chain, writer: Writer, peer_id: str, policy: Policy) -> None:
+    def __init__(self, outbox: Outbox, chain: Chain, writer: CoordinatorWriter, peer_id: str, policy: Policy) -> None:
         self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
         self._delivery = Delivery(outbox, chain, writer, peer_id)
         self._thread = threading.Thread(target=self._run, name="submitter", daemon=True)

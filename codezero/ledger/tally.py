@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.errors import LedgerError
-from codezero.ledger.database import read_only, transaction
-from codezero.ledger.leaderboard import Place
+from codezero.ledger.leaderboard import LeaderboardRow
+from codezero.runtime.database import read_only, transaction
 
 TALLY = "leaderboard.sqlite"
 FIRST_SPAN = 10_000
@@ -63,7 +63,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TallyChange:
     """What an event changes for one peer."""
 
     peer_id: str
@@ -111,7 +111,7 @@ class Tally:
             row = self._db.execute(f"SELECT {', '.join(names)} FROM progress").fetchone()
         return Progress(**dict(zip(names, row, strict=True)))
 
-    def add(self, found: Sequence[Change], at: Progress, last: int, last_hash: str) -> bool:
+    def add(self, found: Sequence[TallyChange], at: Progress, last: int, last_hash: str) -> bool:
         """Counts blocks from `at.next_block` to `last`; False: another process has counted them meanwhile."""
         with self._change():
             moved = self._db.execute(
@@ -124,7 +124,7 @@ class Tally:
                 self._count(found, _SETTLED)
         return bool(moved)
 
-    def add_recent(self, found: Sequence[Change], at: Progress, head: int) -> None:
+    def add_recent(self, found: Sequence[TallyChange], at: Progress, head: int) -> None:
         """Counts blocks from `at.next_block` to the chain's newest, until the next time."""
         with self._change():
             moved = self._db.execute(
@@ -149,7 +149,7 @@ class Tally:
         with self._change():
             self._clear()
 
-    def places(self, most: int) -> list[Place]:
+    def places(self, most: int) -> list[LeaderboardRow]:
         """The best, as `leaderboard.read_leaderboard` orders them."""
         with self._using():
             rows = self._db.execute(_PLACES.format(where="") + "LIMIT ?", (most,)).fetchall()
@@ -159,7 +159,7 @@ class Tally:
         with self._using():
             return int(self._db.execute("SELECT COUNT(DISTINCT peer_id) FROM place").fetchone()[0])
 
-    def own(self, peer_id: str) -> tuple[Place, int] | None:
+    def own(self, peer_id: str) -> tuple[LeaderboardRow, int] | None:
         """A peer's place and its rank from 1; None: the chain has not told of it."""
         with self._using():
             row = self._db.execute(_PLACES.format(where="WHERE peer_id = ?"), (peer_id,)).fetchone()
@@ -206,7 +206,7 @@ class Tally:
             "INSERT OR REPLACE INTO progress VALUES (0, ?, ?, 0, '', ?, -1, -1, NULL)", (*self._scope, FIRST_SPAN)
         )
 
-    def _count(self, found: Sequence[Change], recent: int) -> None:
+    def _count(self, found: Sequence[TallyChange], recent: int) -> None:
         (num_rows,) = self._db.execute("SELECT COUNT(*) FROM place").fetchone() if found else (0,)
         for change in found:
             values = {
@@ -246,9 +246,9 @@ class Tally:
         )
 
 
-def _place(row: Sequence[object]) -> Place:
+def _place(row: Sequence[object]) -> LeaderboardRow:
     peer_id, reward, rewards, wins, number = row
-    return Place(
+    return LeaderboardRow(
         peer_id=str(peer_id),
         reward=float(reward),  # type: ignore[arg-type]
         rounds=int(rewards),  # type: ignore[call-overload]

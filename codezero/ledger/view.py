@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class SubmissionView:
     """One thing that the ledger took or refused."""
 
     kind: str
@@ -40,7 +40,7 @@ class PendingItem:
     points: float | None
     winners: tuple[str, ...]
     state: str
-    """waiting, sent, or handed over: as `items.State`."""
+    """waiting, sent, or handed over: as `items.ItemState`."""
     since_s: float
     """Unix time, as `next_try_s`."""
     tries: int
@@ -80,11 +80,11 @@ class LedgerView:
     num_rounds: int = 0
     """Of this node, and so is all that follows."""
     earned: float = 0.0
-    last_accepted: Submission | None = None
+    last_accepted: SubmissionView | None = None
     """The newest that the ledger has taken, whatever its kind."""
-    last_reward: Submission | None = None
+    last_reward: SubmissionView | None = None
     """The newest reward among these: for a local ledger the same."""
-    last_refused: Submission | None = None
+    last_refused: SubmissionView | None = None
     """The newest that the contract refused, for good or for now: it may have taken it since."""
     pending: tuple[PendingItem, ...] = ()
     """In the order in which they are submitted."""

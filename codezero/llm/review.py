@@ -12,7 +12,7 @@ from transformers import DynamicCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ReviewedAnswer:
     """A continuation of the prompt: the answer itself, and what follows it up to the next word to choose."""
 
     ids: Sequence[int]
@@ -23,7 +23,7 @@ class Answer:
 
 @torch.no_grad()
 def review_answers(
-    model: Any, prompt: Sequence[int], answers: Sequence[Answer], choices: Sequence[int], *, pad_id: int
+    model: Any, prompt: Sequence[int], answers: Sequence[ReviewedAnswer], choices: Sequence[int], *, pad_id: int
 ) -> list[tuple[list[float], list[float]]]:
     """For each answer the log-probabilities of its tokens [C], and those of the `choices` as the token after `then`.
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from codezero.dht.addresses import UNKNOWN
-from codezero.dht.dht import Dht
+from codezero.network.dht.addresses import UNKNOWN
+from codezero.network.dht.dht import Dht
 from codezero.network.wire import Marks, Reason
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
@@ -31,6 +31,8 @@ class Notice:
     content: Any
     """What the board needs to take the groups."""
     address: str = UNKNOWN
+    is_direct: bool = False
+    """Whether we have seen the peer's own connection come from the address, rather than been told of it."""
     age: int | None = None
     """How many of our rounds ago it was published; None if it is older than the window."""
 
@@ -49,8 +51,12 @@ class Sight:
 
 
 class Board(Protocol):
-    async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
-        """Makes own groups of a round known; False if no node keeps them."""
+    def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
+        """The record of own groups of a round. Raises WireError: it is too large, or other nodes would refuse it."""
+        ...
+
+    async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
+        """Makes it known; False if no node keeps it."""
         ...
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:

@@ -1,11 +1,11 @@
 """Where the records of a native swarm lie: bodies under their own hash, announcements in directories.
 
-A directory holds the newest announcement of each of its peers. Proposers are few: all their proposals share one
-directory, and the feedback to each of them has one, of which a reader takes as many as servers keep. Rollouts are cut
-into shards. The shard of a peer is a prefix of its hash, as many bits long as it takes for about `SHARD_PEERS` peers to
-share one, so what a node reads and writes in a round does not depend on how many others there are. Publisher and reader
-each estimate the depth; a reader also looks where an estimate that is somewhat off would have led, and a publisher that
-finds its shard full goes one bit deeper.
+A directory holds the newest announcement of each of its peers, in a slot for each version. Proposers are few: all
+their proposals share one directory, and the feedback to each of them has one, of which a reader takes as many as
+servers keep. Rollouts are cut into shards. The shard of a peer is a prefix of its hash, as many bits long as it takes
+for about `SHARD_PEERS` peers to share one, so what a node reads and writes in a round does not depend on how many
+others there are. Publisher and reader each estimate the depth; a reader also looks where an estimate that is somewhat
+off would have led, and a publisher that finds its shard full goes one bit deeper.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from codezero.dht.dht import key_id
-from codezero.dht.records import Item, Version
-from codezero.dht.server import RecordRules
 from codezero.network import wire
+from codezero.network.dht.dht import key_id
+from codezero.network.dht.records import OfferedRecord, Version
+from codezero.network.dht.server import RecordRules
 from codezero.network.wire import ROLLOUTS, Announcement, WireError
 
 SHARD_PEERS = 24
@@ -57,8 +57,19 @@ def shards_to_read(num_nodes: float, dice: random.Random) -> Sequence[str]:
 
 
 def directory_key(swarm: str, topic: str, shard: str = "") -> str:
-    """The DHT key of a topic's directory, or of one shard of it; its entries are announcements by peer id."""
+    """The DHT key of a topic's directory, or of one shard of it; its entries are announcements by `slot`."""
     return f"codezero/1/{swarm}/{topic}/{shard}"
+
+
+def slot(peer_id: str, version: int) -> str:
+    """Where in a directory a peer's announcement of a version stands: that of version 1 where peers look for it that
+    know no other. An announcement in a later version they do not keep, and pass over when others show it."""
+    return peer_id if version == 1 else f"{peer_id}/{version}"
+
+
+def peer_of(subkey: str) -> str:
+    """The peer whose slot it is."""
+    return subkey.partition("/")[0]
 
 
 def body_key(digest: bytes) -> str:
@@ -66,19 +77,20 @@ def body_key(digest: bytes) -> str:
     return f"codezero/1/body/{digest.hex()}"
 
 
-def _accept(item: Item) -> Version | None:
-    """A record is a body under its own hash, or an announcement signed by the peer it stands under, in a directory of
-    its topic, for as long as the peer says. Of a peer's announcements the one published last stays."""
+def _accept(item: OfferedRecord) -> Version | None:
+    """A record is a body under its own hash, or an announcement in its signer's slot, in a directory of its topic, for
+    as long as the signer says. Of a peer's announcements the one published last stays."""
     try:
         content = msgspec.msgpack.decode(item.value, type=bytes)
         if item.subkey is None:
             is_body = item.key == key_id(body_key(hashlib.sha256(content).digest()))
             return (0.0, item.expires_at_s) if is_body else None
-        announcement = wire.read_announcement(content, peer_id=item.subkey)
+        announcement = wire.read_announcement(content, peer_id=peer_of(item.subkey))
     except (msgspec.DecodeError, WireError):
         return None
     fits = (
-        item.expires_at_s == announcement.expires_at_s
+        item.subkey == slot(announcement.peer_id, content[0])
+        and item.expires_at_s == announcement.expires_at_s
         and announcement.published_at_s <= time.time() + MAX_CLOCK_ERROR_S
         and any(item.key == key_id(key) for key in _keys_of(announcement))
     )

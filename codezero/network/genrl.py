@@ -11,12 +11,13 @@ from typing import Generic, TypeVar
 
 from hivemind.p2p import PeerID
 
-from codezero.dht.dht import Dht, Entry
-from codezero.dht.records import Item, Version
-from codezero.dht.server import RecordRules
 from codezero.identity.key import Identity
 from codezero.network import wire
 from codezero.network.board import PROPOSAL_TTL_S, Notice, Sight
+from codezero.network.dht.addresses import is_direct
+from codezero.network.dht.dht import Dht, DirectoryEntry
+from codezero.network.dht.records import OfferedRecord, Version
+from codezero.network.dht.server import RecordRules
 from codezero.network.wire import GenrlRecord, Marks, Reason, WireError
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
@@ -30,7 +31,7 @@ MAX_OWN_BYTES = 48 << 10
 T = TypeVar("T")
 
 
-def _accept(item: Item) -> Version | None:
+def _accept(item: OfferedRecord) -> Version | None:
     """GenRL signs nothing, so what a peer has brought itself stays before what others say it has. It keeps all there is
     in directories; a plain value would only stand in their way."""
     if item.subkey is None or _peer_id(item.subkey) is None:
@@ -51,8 +52,7 @@ class GenrlBoard:
         self._twin = False
         """Whether one was seen since the last exchange."""
 
-    async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
-        """Raises WireError: the groups are too large for one record."""
+    def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
         now = time.time()
         record = wire.pack_genrl(
             groups,
@@ -64,10 +64,13 @@ class GenrlBoard:
             instance=self._instance,
         )
         _require_bearable(record)
+        return record
+
+    async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
         key, own = str(round_id.number), self._identity.peer_id
         before = _versions(await dht.read(key)).get(own, ())  # ours takes the place of what a twin has published
         self._twin |= any(self._is_of_a_twin(version, round_id.number) for version in before)
-        return any(await dht.store(key, own, record, now + TTL_S))
+        return any(await dht.store(key, own, record, time.time() + TTL_S))
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
         numbers = range(round_id.number, max(round_id.number - self._window, -1), -1)
@@ -88,6 +91,7 @@ class GenrlBoard:
                         digest=_digest(versions),
                         content=(versions, number),
                         address=address,
+                        is_direct=is_direct(address),
                         age=age,
                     )
         sight.notices = list(newest.values())
@@ -198,7 +202,9 @@ def _require_bearable(record: bytes) -> None:
         raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes stand {MAX_OWN_BYTES}")
 
 
-def _versions(replicas: Sequence[Mapping[str, Entry]], expired_s: float = 0.0) -> Mapping[str, Sequence[bytes]]:
+def _versions(
+    replicas: Sequence[Mapping[str, DirectoryEntry]], expired_s: float = 0.0
+) -> Mapping[str, Sequence[bytes]]:
     """By peer id, what the replicas have of it that expires later: first what most of them have, of equals what expires
     last."""
     expiries: dict[str, dict[bytes, list[float]]] = {}

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from codezero.dht.dht import Dht
 from codezero.identity.key import Identity
 from codezero.network import directory, wire
 from codezero.network.board import PROPOSAL_TTL_S, Notice, Sight
-from codezero.network.signed import SignedTopic
+from codezero.network.dht.dht import Dht
+from codezero.network.signed import HasOldReaders, SignedTopic
 from codezero.network.wire import Announcement, Marks, Reason
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
@@ -35,12 +35,15 @@ class NativeBoard:
         self._shards: tuple[RoundId | None, Sequence[str]] = (None, ())
         self._looked_at_s = time.time()
 
-    async def publish(self, dht: Dht, round_id: RoundId, groups: Sequence[RolloutGroup], ttl_s: float) -> bool:
-        """Raises WireError: the groups are too large for one record."""
+    def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
+        return wire.pack_groups(groups)
+
+    async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
         bits = round(directory.depth(dht.estimate_size()))
         shards = [directory.shard_of(self._swarm, self._peer_id, bits + deeper) for deeper in range(DEEPER)]
-        body = wire.pack_groups(groups)
-        return await self._topic.publish(dht, body, ttl_s, round_number=round_id.number, shards=shards)
+        return await self._topic.publish(
+            dht, record, ttl_s, self._has_old_readers, round_number=round_id.number, shards=shards
+        )
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
         if self._shards[0] != round_id:
@@ -52,11 +55,17 @@ class NativeBoard:
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
         announcement: Announcement = notice.content
-        return wire.unpack_groups(await self._topic.fetch(dht, announcement), announcement), ()
+        return wire.unpack_groups(await self._topic.fetch(dht, announcement), announcement)
 
     def finished(self, round_id: RoundId) -> None:
         self._exchanges_s.append(self._looked_at_s)
         self._topic.twin = False
+
+    async def _has_old_readers(self, dht: Dht) -> bool:
+        """Whoever reads rollouts publishes some; in a large swarm the last look shows a sample of them."""
+        if self._topic.old_peers is None:
+            await self._topic.look(dht, directory.shards_to_read(dht.estimate_size(), random.Random()))
+        return bool(self._topic.old_peers)
 
     def _age(self, published_at_s: float) -> int | None:
         """In our exchanges since; a node in its first rounds takes all there is."""
@@ -69,7 +78,10 @@ class NativeProposalBoard:
 
     def __init__(self, swarm: str, identity: Identity, instance: str) -> None:
         self._swarm, self._identity, self._instance = swarm, identity, instance
-        self.proposals = _NativeShelf(self._topic(wire.PROPOSALS), wire.pack_proposals, wire.unpack_proposals)
+        self._solvers, self._proposers = self._topic(wire.ROLLOUTS), self._topic(wire.PROPOSALS)
+        self.proposals = _NativeShelf(
+            self._proposers, wire.pack_proposals, wire.unpack_proposals, self._has_old_solvers
+        )
 
     def name_of(self, proposal: Proposal) -> str:
         return proposal.proposal_id
@@ -78,7 +90,15 @@ class NativeProposalBoard:
         return wire.feedback_to(proposer)
 
     def feedback_at(self, place: str) -> _NativeShelf[Marks]:
-        return _NativeShelf(self._topic(place), wire.pack_feedback, wire.unpack_feedback)
+        async def is_proposer_old(dht: Dht) -> bool:
+            return any(place == self.place_for(peer_id) for peer_id in self._proposers.old_peers or ())
+
+        return _NativeShelf(self._topic(place), wire.pack_feedback, wire.unpack_feedback, is_proposer_old)
+
+    async def _has_old_solvers(self, dht: Dht) -> bool:
+        """Solvers publish rollouts; in a large swarm a look shows a sample of them."""
+        await self._solvers.look(dht, directory.shards_to_read(dht.estimate_size(), random.Random()))
+        return bool(self._solvers.old_peers)
 
     def _topic(self, name: str) -> SignedTopic:
         return SignedTopic(self._swarm, name, self._identity, self._instance)
@@ -91,13 +111,14 @@ class _NativeShelf(Generic[T]):
         self,
         topic: SignedTopic,
         pack: Callable[[Sequence[T]], bytes],
-        unpack: Callable[[bytes, Announcement], tuple[T, ...]],
+        unpack: Callable[[bytes, Announcement], tuple[tuple[T, ...], tuple[Reason, ...]]],
+        has_old_readers: HasOldReaders,
     ) -> None:
-        self._topic, self.pack, self._unpack = topic, pack, unpack
+        self._topic, self.pack, self._unpack, self._has_old_readers = topic, pack, unpack, has_old_readers
         self.twin = False
 
     async def publish(self, dht: Dht, record: bytes) -> bool:
-        kept = await self._topic.publish(dht, record, PROPOSAL_TTL_S)
+        kept = await self._topic.publish(dht, record, PROPOSAL_TTL_S, self._has_old_readers)
         self.twin, self._topic.twin = self._topic.twin, False
         return kept
 
@@ -105,4 +126,4 @@ class _NativeShelf(Generic[T]):
         return await self._topic.look(dht)
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[T, ...], tuple[Reason, ...]]:
-        return self._unpack(await self._topic.fetch(dht, notice.content), notice.content), ()
+        return self._unpack(await self._topic.fetch(dht, notice.content), notice.content)

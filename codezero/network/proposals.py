@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codezero.config import SwarmConfig
-from codezero.dht.link import SwarmLink
 from codezero.network.board import Notice, ProposalBoard
+from codezero.network.dht.link import SwarmLink
 from codezero.network.memory import remember
-from codezero.network.reading import Reader, latest
+from codezero.network.reading import Reader
 from codezero.network.shares import in_turns
-from codezero.network.wire import MAX_MARKS, Marks, WireError
+from codezero.network.wire import MAX_MARKS, Marks, WireError, fit
 from codezero.proposals import Proposal
 from codezero.types import ScoredGroup
 
@@ -113,7 +113,7 @@ class SwarmProposals:
 
     async def _publish(self, place: str) -> bool:
         shelf = self._board.feedback_at(place)
-        record = latest(shelf, list(reversed(self._feedback[place].marks.values())), MAX_MARKS)
+        record, _ = fit(shelf.pack, list(reversed(self._feedback[place].marks.values())))
         dht = await self._reader.network()
         if record is None:
             return True  # nothing of it can ever be sent

@@ -10,9 +10,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
-from codezero.dht.dht import Dht
-from codezero.dht.link import SwarmLink
 from codezero.network.board import Notice, Shelf
+from codezero.network.dht.dht import Dht
+from codezero.network.dht.link import SwarmLink
 from codezero.network.memory import remember
 from codezero.network.shares import in_turns
 from codezero.network.wire import Reason, WireError
@@ -121,23 +121,3 @@ class Reader:
         if (peer_id, reason) not in self._counted and len(self._counted) < MAX_COUNTED:
             self._counted.add((peer_id, reason))
             self.reject(reason)
-
-
-def latest(shelf: Shelf[T], items: Sequence[T], most: int) -> bytes | None:
-    """A record of as many of the items, newest first, as may be in one; None if none can be sent."""
-    sendable = [item for item in items if _can_be_sent(shelf, item)][:most]
-    while sendable:
-        try:
-            return shelf.pack(sendable)
-        except WireError:  # together they are too large
-            sendable.pop()
-    return None
-
-
-def _can_be_sent(shelf: Shelf[T], item: T) -> bool:
-    try:
-        shelf.pack([item])
-    except WireError as error:
-        logger.warning("not published: %s. Nothing has to be done: the rest is", error)
-        return False
-    return True

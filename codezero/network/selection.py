@@ -37,16 +37,11 @@ class SapoSelection:
     def choose(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[ScoredGroup, ...]:
         """All own groups in their order, then at most J of the scored peers' groups whose rewards differ."""
         own = [group for group in groups if not group.external]
-        pool = [group for group in groups if group.external and has_advantage(group)]
+        pool = [group for group in groups if group.external and group.has_advantage]
         pool.sort(key=lambda g: (g.group.address, g.group.peer_id, g.group.task.task_id, g.group.age))
         rng = Random(f"{self._seed}/{round_id.number}/{round_id.stage}")
         drawn = in_turns(pool, _SHARES, lambda groups: self._rank(groups, rng))
         return (*own, *drawn[: self._num_external])
-
-
-def has_advantage(group: ScoredGroup) -> bool:
-    """Whether a group can teach anything: it is scored and its rewards differ, as `train.advantage` decides it."""
-    return len({reward.total for reward in group.rewards}) > 1
 
 
 def _uniform(groups: Sequence[ScoredGroup], rng: Random) -> float:

@@ -6,18 +6,21 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from hivemind.p2p import PeerID
 
-from codezero.dht.addresses import UNKNOWN
-from codezero.dht.dht import Dht, Entry
 from codezero.identity.key import Identity
 from codezero.network import directory, wire
 from codezero.network.board import Notice, Sight
+from codezero.network.dht.addresses import UNKNOWN, is_direct
+from codezero.network.dht.dht import Dht, DirectoryEntry
 from codezero.network.wire import Announcement, Reason, WireError
 
+HasOldReaders = Callable[[Dht], Awaitable[bool]]
+"""Says whether some of those who read what is published speak version 1 only."""
 MIN_WITNESSES = 2
 """Replicas that must say the same of a publisher's address where we have seen no connection of it."""
 
@@ -31,11 +34,21 @@ class SignedTopic:
         self._started_at_s = time.time()
         self.twin = False
         """Whether publishing has shown one; for the owner to forget."""
+        self.old_peers: frozenset[str] | None = None
+        """Peers in the last look that speak version 1 only; None before the first."""
 
     async def publish(
-        self, dht: Dht, body: bytes, ttl_s: float, *, round_number: int = 0, shards: Iterable[str] = ("",)
+        self,
+        dht: Dht,
+        body: bytes,
+        ttl_s: float,
+        has_old_readers: HasOldReaders,
+        *,
+        round_number: int = 0,
+        shards: Sequence[str] = ("",),
     ) -> bool:
-        """Has a body kept and announces it in the first of the shards that has room; False if no node keeps it.
+        """Has a body kept and announces it in the first of the shards that has room; False if no node keeps it. In
+        version 1 too where a reader speaks no other, and where the nodes asked keep no other.
 
         Raises WireError: it is larger than other nodes take.
         """
@@ -51,34 +64,40 @@ class SignedTopic:
             digest=hashlib.sha256(body).digest(),
             size=len(body),
         )
-        if not any(await dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s)):
+        if not await _keep(dht, body, announcement):
             return False
-        signed = wire.sign_announcement(announcement, self._identity)
-        for shard in shards:
-            key = directory.directory_key(self._swarm, self._topic, shard)
-            kept, before = await dht.replace(key, self._identity.peer_id, signed, announcement.expires_at_s)
-            self.twin |= self._is_there_a_twin(before)
-            if any(kept):
-                return True
-        return False
+        kept, is_read_by_old = await asyncio.gather(
+            self._announce(dht, announcement, wire.VERSION, shards), has_old_readers(dht)
+        )
+        if kept and not is_read_by_old:
+            return True
+        old_body = wire.to_version_1(body)
+        if old_body != body:
+            announcement = replace(announcement, digest=hashlib.sha256(old_body).digest(), size=len(old_body))
+            if not await _keep(dht, old_body, announcement):
+                return kept
+        return await self._announce(dht, announcement, 1, shards) or kept
 
     async def look(self, dht: Dht, shards: Iterable[str] = ("",)) -> Sight:
-        """The newest announcement of each peer that can be used now; ages are not known here."""
+        """The newest announcement of each peer that can be used now, of two as new the one in the later version; ages
+        are not known here."""
         keys = [directory.directory_key(self._swarm, self._topic, shard) for shard in shards]
         shown = await asyncio.gather(*[dht.read(key) for key in keys])
         sight = Sight(twin=self.twin)
-        newest: dict[str, Announcement] = {}
+        newest: dict[str, tuple[float, int, Announcement]] = {}
         claims: dict[str, dict[str, str]] = {}
-        for peer_id, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
+        for place, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
+            peer_id = directory.peer_of(place)
             announcement = self._check(peer_id, entry, sight)
             if announcement is None:
                 continue
             if entry.address is not None:
                 claims.setdefault(peer_id, {})[entry.witness] = entry.address
-            known = newest.get(peer_id)
-            if known is None or known.published_at_s < announcement.published_at_s:
-                newest[peer_id] = announcement
-        for peer_id, announcement in newest.items():
+            found = (announcement.published_at_s, entry.value[0], announcement)
+            if peer_id not in newest or newest[peer_id][:2] < found[:2]:
+                newest[peer_id] = found
+        self.old_peers = frozenset(peer_id for peer_id, (_, version, _) in newest.items() if version == 1)
+        for peer_id, (_, _, announcement) in newest.items():
             sight.notices.append(await _notice(dht, announcement, claims.get(peer_id, {}).values()))
         return sight
 
@@ -93,15 +112,27 @@ class SignedTopic:
             raise WireError(Reason.UNAVAILABLE, "no node near has the body")
         return body
 
-    def _is_there_a_twin(self, before: Sequence[Mapping[str, Entry]]) -> bool:
+    async def _announce(self, dht: Dht, announcement: Announcement, version: int, shards: Iterable[str]) -> bool:
+        """False if no node keeps it."""
+        signed = wire.sign_announcement(announcement, self._identity, version)
+        place = directory.slot(announcement.peer_id, version)
+        for shard in shards:
+            key = directory.directory_key(self._swarm, self._topic, shard)
+            kept, before = await dht.replace(key, place, signed, announcement.expires_at_s)
+            self.twin |= self._is_there_a_twin(before)
+            if any(kept):
+                return True
+        return False
+
+    def _is_there_a_twin(self, before: Sequence[Mapping[str, DirectoryEntry]]) -> bool:
         """In what we have taken the place of by publishing."""
         sight = Sight()
-        for replica in before:
-            if self._identity.peer_id in replica:
-                self._check(self._identity.peer_id, replica[self._identity.peer_id], sight)
+        for place, entry in (pair for replica in before for pair in replica.items()):
+            if directory.peer_of(place) == self._identity.peer_id:
+                self._check(self._identity.peer_id, entry, sight)
         return sight.twin
 
-    def _check(self, peer_id: str, entry: Entry, sight: Sight) -> Announcement | None:
+    def _check(self, peer_id: str, entry: DirectoryEntry, sight: Sight) -> Announcement | None:
         """What another peer has signed, if it can be used now."""
         now = time.time()
         try:
@@ -119,6 +150,10 @@ class SignedTopic:
         return announcement
 
 
+async def _keep(dht: Dht, body: bytes, announcement: Announcement) -> bool:
+    return any(await dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s))
+
+
 async def _notice(dht: Dht, announcement: Announcement, claimed: Collection[str]) -> Notice:
     seen = await dht.addresses.address_of(PeerID.from_base58(announcement.peer_id))
     return Notice(
@@ -126,6 +161,7 @@ async def _notice(dht: Dht, announcement: Announcement, claimed: Collection[str]
         digest=announcement.digest,
         content=announcement,
         address=seen if seen != UNKNOWN else _agreed(claimed),
+        is_direct=is_direct(seen),
     )
 
 

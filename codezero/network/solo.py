@@ -14,6 +14,9 @@ class SoloGossip:
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         return SwarmRound(round_id=round_id, local=tuple(groups))
 
+    def note(self, groups: Sequence[ScoredGroup]) -> None:
+        pass
+
 
 class SoloProposals:
     """SwarmProposals of a node that hears of no proposer."""

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codezero.config import SwarmConfig
-from codezero.dht.link import SwarmLink
 from codezero.network.board import ProposalBoard
+from codezero.network.dht.link import SwarmLink
 from codezero.network.gossip import TWIN
-from codezero.network.reading import Reader, latest
-from codezero.network.wire import MAX_PROPOSALS, Reason
+from codezero.network.reading import Reader
+from codezero.network.wire import MAX_PROPOSALS, Reason, fit
 from codezero.proposals import Proposal, ProposalFeedback
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class SwarmSolvers:
         return f"{count} solver{'s' * (count != 1)} in sight" if count else self._link.status()
 
     async def _publish(self) -> bool:
-        record = latest(self._board.proposals, list(reversed(self._latest.values())), MAX_PROPOSALS)
+        record, _ = fit(self._board.proposals.pack, list(reversed(self._latest.values())))
         for _ in range(PUBLISH_TRIES):
             dht = await self._reader.network()
             if record is None or dht is None:

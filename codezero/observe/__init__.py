@@ -1,1 +1,1 @@
-"""What a person sees of a node: the console, the log file and the round reports."""
+"""Files that a node writes about itself: status, round reports, groups, and curves for trackers."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codezero.observe.amounts import brief
-from codezero.observe.console import Console
 from codezero.observe.monitor import time_spent
 from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
 from codezero.proposals import BatchReport, level_name
+from codezero.runtime.amounts import brief
+from codezero.runtime.console import Console
 
 
 class BatchMonitor:

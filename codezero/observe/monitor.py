@@ -9,11 +9,11 @@ from statistics import mean
 from typing import Any
 
 from codezero.observe import groups_file
-from codezero.observe.amounts import brief
-from codezero.observe.console import Console
 from codezero.observe.groups_file import GroupsFile
 from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
+from codezero.runtime.amounts import brief
+from codezero.runtime.console import Console
 from codezero.types import RoundId, RoundReport, ScoredGroup
 
 MAX_NAMED = 2

@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from enum import Enum
+from collections.abc import Mapping
 from pathlib import Path
 
-from codezero import __version__
-from codezero.config import NodeConfig, Wandb
+from codezero.config import TrackingConfig, Wandb
 from codezero.observe.trackers.lane import Lanes, Tracker
 from codezero.observe.trackers.tensorboard import TensorBoard
-from codezero.observe.trackers.wandb import Run, WandB
+from codezero.observe.trackers.wandb import WandB, WandbRun
 
 logger = logging.getLogger(__name__)
 
 RUN_ID_FILE = "wandb_run_id"
 
 
-def trackers(config: NodeConfig, state_dir: Path, name: str, last: int, kind: str = "") -> Lanes:
-    """Trackers for a node that goes on after this round or batch; 0 is a new life, and a new run. `kind` tells a
-    proposer's numbers from those of a solver with the same log folder. Never raises: what is wrong is warned of."""
-    tracking, made = config.tracking, list[Tracker]()
+def trackers(
+    tracking: TrackingConfig,
+    settings: Mapping[str, object],
+    state_dir: Path,
+    name: str,
+    last: int,
+    kind: str = "",
+) -> Lanes:
+    """Trackers for a node that goes on after this round or batch; 0 is a new life, and a new run.
+
+    `settings` are shown with the run. `kind` tells a proposer's numbers from those of a solver with the same log
+    folder. Never raises: what is wrong is warned of.
+    """
+    made = list[Tracker]()
     log_dir = Path(tracking.log_dir).expanduser().absolute()
     if tracking.tensorboard:
         made.append(TensorBoard(log_dir / "tensorboard" / kind, last + 1))
     if tracking.wandb is not Wandb.off:
-        run = Run(
+        run = WandbRun(
             mode=tracking.wandb.value,
             folder=str(log_dir),
             project=tracking.wandb_project,
             entity=tracking.wandb_entity,
             name=tracking.wandb_name or f"{name} {kind}".strip(),
             run_id=run_id(state_dir, is_new=last == 0),
-            config=shown(config),
+            config=settings,
         )
         made.append(WandB(run))
     if tracking.prometheus_port:
@@ -58,21 +65,3 @@ def run_id(state_dir: Path, *, is_new: bool) -> str:
         made = secrets.token_hex(4)
         logger.warning("cannot keep %s (%s): the next start begins a new run in Weights & Biases", path, error)
     return made
-
-
-def shown(config: NodeConfig) -> Mapping[str, object]:
-    """What a run shows of its settings: how it learns. Addresses, accounts and paths are nobody's business."""
-    sections: dict[str, object] = {
-        name: {key: _plain(value) for key, value in asdict(getattr(config, name)).items()}
-        for name in ("rollout", "train", "reward")
-    }
-    swarm = {"num_local": config.swarm.num_local, "num_external": config.swarm.num_external}
-    return {"codezero": __version__, "seed": config.seed, "swarm": swarm, **sections}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value

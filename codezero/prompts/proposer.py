@@ -64,7 +64,7 @@ class Idea:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ParsedProblem:
     """What could be read from a model's answer; text that nobody has checked yet."""
 
     question: str
@@ -76,7 +76,7 @@ class Answer:
 
 _EXAMPLE_LEVEL = 3
 _EXAMPLE_IDEA = Idea(topic="rain by day", shape="a list of integers and one integer", verb="longest")
-EXAMPLE = Answer(
+EXAMPLE = ParsedProblem(
     question=(
         "Write a function `longest_run(days, least)` that takes a list of integers and one integer. It returns how "
         "long the longest run of neighbouring days is in which every value is `least` or more. Without any such day "
@@ -116,7 +116,7 @@ def _ask(level: int, idea: Idea) -> str:
     )
 
 
-def _written(answer: Answer, solution: bool) -> str:
+def _written(answer: ParsedProblem, solution: bool) -> str:
     tests = ",\n".join(map(json.dumps, answer.tests.split("\n")))
     code = f'"solution": {json.dumps(answer.solution)},\n' if solution else ""
     return f'```json\n{{"question": {json.dumps(answer.question)},\n{code}"tests": [\n{tests}\n]}}\n```'
@@ -136,7 +136,7 @@ def repair_messages(answer: str, *, solution: bool = False) -> list[dict[str, st
     return [{"role": "system", "content": _REPAIR_SYSTEM}, {"role": "user", "content": ask}]
 
 
-def parse_answer(text: str) -> Answer | None:
+def parse_answer(text: str) -> ParsedProblem | None:
     """The problem of the first JSON object in an answer, fenced or not; None if it holds none. Never raises.
 
     Forgiven are what stands around the object, commas at the end of lists, line breaks and bare quotes inside strings,
@@ -156,7 +156,7 @@ def parse_answer(text: str) -> Answer | None:
         return None
     lines = [_statement(line) for line in plain(tests).split("\n")]
     lines = list(dict.fromkeys(line for line in lines if line and not line.startswith(("#", "```"))))
-    return Answer(question=plain(question).strip(), tests="\n".join(lines[:MAX_TESTS]), solution=_code(solution))
+    return ParsedProblem(question=plain(question).strip(), tests="\n".join(lines[:MAX_TESTS]), solution=_code(solution))
 
 
 def _decode(text: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codezero.testcases import parse_source
+from codezero.tasks.testcases import parse_source
 
 MAX_DEPTH = 16
 """Deepest nesting in a test."""

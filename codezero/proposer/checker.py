@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from codezero.proposals import Proposal
-from codezero.proposer import checks
+from codezero.proposer import jobs
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Draft
+from codezero.workers import Workers
 
 
 class Checker:
     """Remembers what it has let through, so that no problem is proposed twice."""
 
-    def __init__(self, *, peer_id: str, model_id: str, seen: Seen, reference: ReferenceCheck | None) -> None:
+    def __init__(
+        self, *, peer_id: str, model_id: str, seen: Seen, reference: ReferenceCheck | None, workers: Workers
+    ) -> None:
         self._peer_id, self._model_id, self._seen, self._reference = peer_id, model_id, seen, reference
+        self._workers = workers
 
     def check(self, draft: Draft) -> Proposal | str:
         """The proposal, or the reason as a word that reports count under. Raises ProposerError: no sandbox."""
@@ -24,7 +28,7 @@ class Checker:
         if answer is None:
             return "unreadable"
         question, tests = answer.question, answer.tests
-        reason = checks.why_not(question, tests) or self._seen.why_not(question, tests)
+        reason = jobs.why_not(self._workers, question, tests) or self._seen.why_not(question, tests)
         if reason is None and self._reference is not None:
             tests, reason = self._reference.settle(answer.solution, tests)
         if reason is not None:

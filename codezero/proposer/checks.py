@@ -1,7 +1,7 @@
 """Whether a problem with unit tests may be published or solved, told without executing any of it.
 
-The question and tests may come from a model or a hostile peer. Every check is linear in their length, which is capped
-first; none raises. The grammar of the tests is in `assertions`.
+The question and tests may come from a model or a hostile peer, so that `why_not` is a worker's job. Every check is
+linear in their length, which is capped first; none raises. The grammar of the tests is in `assertions`.
 """
 
 from __future__ import annotations

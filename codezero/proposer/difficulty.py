@@ -35,7 +35,7 @@ KNOWN = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class LevelChoice:
     """The level of one batch and why, in words."""
 
     level: int
@@ -45,7 +45,7 @@ class Choice:
 class Difficulty(Protocol):
     """Chooses levels; resumable."""
 
-    def choose(self) -> Choice:
+    def choose(self) -> LevelChoice:
         """The level of the next batch: called once a batch."""
         ...
 
@@ -82,11 +82,11 @@ class TrendPolicy:
         self._reason = "start"
         self._history: deque[tuple[int, float, float]] = deque(maxlen=2 * config.window)  # level, reward, success
 
-    def choose(self) -> Choice:
+    def choose(self) -> LevelChoice:
         if self._num_batches and self._num_batches % self._config.update_every == 0:
             self._decide()
         self._num_batches += 1
-        return Choice(level=self._level, reason=self._reason)
+        return LevelChoice(level=self._level, reason=self._reason)
 
     def observe(self, judged: Sequence[JudgedProposal]) -> None:
         self._history.extend((proposal.level, proposal.reward, proposal.success) for proposal in judged)
@@ -145,14 +145,14 @@ class TargetPolicy:
         self._num_explored = 0
         self._levels = {level: Posterior() for level in range(1, len(LEVELS) + 1)}
 
-    def choose(self) -> Choice:
+    def choose(self) -> LevelChoice:
         n, share = self._num_batches, self._config.explore
         self._num_batches += 1
         if int((n + 1) * share) == int(n * share):
-            return Choice(level=self.home, reason=self._words(self.home))
+            return LevelChoice(level=self.home, reason=self._words(self.home))
         level = self._least_known(self._outside(self.home))
         self._num_explored += 1
-        return Choice(level=level, reason=f"exploring beside level {self.home}; {self._words(level)}")
+        return LevelChoice(level=level, reason=f"exploring beside level {self.home}; {self._words(level)}")
 
     def observe(self, judged: Sequence[JudgedProposal]) -> None:
         for proposal in judged:

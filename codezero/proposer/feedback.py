@@ -28,7 +28,6 @@ MAX_PEERS = 16
 MAX_ATTEMPTS = 64
 MAX_NAME = 256
 """Characters of a peer id or an address."""
-_REWARD_LIMIT = MAX_REWARD + 1e-6  # a sum of parts may be a hair above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +173,7 @@ def _well_formed(word: ProposalFeedback) -> bool:
         and isinstance(word.rewards, tuple)
         and 1 <= len(word.rewards) == len(word.p_correct) <= MAX_ATTEMPTS
         and all(_within(p, 0.0, 1.0) for p in word.p_correct)
-        and all(_within(reward, -_REWARD_LIMIT, _REWARD_LIMIT) for reward in word.rewards)
+        and all(_within(reward, -MAX_REWARD, MAX_REWARD) for reward in word.rewards)
     )
 
 

@@ -2,80 +2,40 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 
 from codezero.config import Reference
-from codezero.dryrun import dry_run, printed
 from codezero.errors import ProposerError, SandboxError
-from codezero.proposer.assertions import Calls, read_tests
-from codezero.testcases import MAX_SOURCE_CHARS, TestSuite, parse_source, parse_tests
-from codezero.types import CaseOutcome, CaseResult
+from codezero.proposer import jobs
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, TestSuite, read_tests
+from codezero.types import CaseResult
+from codezero.workers import Workers
 
-Cases = Callable[[str, TestSuite], Sequence[CaseResult]]
+RunTests = Callable[[str, TestSuite], Sequence[CaseResult]]
 
 
 class ReferenceCheck:
     """`proposer.reference` other than none."""
 
-    def __init__(self, kind: Reference, warn: Callable[[str], None]) -> None:
+    def __init__(self, kind: Reference, workers: Workers, warn: Callable[[str], None]) -> None:
         """Raises ProposerError: this machine has no sandbox, and one was asked for."""
-        self._cases: Cases = dry_run
-        if kind is Reference.sandbox:
-            self._cases = _sandbox(warn)
+        self._workers = workers
+        self._run_tests = _sandbox(warn) if kind is Reference.sandbox else None
 
     def settle(self, solution: str, tests: str) -> tuple[str, str | None]:
         """The tests to publish, and why they are not to be: those that fit the solution, or else, where nothing is to
-        be run, with the results that it gives. `tests` are fit (`checks`). Raises ProposerError."""
-        reason = self.why_not(solution, tests)
-        if reason == "reference_fails" and self._cases is dry_run:
-            settled = corrected(solution, tests)
-            return (tests, reason) if settled is None else (settled, None)
-        return tests, reason
-
-    def why_not(self, solution: str, tests: str) -> str | None:
-        """Why the solution does not vouch for the tests, as a word that reports count under; None if it does.
-
-        Raises ProposerError: the sandbox broke down.
-        """
+        be run, with the results that it gives. `tests` are fit (`checks`). Raises ProposerError or WorkerError."""
         if not solution.strip() or len(solution) > MAX_SOURCE_CHARS:
-            return "no_reference"
+            return tests, "no_reference"
+        if self._run_tests is None:
+            return jobs.settle(self._workers, solution, tests)
         try:
-            outcomes = {case.outcome for case in self._cases(solution, parse_tests(tests))}
+            return tests, jobs.unvouched(self._run_tests(solution, read_tests(self._workers, tests)))
         except SandboxError as error:
             raise ProposerError(str(error)) from error
-        if CaseOutcome.FAIL in outcomes:
-            return "reference_fails"
-        return None if outcomes == {CaseOutcome.PASS} else "reference_unknown"
 
 
-def corrected(solution: str, tests: str) -> str | None:
-    """Tests that are fit (`checks`) with the results that the solution gives, interpreted; None where these cannot be
-    told or say nothing: one is None or no plain value, or all are the same.
-
-    Small models write functions that work far more often than they work out by hand what those return.
-    """
-    tree = parse_source(tests)
-    if tree is None or len(solution) > MAX_SOURCE_CHARS // 2:
-        return None
-    calls = [_compared(statement) for statement in tree.body]
-    asked = "".join(f"\nprint(repr({call}))" for call in calls)
-    lines = (printed(f"{solution}\n{asked}") or "").splitlines()
-    if None in calls or len(lines) != len(calls) or len(set(lines)) < 2 or "None" in lines:
-        return None
-    settled = "\n".join(f"assert {call} == {line}" for call, line in zip(calls, lines, strict=True))
-    return settled if isinstance(read_tests(settled), Calls) else None
-
-
-def _compared(statement: ast.stmt) -> str | None:
-    """What an assert compares with a value written out, as source."""
-    test = statement.test if isinstance(statement, ast.Assert) else None
-    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
-        return None
-    return ast.unparse(test.left)
-
-
-def _sandbox(warn: Callable[[str], None]) -> Cases:
+def _sandbox(warn: Callable[[str], None]) -> RunTests:
     from codezero.sandbox.run import isolation, run_tests  # here only: whoever does not ask for it never loads it
 
     try:

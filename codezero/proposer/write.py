@@ -23,7 +23,7 @@ class Draft:
     """1 (beginner) to 5 (expert), as asked for."""
     raw: str
     """The model's whole answer, with how it was begun for it; the first one where it was repaired."""
-    answer: prompt.Answer | None
+    answer: prompt.ParsedProblem | None
     """What could be read from it; None if nothing could."""
     tokens: SampledTokens | None = None
     """To learn from: of `raw` what the model itself sampled, behind a prompt that ends in how it was begun; None for a
@@ -62,7 +62,7 @@ class Writer:
             )
         return tuple(drafts)
 
-    def _repair(self, texts: Sequence[str]) -> list[prompt.Answer | None]:
+    def _repair(self, texts: Sequence[str]) -> list[prompt.ParsedProblem | None]:
         """What a second pass makes of answers that cannot be read; nothing at all where there is none."""
         if not self._config.repair or not texts:
             return []

@@ -24,7 +24,7 @@ _NAME_CHARACTERS = 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class NodeFacts:
     """What holds for a node as long as it runs."""
 
     model: str
@@ -45,7 +45,7 @@ class Facts:
         return self.model[: _NAME_CHARACTERS - len(end)] + end
 
 
-def facts(model_name: str, method: TrainMethod, peer_id: str) -> Facts:
+def facts(model_name: str, method: TrainMethod, peer_id: str) -> NodeFacts:
     """`model_name` as in model.name: of the catalogue, of the hub, or a folder, whose path stays here."""
     known = catalogue.find(model_name)
     if known is not None:
@@ -55,10 +55,12 @@ def facts(model_name: str, method: TrainMethod, peer_id: str) -> Facts:
         base, licence, name = model_name if is_hub_id else "", "", model_name.rstrip("/").rpartition("/")[2]
     # What the hub takes for a name: no "--" or "..", and neither "-" nor "." at its ends.
     plain = re.sub(r"[-.]*([-.])", r"\1", re.sub(r"[^A-Za-z0-9._-]", "-", name)).strip("-.") or "model"
-    return Facts(model=plain, base=base, licence=licence, quantised=known is not None, method=method, peer_id=peer_id)
+    return NodeFacts(
+        model=plain, base=base, licence=licence, quantised=known is not None, method=method, peer_id=peer_id
+    )
 
 
-def card(facts: Facts, reports: Sequence[RoundReport]) -> str:
+def card(facts: NodeFacts, reports: Sequence[RoundReport]) -> str:
     """README.md with the hub's metadata in front. `reports` are of the last rounds, the last one of what is pushed."""
     last, is_adapter = reports[-1], facts.method is TrainMethod.lora
     front = ["---", f"library_name: {'peft' if is_adapter else 'transformers'}", "pipeline_tag: text-generation"]
@@ -111,7 +113,7 @@ def _means(reports: Sequence[RoundReport]) -> dict[str, str]:
     return found
 
 
-def _code(facts: Facts) -> list[str]:
+def _code(facts: NodeFacts) -> list[str]:
     if facts.method is TrainMethod.full:
         return [
             "from transformers import AutoModelForCausalLM, AutoTokenizer",

@@ -28,7 +28,7 @@ _ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class UploadResult:
     """What became of an upload."""
 
     repo: str
@@ -55,7 +55,7 @@ class Hub:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
 
-    def push(self, folder: Path, repo: str, card: str, message: str) -> Answer:
+    def push(self, folder: Path, repo: str, card: str, message: str) -> UploadResult:
         """Uploads a folder's files and the card as one commit. `repo` without an owner is the token's user's.
 
         Blocks for as long as it takes. Raises Stopping: `stop` was called.
@@ -108,10 +108,10 @@ class Hub:
         return process.stdout.read()
 
 
-def _answer(reply: bytes | None, repo: str) -> Answer:
+def _answer(reply: bytes | None, repo: str) -> UploadResult:
     if reply is None:
-        return Answer(repo=repo, detail="it took too long")
+        return UploadResult(repo=repo, detail="it took too long")
     try:
-        return Answer(**json.loads(reply))
+        return UploadResult(**json.loads(reply))
     except (ValueError, TypeError):
-        return Answer(repo=repo, detail="the upload's process was ended")
+        return UploadResult(repo=repo, detail="the upload's process was ended")

@@ -19,7 +19,7 @@ import torch
 from codezero.config import TrainMethod
 from codezero.errors import CodezeroError
 from codezero.llm.load import LoadedModel
-from codezero.publish.card import Facts
+from codezero.publish.card import NodeFacts
 
 SHARD = "500MB"
 """Of a file of weights: what a broken upload has to send again."""
@@ -39,7 +39,7 @@ class Packer:
     def __init__(
         self,
         policy: LoadedModel,
-        facts: Facts,
+        facts: NodeFacts,
         folder: Path,
         read: Callable[[Path], Mapping[str, torch.Tensor]],
     ) -> None:

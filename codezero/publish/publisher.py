@@ -21,7 +21,7 @@ from typing import Protocol
 from codezero.config import PushConfig
 from codezero.errors import CodezeroError, Stopping
 from codezero.publish.card import card
-from codezero.publish.hub import Answer
+from codezero.publish.hub import UploadResult
 from codezero.publish.pack import Packer
 from codezero.types import RoundReport
 
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 class Uploads(Protocol):
     """What a publisher asks of `Hub`."""
 
-    def push(self, folder: Path, repo: str, card: str, message: str) -> Answer: ...
+    def push(self, folder: Path, repo: str, card: str, message: str) -> UploadResult: ...
 
     def stop(self) -> None: ...
 
@@ -181,7 +181,7 @@ class Publisher:
         finally:
             self._packer.clear()
 
-    def _after(self, answer: Answer, attempt: int) -> float | None:
+    def _after(self, answer: UploadResult, attempt: int) -> float | None:
         """Tells what went wrong; seconds until the same files are tried again, None where they are given up."""
         said = f" ({answer.detail})" if answer.detail else ""
         if answer.status in _REFUSED:
@@ -211,7 +211,7 @@ class Publisher:
             return None
         return pause_s
 
-    def _note(self, offer: _Offer, answer: Answer) -> None:
+    def _note(self, offer: _Offer, answer: UploadResult) -> None:
         report = offer.report
         self._pushed = Pushed(
             repo=answer.repo,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codezero.tasks.rows import BadRow, checked_text, text_field
+from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, text_field
 from codezero.types import Task, TaskOrigin
 
 HUB_ID = "deepmind/code_contests"
@@ -12,7 +12,6 @@ COLUMNS = ("description", "public_tests", "input_file")
 """All that is read: the solutions and generated tests are some hundred times as many bytes."""
 SPLITS = ("train", "valid", "test")
 
-MAX_DESCRIPTION_CHARS = 6000
 MAX_TESTS_CHARS = 2000
 
 HOW_TO_ANSWER = "Write a complete Python program that reads the input from stdin and prints the answer to stdout."

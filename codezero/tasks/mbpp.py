@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codezero.prompts import solver as prompt
-from codezero.tasks.rows import BadRow, checked_text, text_field
+from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, text_field
 from codezero.types import Task, TaskOrigin
 
 HUB_ID = "google-research-datasets/mbpp"
@@ -19,7 +19,6 @@ SPLITS: Mapping[str, range] = {
 }
 """Task ids of each split; a file that holds all tasks is divided by them."""
 
-MAX_TEXT_CHARS = 6000
 MAX_TESTS_CHARS = 4000
 
 
@@ -36,7 +35,7 @@ def split_of(row: object) -> str:
 
 def to_task(row: object) -> Task:
     """Raises BadRow."""
-    text = text_field(row, "text", MAX_TEXT_CHARS)
+    text = text_field(row, "text", MAX_DESCRIPTION_CHARS)
     assert isinstance(row, Mapping)  # text_field has looked
     tests = "\n".join([*_setup(row.get("test_setup_code")), *_asserts(row.get("test_list"))])
     if len(tests) > MAX_TESTS_CHARS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,18 @@ class Mixture:
             if point < 0:
                 return name
         return drawable[-1]  # rounding may leave the point a hair beyond the last share
+
+    def all_tasks(self) -> Iterator[Task]:
+        """Every task that could ever be drawn, wherever the sources are; one that breaks off is a warning."""
+        for name, source in self._sources.items():
+            try:
+                yield from source.all_tasks()
+            except HubUnreachable as error:
+                logger.warning(
+                    "%s: %s; peers' groups on what was not read of it are dropped as unknown_task until the next "
+                    "start. To do without the hub, give tasks.%s.path",
+                    *(name, error, name),
+                )
 
     def take_skipped(self) -> dict[str, int]:
         """Rows skipped since the last call, by source and reason."""

@@ -16,7 +16,7 @@ _FIELDS = ("name", "question", "tests", "solution")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class BuiltinProblem:
     """A task with what a test of the problem itself needs to know."""
 
     name: str
@@ -25,7 +25,9 @@ class Problem:
     """Python source that passes the tests; never shown to a model."""
 
 
-def load_problems(min_difficulty: int = 1, max_difficulty: int = 5, folder: Path = _FOLDER) -> tuple[Problem, ...]:
+def load_problems(
+    min_difficulty: int = 1, max_difficulty: int = 5, folder: Path = _FOLDER
+) -> tuple[BuiltinProblem, ...]:
     """All problems of the levels asked for, easiest first, in file order.
 
     Raises TaskError: a file is missing or damaged, which for the shipped ones means a broken installation.
@@ -37,7 +39,7 @@ def load_problems(min_difficulty: int = 1, max_difficulty: int = 5, folder: Path
     )
 
 
-def _load_level(path: Path, level: int) -> list[Problem]:
+def _load_level(path: Path, level: int) -> list[BuiltinProblem]:
     # The C parser takes a tenth of the time, and starting a node should feel instant.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -50,7 +52,7 @@ def _load_level(path: Path, level: int) -> list[Problem]:
     return [_problem(entry, f"{path} entry {number}", level) for number, entry in enumerate(entries, start=1)]
 
 
-def _problem(entry: object, where: str, level: int) -> Problem:
+def _problem(entry: object, where: str, level: int) -> BuiltinProblem:
     if not isinstance(entry, dict) or not all(
         isinstance(entry.get(key), str) and entry[key].strip() for key in _FIELDS
     ):
@@ -61,4 +63,4 @@ def _problem(entry: object, where: str, level: int) -> Problem:
         tests=entry["tests"].strip(),
         difficulty=level,
     )
-    return Problem(name=entry["name"].strip(), task=task, solution=entry["solution"])
+    return BuiltinProblem(name=entry["name"].strip(), task=task, solution=entry["solution"])

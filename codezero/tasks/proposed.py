@@ -11,14 +11,14 @@ from typing import Any
 from codezero.errors import StateError
 from codezero.ports import TaskSource
 from codezero.prompts import solver as prompt
-from codezero.proposals import Proposal
+from codezero.proposals import Proposal, problem_id
 from codezero.tasks.sources import FIX, count_in
 from codezero.types import Task, TaskOrigin
 
 MAX_STOCK = 64
 """Proposals kept for later rounds; of more, the oldest go, for the level has moved on since."""
 MAX_KNOWN = 4096
-"""Ids of proposals that were taken up or refused, so that none comes twice."""
+"""Ids of proposals that were taken up or refused, so that none comes twice; and as many of those taken up."""
 
 
 class WithProposals:
@@ -40,6 +40,8 @@ class WithProposals:
         self._stock: list[Proposal] = []
         """The newest first."""
         self._known: OrderedDict[str, None] = OrderedDict()
+        self.taken_up: OrderedDict[str, None] = OrderedDict()
+        """`id_of` the tasks made of proposals that were not refused."""
         self._skipped: Counter[str] = Counter()
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
@@ -62,11 +64,13 @@ class WithProposals:
             reason = self._why_not(proposal)
             if reason is None:
                 fresh.append(proposal)
+                self.taken_up[id_of(to_task(proposal))] = None
             else:
                 self._skipped[f"proposal_{reason}"] += 1
         self._stock = [*fresh, *self._stock][:MAX_STOCK]
-        while len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
+        for ids in (self._known, self.taken_up):
+            while len(ids) > MAX_KNOWN:
+                ids.popitem(last=False)
 
     def _proposed(self) -> tuple[Task, ...]:
         return (to_task(self._stock.pop(0)),) if self._stock else self._rest.draw(1)
@@ -83,6 +87,7 @@ class WithProposals:
             "drawn": self._num_drawn,
             "stock": [dataclasses.asdict(proposal) for proposal in self._stock],
             "known": list(self._known),
+            "taken_up": list(self.taken_up),
             "rest": dict(self._rest.state_dict()),
         }
 
@@ -93,11 +98,13 @@ class WithProposals:
             return
         num_drawn = count_in(state, "drawn")
         try:
-            stock, known, rest = [Proposal(**kept) for kept in state["stock"]], list(state["known"]), state["rest"]
+            stock, rest = [Proposal(**kept) for kept in state["stock"]], state["rest"]
+            known = OrderedDict.fromkeys(state["known"])
+            taken_up = OrderedDict.fromkeys(state.get("taken_up", ()))  # version 0.1.0 did not note it
         except (KeyError, TypeError) as error:
             raise StateError(f"task position in state_dir is damaged ({error}): {FIX}") from error
         self._rest.load_state_dict(rest)
-        self._num_drawn, self._stock, self._known = num_drawn, stock, OrderedDict.fromkeys(known)
+        self._num_drawn, self._stock, self._known, self.taken_up = num_drawn, stock, known, taken_up
 
 
 def to_task(proposal: Proposal) -> Task:
@@ -109,3 +116,8 @@ def to_task(proposal: Proposal) -> Task:
         difficulty=proposal.difficulty,
         proposal=proposal,
     )
+
+
+def id_of(task: Task) -> str:
+    """The id of question and tests, which both wire formats carry as they are; `task_id` is of the question only."""
+    return problem_id(task.question, task.tests)

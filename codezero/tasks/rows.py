@@ -12,6 +12,9 @@ from pathlib import Path
 
 from codezero.errors import TaskError
 
+MAX_DESCRIPTION_CHARS = 6000
+"""Of a problem, without its tests."""
+
 MAX_LINE_BYTES = 32 * 2**20
 """A longer JSON line is passed over unread: a whole CodeContests row with all its solutions stays well below."""
 

@@ -49,6 +49,9 @@ class ListSource:
         self._cursor += 1
         return task
 
+    def all_tasks(self) -> Sequence[Task]:
+        return self._tasks
+
     def _order_of_epoch(self) -> list[int]:
         # Sorting by random() and not shuffle(): only random() is promised to stay the same in later Pythons.
         rng = random.Random(f"{self._seed}/{self.name}/{self._epoch}")
@@ -109,6 +112,16 @@ class StreamSource:
         except HubUnreachable:
             self._stream = None
             raise
+
+    def all_tasks(self) -> Iterator[Task]:
+        """The tasks of an epoch, read anew for this. Raises HubUnreachable: the stream broke off."""
+        logger.info("reading %s once from end to end, to know its tasks in peers' groups", self._rows)
+        for row in self._rows_of_epoch(0):
+            try:
+                task = self._to_task(row)
+            except BadRow:
+                continue  # counted when it is drawn
+            yield task
 
     def _next_usable(self, stream: Iterator[object]) -> Task:
         while True:

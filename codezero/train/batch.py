@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 AUTO_TOKENS = {"cpu": 256, "mps": 1024, "cuda": 4096}
 """Completion tokens in a micro-batch when train.micro_batch_size is 0. On CPU a larger one saves at most a seventh of
 the time, and 256 tokens of a 0.5B model take about 10 s on two cores: the longest a user waits after Ctrl-C."""
+KEPT_PROMPTS = 128
+"""Encoded prompts of peers' tasks that are remembered, at most 10 MB of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class PromptBatches:
     micro_batches: tuple[tuple[TrainSequence, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TextEncoder:
     """Turns peers' texts into our own tokens."""
 
@@ -80,6 +83,12 @@ class TextEncoder:
     """In tokens: the longest prompt that memory was planned for. Own tasks are chosen, a peer's can have any length."""
     max_completion_length: int
     """In tokens."""
+    prompt_ids: Callable[[Task], tuple[int, ...]] = field(init=False)
+    """Gives the ids [P] of the prompt of a peer's task; raises PromptTooLong. A group asks for them when it arrives and
+    for each of its rollouts, so those of the latest tasks are remembered."""
+
+    def __post_init__(self) -> None:
+        self.prompt_ids = lru_cache(KEPT_PROMPTS)(self._prompt_ids)
 
     def fits(self, task: Task) -> bool:
         """Whether a peer's task can be trained on."""
@@ -89,8 +98,7 @@ class TextEncoder:
             return False
         return True
 
-    def prompt_ids(self, task: Task) -> tuple[int, ...]:
-        """[P] ids of the prompt of a peer's task. Raises PromptTooLong."""
+    def _prompt_ids(self, task: Task) -> tuple[int, ...]:
         ids = tuple(self.encode_prompt(task))
         if len(ids) > self.max_prompt_length:
             raise PromptTooLong(f"its prompt has {len(ids)} tokens, memory is planned for {self.max_prompt_length}")

@@ -65,6 +65,8 @@ class Workload:
     """ "cpu", "cuda" or "mps"."""
     evaluator_bytes: int
     """What the frozen evaluator takes on the same device; 0 if it runs elsewhere."""
+    workers_bytes: int = 0
+    """What the processes that read solutions take of the same memory."""
     evaluator_is_base: bool = False
     """Whether the evaluator's weights are the policy's starting weights, which adapters leave as they are."""
 
@@ -80,6 +82,7 @@ class MemoryEstimate:
     optimizer: int
     """Adam's moments, and float32 masters of bfloat16 weights. Kept through the whole round."""
     evaluator: int
+    workers: int
     gradients: int
     """Learning only."""
     activations: int
@@ -95,7 +98,7 @@ class MemoryEstimate:
 
     @property
     def kept(self) -> int:
-        return self.runtime + self.weights + self.reference + self.optimizer + self.evaluator
+        return self.runtime + self.weights + self.reference + self.optimizer + self.evaluator + self.workers
 
     @property
     def learn(self) -> int:
@@ -180,6 +183,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,
         optimizer=moments + master_bytes,
         evaluator=0 if load.evaluator_is_base and not full else load.evaluator_bytes,
+        workers=load.workers_bytes,
         gradients=(width if masters else 4) * trained + master_bytes,
         activations=_activations(shape, method, config, load),
         head=_head(shape, full, width),

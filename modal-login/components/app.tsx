@@ -9,18 +9,12 @@ import { Insecure, Loading } from "./views";
 
 const queryClient = new QueryClient();
 
-const NUMBERS = ["127.0.0.1", "[::1]"];
-
 type Start = "loading" | "insecure" | ReturnType<typeof signerConfig>;
 
 export function App({ chainId, sessionDays }: { chainId: number; sessionDays: number }) {
   // Made in the browser alone: it talks to the server that the page came from, and needs the browser's cryptography.
   const [start, setStart] = useState<Start>("loading");
   useEffect(() => {
-    if (NUMBERS.includes(window.location.hostname)) {
-      window.location.hostname = "localhost"; // browsers keep passkeys for names, not for numbers
-      return;
-    }
     const usable = typeof window.crypto?.subtle === "object";
     setStart(usable ? signerConfig(chainId, window.location.origin) : "insecure");
   }, [chainId]);

@@ -25,6 +25,7 @@ const environment = z.object({
   ALLOWED_HOSTS: z.string().default(""),
   DATA_DIR: z.string().default("temp-data"),
   NODE_KEYS: z.string().default(""),
+  ALLOW_WITHOUT_TOKEN: z.enum(["0", "1"]).default("0"),
 });
 
 export interface Settings {
@@ -43,6 +44,8 @@ export interface Settings {
   dataDir: string;
   /** Files with the keys of nodes, to show their peer ids. */
   nodeKeys: string[];
+  /** Programs that reach the app may use it without its token, as the public network's own client does. */
+  needsNoToken: boolean;
 }
 
 /** From the environment, as it is when asked. Throws: a value is none, in one line that names its variable. */
@@ -67,6 +70,7 @@ export function readSettings(variables: Record<string, string | undefined>): Set
     allowedHosts: list(read.ALLOWED_HOSTS).map((name) => name.toLowerCase()),
     dataDir: resolve(/*turbopackIgnore: true*/ read.DATA_DIR),
     nodeKeys: list(read.NODE_KEYS),
+    needsNoToken: read.ALLOW_WITHOUT_TOKEN === "1",
   };
 }
 

@@ -27,8 +27,10 @@ afterEach(async () => {
   await app.stop();
 });
 
+/** A visitor whom the app lets in. */
 async function open(options) {
   visit = await browser.visit(app.url, options);
+  await visit.context.request.get(await app.address());
   return visit.page;
 }
 
@@ -186,10 +188,25 @@ test("a browser without crypto.subtle is sent to localhost", async () => {
 });
 
 test("a page opened by its number moves to the name, which passkeys need", async () => {
-  const page = await open();
-  await page.goto(app.url.replace("localhost", "127.0.0.1"));
+  visit = await browser.visit(app.url);
+  const { page } = visit;
+  await page.goto((await app.address()).replace("localhost", "127.0.0.1"));
   await title(page, "Sign in for your node");
-  assert.equal(new URL(page.url()).origin, app.url);
+  assert.equal(page.url(), `${app.url}/`); // the ticket is gone from where people copy it
+});
+
+test("an address lets one browser in, and the page says how to get another", async () => {
+  const address = await app.address();
+  visit = await browser.visit(app.url);
+  await visit.page.goto(address);
+  await title(visit.page, "Sign in for your node");
+  await visit.page.reload();
+  await title(visit.page, "Sign in for your node");
+  await visit.context.close();
+  visit = await browser.visit(app.url);
+  await visit.page.goto(address);
+  await visit.page.getByText("This address was used before, or is too old.").waitFor(WITHIN);
+  await visit.page.getByText("node start.mjs address").waitFor(WITHIN);
 });
 
 test("a key that has run out: sign in again, and the node has a new one", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -20,6 +20,7 @@ before(async () => {
   app = await App.start(NO_CHAIN, { ALLOWED_HOSTS: "modal-login" });
   await app.seed();
   port = Number(new URL(app.url).port);
+  POST.authorization = (await app.credentials()).authorization;
 });
 after(() => app?.stop());
 
@@ -45,6 +46,94 @@ for (const host of ["localhost:3000", "127.0.0.1:3000", "[::1]:3000", "LOCALHOST
   });
 }
 
+/** What the app gives a browser that opens an address. */
+async function cookieOf(address) {
+  const { pathname, search, host } = new URL(address);
+  const reply = await ask(pathname + search, { host });
+  assert.equal(reply.status, 303, reply.text);
+  assert.match(reply.headers.location, new RegExp(`^(${app.url})?/$`));
+  const [cookie] = reply.headers["set-cookie"];
+  assert.match(cookie, /; HttpOnly; SameSite=lax$/i);
+  return cookie.split(";")[0];
+}
+
+const host = () => `localhost:${port}`;
+const STATUS = `/api/get-api-key-status?orgId=${ORG_ID}`;
+
+test("another user of this machine, without token and cookie, is told nothing and can do nothing", async () => {
+  const { authorization, ...post } = POST;
+  for (const sent of [{}, { authorization: "Bearer " }, { authorization: `${authorization}x` }, { authorization: "x" }]) {
+    assert.equal((await ask(STATUS, { host: host(), ...sent })).status, 403);
+    assert.equal((await ask("/api/machine", { host: host(), ...sent })).status, 403);
+    assert.equal((await ask("/api/ticket", { ...post, host: host(), ...sent })).status, 403);
+    assert.equal((await ask("/api/register-peer", { ...post, host: host(), ...sent })).status, 403);
+    const page = await ask("/", { host: host(), ...sent });
+    assert.equal(page.status, 403);
+    assert.match(page.text, /node start\.mjs address/);
+  }
+  assert.equal((await ask("/api/health", { host: host() })).status, 200);
+});
+
+test("a node's token and a browser's cookie are known; either is kept for the user alone", async () => {
+  assert.equal((await ask(STATUS, { host: host(), authorization: POST.authorization })).text, "activated");
+  const cookie = await cookieOf(await app.address());
+  assert.equal((await ask(STATUS, { host: host(), cookie })).text, "activated");
+  const value = cookie.split("=")[1];
+  assert.equal((await ask(STATUS, { host: host(), authorization: `Bearer ${value}` })).status, 403);
+  assert.equal((await stat(join(app.data, "token"))).mode & 0o777, 0o600);
+  assert.equal((await stat(join(app.data, "tickets"))).mode & 0o777, 0o700);
+  assert.ok(!POST.authorization.includes(value));
+});
+
+test("an address works once and for an hour", async () => {
+  const { pathname, search } = new URL(await app.address());
+  const asked = await Promise.all([1, 2, 3].map(() => ask(pathname + search, { host: host() })));
+  assert.deepEqual(asked.map(({ status }) => status).sort(), [303, 403, 403]);
+  const old = new URL(await app.address());
+  const [name] = await readdir(join(app.data, "tickets"));
+  await utimes(join(app.data, "tickets", name), 0, Date.now() / 1000 - 3601);
+  assert.equal((await ask(old.pathname + old.search, { host: host() })).status, 403);
+  for (const ticket of ["", "x", "..%2Ftoken", "%00", "..%2F..%2Fswarm.pem"]) {
+    assert.equal((await ask(`/?ticket=${ticket}`, { host: host() })).status, 403, ticket);
+  }
+});
+
+test("a page asked for by a number moves to the name with its ticket, and lets nobody in on the way", async () => {
+  const { search } = new URL(await app.address());
+  for (const name of ["127.0.0.1", "[::1]"]) {
+    const reply = await ask(`/${search}`, { host: `${name}:${port}` });
+    assert.ok(reply.text.endsWith(`content="0;url=${app.url}/${search}">`), reply.text);
+    assert.equal(reply.headers["set-cookie"], undefined);
+    const hostile = await ask(`/?ticket=${encodeURIComponent('"><script>')}`, { host: `${name}:${port}` });
+    assert.ok(hostile.text.endsWith(`content="0;url=${app.url}/">`), hostile.text);
+  }
+});
+
+test("neither token nor ticket is printed where it may become a log, and `address` gives one", async () => {
+  const token = POST.authorization.replace("Bearer ", "");
+  const child = spawn(process.execPath, ["start.mjs", "address"], { cwd: ROOT, env: app.environment });
+  let said = "";
+  child.stdout.on("data", (text) => (said += text));
+  await once(child, "exit");
+  assert.match(said, new RegExp(`^${app.url}/\\?ticket=[\\w-]{43}\\n$`));
+  await cookieOf(said.trim());
+  assert.ok(!app.output.includes("?ticket="));
+  assert.ok(!app.output.includes(token));
+});
+
+test("with ALLOW_WITHOUT_TOKEN programs need no token, and pages still do", async () => {
+  const open = await App.start(NO_CHAIN, { ALLOW_WITHOUT_TOKEN: "1" });
+  try {
+    await open.seed();
+    const none = { authorization: "" };
+    assert.equal(await (await open.get(STATUS, none)).text(), "activated");
+    assert.equal((await open.get(STATUS, { ...none, origin: open.url })).status, 403);
+    assert.equal((await open.get("/", none)).status, 403);
+  } finally {
+    await open.stop();
+  }
+});
+
 const FOREIGN = [
   ["a name pointed at this machine", { host: "evil.example:3000" }],
   ["a name that begins like ours", { host: "localhost.evil.example" }],
@@ -61,14 +150,16 @@ for (const [who, headers] of FOREIGN) {
     const reply = await ask("/api/register-peer", { ...POST, ...headers });
     assert.equal(reply.status, 403, reply.text);
     assert.equal(reply.headers["access-control-allow-origin"], undefined);
-    const read = await ask(`/api/get-api-key-status?orgId=${ORG_ID}`, headers);
+    const read = await ask(`/api/get-api-key-status?orgId=${ORG_ID}`, { ...(await app.credentials()), ...headers });
     assert.equal(read.status, 403);
     assert.ok(!read.text.includes("activated"));
   });
 }
 
 test("a link from elsewhere opens the page, which nobody may frame", async () => {
-  const reply = await ask("/", { host: `localhost:${port}`, "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" });
+  const link = { host: `localhost:${port}`, "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" };
+  const cookie = await cookieOf(await app.address());
+  const reply = await ask("/", { ...link, cookie });
   assert.equal(reply.status, 200);
   assert.match(reply.headers["content-security-policy"], /frame-ancestors 'none'/);
   assert.ok(!reply.text.includes(API_KEY));

@@ -125,14 +125,25 @@ export class App {
     return JSON.parse(await readFile(join(this.data, name), "utf8"));
   }
 
-  get(path, headers = {}) {
-    return fetch(this.url + path, { headers });
+  /** What nodes send. */
+  async credentials() {
+    return { authorization: `Bearer ${await readFile(join(this.data, "token"), "utf8").catch(() => "")}` };
+  }
+
+  /** The address that lets a browser in, once. */
+  async address() {
+    return `${this.url}/?ticket=${(await this.post("/api/ticket", {})).ticket}`;
+  }
+
+  async get(path, headers = {}) {
+    return fetch(this.url + path, { headers: { ...(await this.credentials()), ...headers } });
   }
 
   async post(path, body, headers = {}) {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     const type = { "content-type": "application/json" };
-    const reply = await fetch(this.url + path, { method: "POST", body: text, headers: { ...type, ...headers } });
+    const sent = { ...type, ...(await this.credentials()), ...headers };
+    const reply = await fetch(this.url + path, { method: "POST", body: text, headers: sent });
     const answer = await reply.text();
     return { status: reply.status, text: answer, ...(answer.startsWith("{") && JSON.parse(answer)) };
   }

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from codezero.dashboard.app import make_app
-from codezero.dashboard.serve import listening
-from codezero.dashboard.source import Source
+from codezero.views.web.app import make_app
+from codezero.views.web.serve import listening
+from codezero.views.web.source import WatchedFolders
 
 WATCH = """
   const wait = setTimeout;  // pages look for news ten times as often
@@ -72,7 +72,7 @@ def wrong_in(page):
 def serving(*folders, board=None):
     """The URL of a dashboard of these folders."""
     listener = listening("127.0.0.1", 0)
-    app = make_app(Source(folders), board)
+    app = make_app(WatchedFolders(folders), board)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from codezero.dashboard.solutions import GROUPS_A_PAGE
 from codezero.ledger.board import read_shared
+from codezero.views.web.solutions import GROUPS_A_PAGE
 from tests.browser.conftest import serving, wrong_in
 from tests.browser.payloads import PAYLOADS
 from tests.swarm_folder import add_round, ledger, proposer, scored_group, solver

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.report.test_page import compare, hostile, report
+from tests.unit.views.report.test_page import compare, hostile, report
 
 pytestmark = pytest.mark.slow
 

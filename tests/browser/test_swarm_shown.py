@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from codezero.runs import find_runs
+from codezero.views.runs import find_runs
 from scripts.terminal import picture, take
 from tests.builders import save_tiny
 from tests.e2e.test_swarm import ROOT, wait_until

@@ -1,16 +1,13 @@
 import contextlib
 import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.containers import compose, packages
 from tests.containers.engine import SKIP_ENV, WAYS_OUT, EngineError
 from tests.containers.engine import engine as an_engine
+from tests.e2e.checkout import fresh_clone
 
-ROOT = Path(__file__).parent.parent.parent
 CPU_TORCH = "torch==2.13.0+cpu"
 DECOYS = (
     *("swarm.pem", ".env", "codezero/.env", "codezero/key.pem", "state/decoy"),
@@ -30,24 +27,11 @@ def engine():
         yield found
 
 
-def files_of_checkout():
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    try:
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):  # an unpacked archive
-        made_here = {".venv", "node_modules", ".next", "__pycache__"}
-        return [path.relative_to(ROOT) for path in ROOT.rglob("*") if not made_here & set(path.parts)]
-    return [name for name in listed.decode().split("\0") if name]
-
-
 @pytest.fixture(scope="session")
 def context(tmp_path_factory):
     """What a fresh clone has, as a folder to build from, with things in it that must not get into an image."""
     folder = tmp_path_factory.mktemp("context")
-    for name in files_of_checkout():
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+    fresh_clone(folder)
     for name in DECOYS:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"DECOY={packages.MARK}\n")

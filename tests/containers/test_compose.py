@@ -88,9 +88,15 @@ def test_the_script_finds_its_sign_in_app_built_and_only_this_machine_reaches_it
         project.wait_until(lambda: answer(port, "/api/health") is not None, "an answer of the sign-in app", 120)
         assert answer(port, "/api/health")["alchemy"].startswith("unreachable: ")
         (found,) = json.loads(project.engine.run("inspect", name).stdout)
+        assert found["HostConfig"]["ReadonlyRootfs"]
+        assert (found["HostConfig"]["Memory"], found["HostConfig"]["PidsLimit"]) == (14 << 30, 2048)
+        assert answer(port, "/api/machine") == {
+            "error": "only for the user of this app: send the token in temp-data/token"
+        }
         assert found["HostConfig"]["PortBindings"] == {f"{port}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(port)}]}
         said = project.engine.run("logs", name).stdout
-        assert f"sign-in: open http://localhost:{port} in a browser on this machine" in said
+        (ticket,) = re.findall(rf"sign-in: open http://localhost:{port}/(\?ticket=[\w-]{{43}}) in a browser", said)
+        assert [letting_in(port, ticket) for _ in range(2)] == [303, 403]
         assert "installing" not in said
         assert "building" not in said
     finally:
@@ -107,6 +113,15 @@ def answer(port, path):
         return None
     finally:
         connection.close()
+
+
+def letting_in(port, ticket):
+    """The status that a browser gets for an address with a ticket."""
+    connection = http.client.HTTPConnection("localhost", port, timeout=10)
+    connection.request("GET", f"/{ticket}")
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 def test_a_node_by_itself_keeps_its_key_and_its_rounds_in_volumes(project, composers):
@@ -212,6 +227,8 @@ def assert_confined(project, service):
     assert found["HostConfig"]["ReadonlyRootfs"]
     assert found["HostConfig"]["CapDrop"] == ["ALL"]
     assert "no-new-privileges:true" in found["HostConfig"]["SecurityOpt"]
+    assert found["HostConfig"]["Memory"] >= 1 << 30
+    assert 128 <= found["HostConfig"]["PidsLimit"] <= 1024
     published = found["HostConfig"]["PortBindings"] or {}
     assert list(published) == ([f"{project.variables['CODEZERO_DASHBOARD_PORT']}/tcp"] if service == DASHBOARD else [])
     assert {binding["HostIp"] for bindings in published.values() for binding in bindings} <= {"127.0.0.1"}

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from codezero.config import TrainMethod
+from codezero.train.method import SHARE_OF_FREE
+from tests.plans import planned_gib
+
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE = ROOT / "docker-compose.yaml"
 DASHBOARDS = ("dashboard", "swarm-dashboard")
@@ -63,6 +67,7 @@ def test_torch_is_the_one_of_the_launch_script():
     assert f"ARG TORCH=torch=={version}+cpu\n" in cpu
     assert f"ARG TORCH_INDEX={index}\n" in cpu
     assert f"ARG TORCH=torch=={version}\n" in gpu
+    assert f"install torch=={version} --index-url {index}\n" in (ROOT / "docs" / "launch-script.md").read_text()
 
 
 def test_no_feature_that_docker_20_10_lacks():
@@ -87,12 +92,44 @@ def test_a_dashboard_can_change_nothing_and_is_told_no_secret():
     for name in DASHBOARDS:
         service = services[name]
         assert all(volume.endswith(":ro") for volume in service["volumes"])
-        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
-        assert service["security_opt"] == ["no-new-privileges:true"]
         assert "environment" not in service
         assert "depends_on" not in service or not service["depends_on"]  # it is also there when no node runs
         assert "health" not in service["healthcheck"]["test"]
         assert "--host 0.0.0.0 --port ${CODEZERO_DASHBOARD_PORT:-7007}" in service["command"]
+
+
+@pytest.mark.parametrize("name", yaml.safe_load(COMPOSE.read_text())["services"])
+def test_every_service_has_least_rights_and_bounds(name):
+    service = yaml.safe_load(COMPOSE.read_text())["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert re.fullmatch(
+        r"\d+g|\$\{CODEZERO_\w+MEMORY:-\d+g\}|\$\{CODEZERO_MEMORY(_GIB:-\d+\}g|:-\d+g\})", service["mem_limit"]
+    )
+    assert 128 <= service["pids_limit"] <= 8192
+    assert "/tmp" in service["tmpfs"]
+    assert not {"privileged", "cap_add", "ipc", "pid", "network_mode", "devices", "userns_mode"} & set(service)
+    assert not any("docker.sock" in volume for volume in service.get("volumes", ()))
+
+
+def test_a_node_may_use_what_its_plan_for_training_all_weights_takes():
+    """Nodes plan with their container's memory, in which there is room for one worker."""
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    planned = planned_gib(TrainMethod.full, "cpu", ["preset=local"], workers=1)
+    assert f"{planned:.1f} GiB to train all weights" in (ROOT / "docs" / "containers.md").read_text()
+    (limit,) = re.findall(r":-(\d+)g", services["swarm-cpu"]["mem_limit"])
+    assert planned < SHARE_OF_FREE * (int(limit) - 2)  # the sign-in app and the launcher are there too
+    for solver in ("solver-1", "solver-2"):
+        assert "memory_limit_gib" not in services[solver]["command"]
+
+
+def test_what_the_image_may_write_are_volumes_of_the_node():
+    made = re.search(r"install -d -o codezero .*?\n(?=COPY)", (ROOT / "Dockerfile.cpu").read_text(), re.S)[0]
+    folders = {f"/app/{name}" for name in re.findall(r"[\w/-]+", made.partition("/home/codezero/.cache")[2])}
+    service = yaml.safe_load(COMPOSE.read_text())["services"]["swarm-cpu"]
+    mounted = {re.sub(r"^.*?:(?=/)", "", volume) for volume in service["volumes"]}
+    assert mounted == folders | {"/home/codezero/.cache"}
 
 
 def test_the_dashboards_see_every_folder_that_nodes_write_to():

@@ -24,6 +24,23 @@ def checkout(folder, app=False):
     return folder
 
 
+def fresh_clone(folder):
+    """Copies what is tracked, or will be, into the folder; returns the paths of the files in it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True
+    )
+    if listed.returncode == 0:
+        names = {Path(name) for name in listed.stdout.decode().split("\0") if name}
+    else:  # an unpacked archive
+        made_here = {".venv", "node_modules", ".next", "__pycache__"}
+        names = {path.relative_to(ROOT) for path in ROOT.rglob("*") if not made_here & set(path.parts)}
+    names = {name for name in names if (ROOT / name).is_file()}
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    return names
+
+
 def start(folder, *arguments, **environment):
     """Runs the script to its end, with nobody at a terminal; returns what it has printed."""
     ended = subprocess.run(

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from codezero.accounts import read_accounts
 from codezero.ledger import keystore
 from codezero.ledger.board import read_board
+from codezero.views.accounts import read_accounts
 from tests import chains
 from tests.builders import save_tiny
-from tests.unit.chain.deployed import Deployed
+from tests.unit.devchain.deployed import Deployed
 
 ROOT = Path(__file__).parent.parent.parent
 ETHER = 10**18
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @contextmanager

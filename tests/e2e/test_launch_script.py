@@ -7,7 +7,7 @@ import pytest
 from tests.builders import save_tiny
 from tests.e2e.checkout import checkout, start
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_a_swarm_of_ones_own_learns_and_ends(tmp_path):

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from codezero.ledger import keystore
-from codezero.ledger.items import Scope
-from codezero.market.book import Book
+from codezero.ledger.items import LedgerScope
+from codezero.services.market.book import Book
 from tests import chains
 from tests.builders import save_tiny
 from tests.e2e.test_chain import command, status, ticking
 from tests.unit.evaluate.loopback import never, reply, serve
-from tests.unit.market.arena import Arena
+from tests.unit.services.market.arena import Arena
 
 ETHER = 10**18
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 class Judge:
@@ -144,7 +144,7 @@ def test_a_node_is_examined_bets_and_claims_its_reward_after_a_restart(market, n
 
         judge.close_game()
         market.reveal(game)
-        book = Book(tmp_path / "state", Scope(chain_id=31337, contract=market.address, peer_id=peer_id))
+        book = Book(tmp_path / "state", LedgerScope(chain_id=31337, contract=market.address, peer_id=peer_id))
         (claim,) = book.unclaimed
         book.put_claim(type(claim)(game=claim.game))  # due now, not in two minutes
         with running(node(server.url)) as said:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from codezero.runs import find_runs
 from codezero.train.checkpoint import CheckpointStore
+from codezero.views.runs import find_runs
 from tests.builders import save_tiny
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,7 +14,7 @@ from tests.unit.evaluate.loopback import reply, serve
 ROOT = Path(__file__).parent.parent.parent
 WORDS = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves", "wheels", "words")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def write_problem(handler, count):
@@ -43,7 +43,7 @@ def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
                 *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "2", "--rounds", "4"),
                 *("--folder", str(tmp_path / "home"), f"model.name={model}", f"evaluator.model={model}"),
                 *("model.device=cpu", "train.method=full", "rollout.max_new_tokens=60", "tasks.proposals.share=1"),
-                *(f"proposer.url={server.url}/v1", "proposer.model=scripted", "proposer.patience_s=5"),
+                *(f"proposer.url={server.url}/v1", "proposer.model=scripted", "proposer.patience_s=30"),
             ],
             cwd=ROOT,
             capture_output=True,

@@ -7,13 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
 from codezero.train.checkpoint import saved_weights
 from tests.builders import save_tiny
+from tests.processes import programs
 from tests.unit.publish.builders import write
 from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
 
@@ -61,11 +61,8 @@ def test_a_node_pushes_while_it_trains_and_its_token_gets_nowhere(tmp_path, serv
     try:
 
         def is_done():
-            for child in psutil.Process(process.pid).children(recursive=True):
-                try:
-                    environments[" ".join(child.cmdline())] = str(child.environ())
-                except psutil.Error:
-                    continue  # it has just ended
+            for _, arguments, environment in programs(process.pid):
+                environments[" ".join(arguments)] = str(environment)
             assert process.poll() is None, process.stdout.read()
             return len(server.commits) >= 2 and any("codezero.publish.upload" in name for name in environments)
 
@@ -94,7 +91,7 @@ def test_a_node_killed_in_an_upload_leaves_no_process_and_pushes_after_its_next_
     process = start(tmp_path, server, HF_TOKEN=TOKEN)
     try:
         wait_until(lambda: server.asked("/commit/"), limit_s=120)
-        uploads = [c for c in psutil.Process(process.pid).children() if "codezero.publish.upload" in c.cmdline()]
+        uploads = [p for p, arguments, _ in programs(process.pid) if "codezero.publish.upload" in arguments]
     finally:
         process.kill()
         process.communicate()

@@ -27,7 +27,7 @@ def run_one_round(folder):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=540,
+        timeout=1100,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

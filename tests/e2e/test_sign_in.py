@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
+from codezero.ledger.modal import credentials
 from tests import chains
 from tests.builders import save_tiny
 from tests.e2e.checkout import checkout, start
 from tests.e2e.test_chain import ticking
-from tests.unit.chain.deployed import Deployed
+from tests.unit.devchain.deployed import Deployed
 
 ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "modal-login"
@@ -32,7 +33,7 @@ NO_ONE = "http://127.0.0.1:9"
 SKIP = "CODEZERO_SKIP_SIGN_IN"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(os.environ.get(SKIP) == "1", reason=f"{SKIP}=1: the sign-in app is not tested"),
 ]
 
@@ -149,6 +150,12 @@ def play(tmp_path, url, contract, app, *settings):
     return ended.stdout
 
 
+def asked(tmp_path, url):
+    """As the app's own user."""
+    with urllib.request.urlopen(urllib.request.Request(url, headers=credentials(tmp_path / "temp-data"))) as reply:
+        return reply.read()
+
+
 def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state(chain, contract, app, tmp_path):
     save_tiny(tmp_path / "model")
     with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
@@ -161,12 +168,10 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])
     assert total == int(sum(report["reward_mean"] * 8 for report in reports))  # 2 tasks of 4 attempts a round
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1
-    with urllib.request.urlopen(f"{app}/api/machine") as reply:
-        machine = json.load(reply)
+    machine = json.loads(asked(tmp_path, f"{app}/api/machine"))
     assert machine["peers"] == [peer_id]  # the app's own reading of swarm.pem
     assert [account["peers"] for account in machine["accounts"]] == [[peer_id]]
-    with urllib.request.urlopen(f"{app}/api/get-api-key-status?orgId={ORG_ID}") as reply:
-        assert reply.read() == b"activated"
+    assert asked(tmp_path, f"{app}/api/get-api-key-status?orgId={ORG_ID}") == b"activated"
     fresh = (f"state_dir={tmp_path / 'state2'}", f"tracking.log_dir={tmp_path / 'logs2'}")  # knows of no registration
     play(tmp_path, chain.url, contract, app, "--rounds", "1", *fresh)
     (report,) = [json.loads(line) for line in (tmp_path / "logs2" / "rounds.jsonl").read_text().splitlines()]

@@ -11,10 +11,10 @@ import msgspec
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.dht.dht import key_id
-from codezero.dht.dictionary import pack_dictionary
-from codezero.dht.server import OWNERS
 from codezero.network import directory, wire
+from codezero.network.dht.dht import key_id
+from codezero.network.dht.dictionary import pack_dictionary
+from codezero.network.dht.server import OWNERS
 from tests.network.nodes import Node
 from tests.unit.network.wire_builders import announce
 
@@ -90,4 +90,5 @@ def publishes_body(node: Node, body: bytes) -> None:
     key = directory.directory_key(node.config.name, wire.ROLLOUTS, "")
     node.link.run(node.dht.store(directory.body_key(hashlib.sha256(body).digest()), None, body, expires_at_s))
     content = wire.sign_announcement(one, node.identity)
-    assert any(node.link.run(node.dht.store(key, node.peer_id, content, expires_at_s)))
+    slot = directory.slot(node.peer_id, content[0])
+    assert any(node.link.run(node.dht.store(key, slot, content, expires_at_s)))

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from codezero.config import Network, SwarmConfig
-from codezero.dht.cache import PeerCache
-from codezero.dht.link import SwarmLink
 from codezero.identity import key as identity
 from codezero.network import directory
+from codezero.network.dht.cache import PeerCache
+from codezero.network.dht.link import SwarmLink
 from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.types import FinishReason, Rollout, RolloutGroup, RoundId, Task, TaskOrigin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -13,16 +14,18 @@ from pathlib import Path
 import psutil
 
 from codezero.config import Network, SwarmConfig
-from codezero.dht.cache import PeerCache
-from codezero.dht.dht import Dht
-from codezero.dht.link import SwarmLink
 from codezero.identity import key as identity
 from codezero.identity.key import Identity
 from codezero.network import directory, genrl
+from codezero.network.dht.cache import PeerCache
+from codezero.network.dht.dht import Dht
+from codezero.network.dht.link import SwarmLink
+from codezero.network.dht.server import RecordRules
 from codezero.network.genrl import GenrlBoard
 from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.types import RolloutGroup, RoundId, SwarmRound
+from tests.processes import programs
 from tests.unit.network.wire_builders import group
 from tests.unit.network.wire_builders import identity as named_identity
 
@@ -88,9 +91,10 @@ class Swarm:
         cache: Path | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        rules: RecordRules | None = None,
         **settings,
     ) -> Node:
-        """A node that has started; `key` gives it another one's identity."""
+        """A node that has started; `key` gives it another one's identity, `rules` what it keeps for others."""
         own = named_identity(key or name)
         key_file = self._folder / f"{secrets.token_hex(4)}.pem"
         identity.save(own, key_file)
@@ -102,7 +106,7 @@ class Swarm:
             **{"num_external": 8, **settings},
         )
         native = network is Network.native
-        rules = directory.RULES if native else genrl.RULES
+        rules = rules or (directory.RULES if native else genrl.RULES)
         link = SwarmLink(config, key_file, PeerCache(cache or self._folder / f"{name}.json"), rules)
         self._stack.callback(link.close)
         link.start()
@@ -119,8 +123,8 @@ def live_swarm(folder: Path) -> Iterator[Swarm]:
 
 def _end_daemons() -> None:
     """Also those of a link that could not end its own; that it could not is a failure."""
-    daemons = [child for child in psutil.Process().children(recursive=True) if child.name() == "p2pd"]
-    _, left = psutil.wait_procs(daemons, timeout=5)
+    daemons = [child for child, arguments, _ in programs(os.getpid()) if Path(arguments[0]).name == "p2pd"]
+    _, left = psutil.wait_procs(daemons, timeout=30)
     for child in left:
         child.kill()
     psutil.wait_procs(left)

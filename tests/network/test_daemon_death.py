@@ -11,8 +11,8 @@ import time
 import pytest
 from hivemind.p2p import P2P
 
-from codezero.dht import daemon
-from codezero.dht.dht import Dht
+from codezero.network.dht import daemon
+from codezero.network.dht.dht import Dht
 from tests.network.nodes import Node, eventually, sources
 
 

@@ -12,12 +12,12 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.dht import records
-from codezero.dht.dht import key_id
 from codezero.network import directory
+from codezero.network.dht import records
+from codezero.network.dht.dht import key_id
 from tests.network.hostile import answers, sends, store_request
 from tests.network.nodes import Node, eventually, exchange_all, live_swarm, sources
-from tests.unit.dht.test_dictionary import nested, sent
+from tests.unit.network.dht.test_dictionary import nested, sent
 
 
 def body_request(number: int) -> dht_pb2.StoreRequest:

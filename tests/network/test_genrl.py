@@ -7,6 +7,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,7 +144,8 @@ def test_rollouts_cross_a_dht_in_both_directions(start_genrl_peer, tmp_path):
         assert received[ME.peer_id] == [{**genrl_task(ours.task.question, texts), "metadata": metadata}]
 
         records = (await node.get(key, latest=True)).value
-        assert read(records[ME.peer_id].value, round_number=round_number, require_signature=True).groups == (ours,)
+        found = read(records[ME.peer_id].value, round_number=round_number, require_signature=True).groups
+        assert found == (replace(ours, answerable=True),)
         (found,) = read(records[genrl.peer_id].value, peer_id=genrl.peer_id, round_number=round_number).groups
         assert found.task == Task(origin=TaskOrigin.CODE_CONTESTS, question=theirs["question"], tests=theirs["test"])
         assert [rollout.text for rollout in found.rollouts] == ["c", "d"]

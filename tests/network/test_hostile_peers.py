@@ -12,6 +12,7 @@ from codezero.network import directory, wire
 from codezero.types import RoundId
 from tests.network.hostile import answers, publishes_body, shows, signed
 from tests.network.nodes import Node, exchange_all, live_swarm, sources
+from tests.unit.network.dht.memory_p2p import publish
 from tests.unit.network.wire_builders import group
 
 ROUNDS = itertools.count(1)
@@ -39,7 +40,7 @@ class Trio:
     def play(self) -> set[str]:
         """A round in which the honest ones must get each other's groups; why they dropped others'."""
         number = next(ROUNDS)
-        rounds = exchange_all([self.alice, self.bob], number, elapsed_s=4.0)
+        rounds = exchange_all([self.alice, self.bob], number, elapsed_s=20.0)
         for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
             found = [group for group in rounds[one.name].external if group.peer_id == other.peer_id]
             assert [group.task.question for group in found] == [f"task of {other.name} in round {number}"]
@@ -88,7 +89,7 @@ def test_what_a_replica_makes_up_is_dropped(trio, name):
 
 def publishes(node: Node, *groups) -> None:
     """As a codezero node does, with groups that one would not publish."""
-    assert node.link.run(node.board.publish(node.dht, RoundId(number=0), list(groups), 600.0))
+    assert node.link.run(publish(node.board, node.dht, RoundId(number=0), groups, 600.0))
 
 
 def test_a_group_of_the_wrong_size_is_dropped(trio):

@@ -1,4 +1,4 @@
-"""peer.join: a node's key, connection and gossip from its configuration."""
+"""network.join: a node's key, connection and gossip from its configuration."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from codezero import peer
-from codezero.config import Network, NodeConfig, RolloutConfig, SwarmConfig
+from codezero.config import Network, SwarmConfig
 from codezero.errors import IdentityError, NetworkError
+from codezero.network.join import join
 from codezero.network.solo import SoloGossip
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 from codezero.types import RoundId
 from tests.network.nodes import eventually, live_swarm
 from tests.unit.network.wire_builders import group
@@ -24,7 +24,7 @@ def stack(tmp_path):
         yield made
 
 
-def join(stack: ExitStack, tmp_path, **settings):
+def joined(stack: ExitStack, tmp_path, **settings):
     """Peer id, gossip, and what the user sees."""
     seen = io.StringIO()
     defaults = {
@@ -33,20 +33,19 @@ def join(stack: ExitStack, tmp_path, **settings):
         "identity_path": str(tmp_path / "swarm.pem"),
         "num_external": 2,
     }
-    config = NodeConfig(swarm=SwarmConfig(**{**defaults, **settings}), rollout=RolloutConfig(num_generations=2))
-    place = peer.join(config, tmp_path, Console(seen), stack)
-    return place.peer_id, place.gossip(lambda task: True), seen.getvalue()
+    place = join(SwarmConfig(**{**defaults, **settings}), 2, tmp_path, Console(seen), stack, needs_name=False)
+    return place.peer_id, place.gossip(lambda task: True, lambda task: True), seen.getvalue()
 
 
 def test_a_node_without_a_network_needs_no_key(stack, tmp_path):
-    peer_id, gossip, seen = join(stack, tmp_path, network=Network.none)
+    peer_id, gossip, seen = joined(stack, tmp_path, network=Network.none)
     assert (peer_id, type(gossip), seen) == ("local", SoloGossip, "")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("network", [Network.native, Network.genrl])
 def test_a_node_makes_its_key_says_where_it_is_and_exchanges(stack, tmp_path, network):
-    peer_id, gossip, seen = join(stack, tmp_path, network=network)
+    peer_id, gossip, seen = joined(stack, tmp_path, network=network)
     key, reminder, reached = seen.splitlines()
     assert peer_id in key
     assert "codezero identity export" in reminder
@@ -59,9 +58,9 @@ def test_two_joined_nodes_exchange_and_remember_each_other(stack, tmp_path):
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
-    one, gossip_1, seen = join(stack, folders[0])
+    one, gossip_1, seen = joined(stack, folders[0])
     address = seen.split("reached at ")[1].split(",")[0].strip()
-    two, gossip_2, _ = join(stack, folders[1], bootnodes=[address])
+    two, gossip_2, _ = joined(stack, folders[1], bootnodes=[address])
     gossip_1.exchange(RoundId(number=1), [group(one, "of one")], 0.0)
     link = gossip_2._link
     eventually(lambda: link.run(link.dht()).num_neighbours())
@@ -72,25 +71,25 @@ def test_two_joined_nodes_exchange_and_remember_each_other(stack, tmp_path):
 
 
 def test_a_second_live_node_with_the_same_key_is_refused_and_starts_no_daemon(stack, tmp_path):
-    join(stack, tmp_path)
+    joined(stack, tmp_path)
     with pytest.raises(IdentityError, match="in use"):
-        join(stack, tmp_path)
+        joined(stack, tmp_path)
 
 
 def test_a_port_that_is_taken_is_one_line_and_leaves_no_daemon(stack, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(NetworkError, match=rf"does not start on /ip4/127.0.0.1/tcp/{port}.*swarm.listen"):
-            join(stack, tmp_path, listen=[f"/ip4/127.0.0.1/tcp/{port}"])
+            joined(stack, tmp_path, listen=[f"/ip4/127.0.0.1/tcp/{port}"])
 
 
 @pytest.mark.parametrize("listen", ["/ip4/nonsense/tcp/1", "/nonsense", "/ip4/203.0.113.7/tcp/4001"])
 def test_an_address_that_cannot_be_listened_on_is_one_line(stack, tmp_path, listen):
     with pytest.raises(NetworkError, match="does not start on"):
-        join(stack, tmp_path, listen=[listen])
+        joined(stack, tmp_path, listen=[listen])
 
 
 @pytest.mark.parametrize("announce", ["/ip4/203.0.113.7/tcp/0", "/nonsense"])
 def test_an_address_that_cannot_be_announced_is_one_line(stack, tmp_path, announce):
     with pytest.raises(NetworkError, match="does not start on"):
-        join(stack, tmp_path, announce=[announce])
+        joined(stack, tmp_path, announce=[announce])

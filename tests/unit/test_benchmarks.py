@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 
-from benchmarks import calibrate, difficulty, linear, measure, per_test, reference, simulated_swarm, workload
+from benchmarks import calibrate, copies, known, linear, measure, per_test, reference, simulated_swarm, workload
 from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
 from benchmarks import proposer as proposer_benchmark
@@ -20,9 +20,7 @@ from benchmarks import round as round_benchmark
 from benchmarks.attacks import ATTACKS
 from benchmarks.branches import Stem, common_prefix
 from benchmarks.proposer import Vouch
-from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.evaluate import calibration
-from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.judge import Opinion
 from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
@@ -34,7 +32,9 @@ from codezero.prompts.solver import parse
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.write import Draft
 from codezero.tasks.problems import load_problems
+from tests import strangers
 from tests.builders import save_tiny, task, tiny_tokenizer
+from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing_enable:FutureWarning")
 
@@ -44,6 +44,20 @@ def same_threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+def test_known_drops_what_a_reader_does_not_draw_and_all_of_a_hostile_peers(tmp_path, capsys):
+    others = [
+        mbpp_row(task_id=511 + i, text=f"Write a function to find the sum of a number and {i}.") for i in range(3)
+    ]
+    path = write_jsonl(tmp_path / "mbpp.jsonl", [*mbpp_rows(40), *others])
+    known.main(["--mbpp", path, "--rounds", "3"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("3 of 3 proposals pass the checks")
+    shares = {row[:18].strip(): re.findall(r"[\d.]+%", row) for row in printed.splitlines()[3:]}
+    assert shares["MBPP"] == ["0.0%"] * 5 + ["100.0%"]
+    assert shares["built-in"][3] == "100.0%"
+    assert 0 < float(shares["all"][4][:-1]) < 100
 
 
 def test_round_prints_every_side_and_its_ratios(tmp_path, capsys):
@@ -208,15 +222,38 @@ SAMPLES = {
 
 @pytest.fixture
 def executed(tmp_path):
-    """A file as `codezero eval` writes it: two problems, three attempts at each."""
-    path = tmp_path / "results.jsonl"
+    """A file as `codezero eval` writes it: two problems of the report split, three attempts at each."""
+    return write_samples(tmp_path / "results.jsonl", ("mbpp/11", "mbpp/12"))
+
+
+@pytest.fixture
+def to_fit(tmp_path):
+    """The same of problems to fit on."""
+    return write_samples(tmp_path / "fit.jsonl", ("mbpp/511", "mbpp/601"))
+
+
+def write_samples(path, groups):
     with path.open("w") as file:
-        for group in ("a", "b"):
+        for group in groups:
             for code, passed in SAMPLES.values():
                 task = {"question": f"Add one ({group}).", "tests": "assert f(1) == 2", "source": "mbpp"}
                 line = {"group": group, "solution": f"```python\n{code}\n```", "passed": passed, **task}
                 file.write(json.dumps(line) + "\n")
     return path
+
+
+def test_copies_counts_how_often_groups_of_the_same_problem_are_equal(tmp_path, capsys):
+    """Attempts that differ in names alone make equal groups, however they are drawn; of the others there are none."""
+    task = {"question": "Add.", "tests": "assert f(1) == 2", "source": "mbpp", "passed": True}
+    codes = [("mbpp/601", f"def f({name}):\n    return {name} + 1") for name in "abcd"]
+    codes += [("mbpp/602", f"def f(x):\n    return x + {n}") for n in range(4)]
+    lines = [{"group": group, "solution": f"```python\n{code}\n```", **task} for group, code in codes]
+    (tmp_path / "results.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    copies.main([str(tmp_path / "results.jsonl")])
+    found, _, first, *rest = capsys.readouterr().out.splitlines()
+    assert found == "2 problems, 8 samples, 0 do not parse"
+    assert first.split() == ["1", "1", "100.0%", "50.000%"]
+    assert "2       50            0.0%                  0.000%  <- shipped" in rest
 
 
 @pytest.mark.slow
@@ -242,7 +279,7 @@ class Sure:
         pass
 
     def judge(self, solutions):
-        return [Opinion(p_correct=self.p_known if code == self.known else self.p_rest) for _, code in solutions]
+        return [Opinion(p_correct=self.p_known if one.code == self.known else self.p_rest) for one in solutions]
 
 
 def sample(code, group="a", right=False):
@@ -253,11 +290,11 @@ def test_an_attack_on_what_is_taken_for_right_already_lifts_nothing():
     code = "def f(x):\n    return x"
     host = sample(code)
     changed = sum(parse(attack.apply(host.text, host.task)) != code for attack in ATTACKS)
-    config = EvaluatorConfig(dry_run=False, fatal_rules=False)
 
     def report(p_known, p_rest):
-        evaluator = FrozenEvaluator(Sure(code, p_known, p_rest), config, RewardConfig(), lambda *_: None)
-        return evaluator_benchmark.attack_report(evaluator, [host])[0]
+        judge = Sure(code, p_known, p_rest)
+        made = strangers.evaluator(judge, strangers.Reader(), walk=False, fatal_rules=False)
+        return evaluator_benchmark.attack_report(made, [host])[0]
 
     all_of = f"{len(ATTACKS)} attacks on 1 wrong solutions"
     lifts = report(0.2, 0.9)
@@ -314,9 +351,9 @@ def test_the_common_prefix_leaves_each_text_an_end():
     assert common_prefix([[1, 2]]) == [1]
 
 
-def test_per_test_prints_every_signal_of_tests_and_of_solutions(tmp_path, executed, capsys):
+def test_per_test_prints_every_signal_of_tests_and_of_solutions(tmp_path, to_fit, executed, capsys):
     model = save_tiny(tmp_path / "model")
-    per_test.main([str(executed), str(executed), "--groups", "1", "--model", model, "model.device=cpu"])
+    per_test.main([str(to_fit), str(executed), "--groups", "1", "--model", model, "model.device=cpu"])
     printed = capsys.readouterr().out
     assert "3 solutions of 1 problems, fitted on 6; 3 tests, 33.3% passed" in printed
     for name in ("whole", *per_test.SIGNALS, "case"):
@@ -325,8 +362,8 @@ def test_per_test_prints_every_signal_of_tests_and_of_solutions(tmp_path, execut
     assert len(yaml.safe_load(printed[printed.index("case: [") :])["case"]) == 3
 
 
-def test_calibrate_prints_an_entry_of_the_file(tmp_path, executed, capsys):
-    calibrate.main([str(executed), "--model", save_tiny(tmp_path / "model")])
+def test_calibrate_prints_an_entry_of_the_file(tmp_path, to_fit, capsys):
+    calibrate.main([str(to_fit), "--model", save_tiny(tmp_path / "model")])
     printed = capsys.readouterr().out
     entry = yaml.safe_load(printed[printed.index("prompt:") :])
     (weights,) = entry["models"].values()
@@ -340,16 +377,6 @@ def test_logistic_regression_finds_the_weights_that_made_the_labels():
     p = 1 / (1 + np.exp(-(1.5 * x[:, 0] - 0.1 * x[:, 1] + 4.0)))
     found = calibrate.logistic_regression(x, (random.random(4_000) < p).astype(float))
     assert found == pytest.approx([1.5, -0.1, 4.0], rel=0.15)
-
-
-def test_difficulty_prints_every_solver_and_policy(capsys):
-    difficulty.main(["--batches", "20", "--seeds", "2"])
-    printed = capsys.readouterr().out
-    for policy in ("target", "trend", "oracle"):
-        rows = re.findall(rf"^(.*?) +{policy} +0\.\d\d", printed, re.MULTILINE)
-        assert len(rows) == 9
-        assert rows[0] == "weak"
-        assert rows[-1] == "mean"
 
 
 LEVELS_SHOWN = (("beginner", "3"), ("expert", "3"), ("all", "6"))
@@ -390,10 +417,9 @@ def test_proposer_counts_what_was_published_and_why_the_rest_was_not():
     drafts = [Draft(level=1, raw="", answer=parse_answer(json.dumps(answer))) for answer in answers]
     for vouch, published, failed in ((Vouch.nothing, 2, {}), (Vouch.passes, 1, {"reference_fails": 1})):
         seen = Seen(remembered=9, similarity=0.6)
-        found = proposer_benchmark.tally(lambda level, count: drafts, 1, 5, 5, seen, vouch)
+        found = proposer_benchmark.tally(strangers.Reader(), lambda level, count: drafts, 1, 5, 5, seen, vouch)
         assert (found.written, found.parsed, found.valid, len(found.published)) == (5, 4, 2, published)
         assert found.reasons == {"duplicate": 1, "no_tests": 1, "unreadable": 1, **failed}
-    found = proposer_benchmark.tally(
-        lambda level, count: drafts, 1, 5, 5, Seen(remembered=9, similarity=0.6), Vouch.settles
-    )
+    seen = Seen(remembered=9, similarity=0.6)
+    found = proposer_benchmark.tally(strangers.Reader(), lambda level, count: drafts, 1, 5, 5, seen, Vouch.settles)
     assert [task.tests for task in found.published] == ["assert f(1) == 2", "assert g(1) == 2\nassert g(2) == 4"]

@@ -1,5 +1,6 @@
-"""The documents hold: links lead somewhere, commands and settings shown exist, and what is made from code is fresh."""
+"""The documents hold: links lead somewhere, what is shown and quoted exists, and what is made from code is fresh."""
 
+import ast
 import re
 import shlex
 from functools import cache
@@ -8,13 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from codezero import cli, compose, swarmfile
-from codezero.config import LedgerKind, Network
+from codezero import cli
+from codezero.config import LedgerKind, Network, swarm_file
+from codezero.config.load import load_config
 from codezero.errors import CodezeroError
 from scripts import configuration
-from tests.test_imports import LEVELS, PACKAGE
+from tests.test_imports import PACKAGE, imported_packages
 
 ROOT = Path(__file__).parent.parent.parent
+README = ROOT / "README.md"
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "modal-login" / "README.md", ROOT / "contracts" / "README.md"]
 )
@@ -28,7 +31,7 @@ PLACEHOLDERS = {
     "Qm...": "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N",
 }
 PEER = PLACEHOLDERS["Qm..."]
-INVITATION = swarmfile.SwarmFile(
+INVITATION = swarm_file.SwarmFile(
     name="home",
     network=Network.native,
     bootnodes=(f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}",),
@@ -54,19 +57,73 @@ def anchors(path):
     return found
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_every_link_leads_to_a_file_or_a_heading_that_is_there(path):
+def links(path):
+    """What a page links to within the repository."""
     text = prose(path)
     targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|href|srcset)="([^"]+)"', text)
-    for target in targets:
-        if re.match(r"https?://|mailto:", target):
-            continue
+    return [target for target in targets if not re.match(r"https?://|mailto:", target)]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
+def test_every_link_leads_to_a_file_or_a_heading_that_is_there(path):
+    for target in links(path):
         file, _, anchor = target.partition("#")
         found = (path.parent / file).resolve() if file else path
         assert found.exists(), f"{name(path)} links to {target}, which is not there"
         assert found.is_relative_to(ROOT), f"{name(path)} links to {target}, outside of the repository"
         if anchor:
             assert anchor in anchors(found), f"{name(path)} links to {target}: {name(found)} has no such heading"
+
+
+def test_readme_is_read_in_one_go_and_leads_to_every_page():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 200
+    reached, ahead = set(), [README]
+    while ahead:
+        page = ahead.pop()
+        if page.suffix == ".md" and page not in reached:
+            reached.add(page)
+            ahead += [(page.parent / target.partition("#")[0]).resolve() for target in links(page)]
+    assert set(ROOT.glob("docs/*.md")) <= reached
+
+
+OTHERS_SAY = {"Killed", "CUDA out of memory", "MPS backend out of memory", "local time must be within"}
+"""Messages of the system and of libraries."""
+
+
+def said():
+    """Every text of the programs; what is put into one stands as `…`."""
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("scripts/*.sh")]
+    texts += [path.read_text(encoding="utf-8") for path in ROOT.glob("modal-login/lib/*.ts")]
+    for path in [*PACKAGE.rglob("*.py"), ROOT / "tests" / "containers" / "engine.py"]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+                texts.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return texts
+
+
+def test_messages_of_the_troubleshooting_page_are_those_of_the_programs():
+    rows = re.findall(r"^\| (.+?) \| .+ \|$", prose(ROOT / "docs" / "troubleshooting.md"), re.MULTILINE)
+    messages = [message for row in rows for message in re.findall(r"`([^`]+)`", row)]
+    parts = {part.strip(" ():,;=.") for message in messages for part in re.split(r"…|\d+", message)}
+    assert len(parts) > 100
+    texts = said()
+    assert [part for part in parts - OTHERS_SAY if not any(part in text for text in texts)] == []
+
+
+PROMISES = re.findall(r"^\|.*\| `([^`|]+)::([^`|]+)` \|$", (ROOT / "SECURITY.md").read_text(), re.MULTILINE)
+
+
+def test_security_makes_promises():
+    assert len(PROMISES) > 20
+
+
+@pytest.mark.parametrize(("file", "test"), PROMISES, ids=[test for _, test in PROMISES])
+def test_every_promise_names_a_test_that_is_there(file, test):
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert re.search(rf'^(def|class) {re.escape(test)}\b|^test\("{re.escape(test)}"', text, re.MULTILINE)
 
 
 def shell_lines(path):
@@ -126,11 +183,11 @@ def can_be_given(arguments):
     assert not [word for word in rest if word.startswith("-")], f"unknown: {rest}"
     for setting in settings:
         if setting.startswith("swarm=") and setting.endswith(".yaml"):
-            swarmfile.write(Path(setting.removeprefix("swarm=")), INVITATION)
+            swarm_file.write(Path(setting.removeprefix("swarm=")), INVITATION)
     if {"ledger=modal", "ledger=wallet"} & set(settings):  # what such a node needs; what is shown wins
         settings = [f"ledger.contract_address={ADDRESS}", "ledger.rpc_url=https://rpc.invalid", *settings]
     if settings:
-        compose.load(settings)
+        load_config(settings)
 
 
 @cache
@@ -175,17 +232,15 @@ def test_every_setting_is_explained():
             assert not line.endswith("|  |"), f"no docstring below the field: {line}"
 
 
-def test_the_page_of_rooms_has_every_room_at_its_level():
+def test_the_layout_has_every_package_above_those_it_imports():
     page = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d) \| (.+?) \|", page, re.MULTILINE)
-    told = {room.rstrip("/").removesuffix(".py"): int(level) for level, rooms in rows for room in rooms_of(rooms)}
-    there = {path.stem for path in PACKAGE.iterdir()}
-    rooms = {room: level for room, level in LEVELS.items() if room in there and not room.startswith("__")}
-    assert told == rooms, "the table of docs/how-it-works.md and LEVELS of tests/test_imports.py differ"
-
-
-def rooms_of(cell):
-    return re.findall(r"`([\w./]+)`", cell)
+    tree = page.split("```text\ncodezero/\n")[1].split("```")[0]
+    names = [name for line in tree.splitlines() for name in re.findall(r"(\w+)(?:/|\.py)", line.strip().split("  ")[0])]
+    packages = imported_packages()
+    assert sorted(names) == sorted(name for name in packages if not name.startswith("__"))
+    for name in names:
+        above = packages[name] & set(names[names.index(name) :])
+        assert not above, f"docs/how-it-works.md has {name} below {above}, which it imports"
 
 
 def test_the_drawing_names_rooms_that_are_there():

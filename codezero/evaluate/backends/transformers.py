@@ -12,7 +12,7 @@ from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat, Review
 from codezero.llm.choose import choice_probabilities
 from codezero.llm.load import LoadedModel
-from codezero.llm.review import Answer, review_answers
+from codezero.llm.review import ReviewedAnswer, review_answers
 from codezero.llm.sample import SamplingParams, sample_groups
 from codezero.prompts.evaluator import NO, YES
 
@@ -52,7 +52,7 @@ class TransformersBackend:
         first = self._first_tokens(choices)
         model = self._model
         found: list[Review | None] = [None] * len(chats)
-        by_prompt: dict[tuple[int, ...], list[tuple[int, Answer]]] = {}
+        by_prompt: dict[tuple[int, ...], list[tuple[int, ReviewedAnswer]]] = {}
         for i, chat in enumerate(chats):
             prompt, answer = self._split(chat)
             if len(prompt) + len(answer.ids) + len(answer.then) <= min(model.context_length, MAX_PROMPT_TOKENS):
@@ -68,7 +68,7 @@ class TransformersBackend:
                         found[i] = Review(logprobs=logprobs, choices=chosen)
         return found
 
-    def _split(self, chat: Chat) -> tuple[tuple[int, ...], Answer]:
+    def _split(self, chat: Chat) -> tuple[tuple[int, ...], ReviewedAnswer]:
         """The prompt before a chat's last answer, and that answer with what follows."""
         model = self._model
         at = max(i for i, message in enumerate(chat) if message["role"] == "assistant")
@@ -77,7 +77,7 @@ class TransformersBackend:
         end = len(prompt) + len(answer)
         if whole[:end] != prompt + answer:
             raise EvaluatorError(f"the chat template of {self.name} changes earlier turns: set evaluator.verdict=logit")
-        return tuple(prompt), Answer(ids=answer, then=whole[end:])
+        return tuple(prompt), ReviewedAnswer(ids=answer, then=whole[end:])
 
     def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
         params = SamplingParams(max_new_tokens=max_new_tokens, temperature=0.0)
@@ -118,5 +118,5 @@ class TransformersBackend:
             raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
 
 
-def _longest(prompt: Sequence[int], rows: Sequence[tuple[int, Answer]]) -> int:
+def _longest(prompt: Sequence[int], rows: Sequence[tuple[int, ReviewedAnswer]]) -> int:
     return len(prompt) + max(len(answer.ids) + len(answer.then) for _, answer in rows)

@@ -10,21 +10,23 @@ from codezero.evaluate.rules.solution import BUILTINS, FUNCTIONS, KEPT, RuleScor
 
 _PURE_MODULES = frozenset(
     """__future__ abc argparse array ast base64 binascii bisect calendar cmath codecs collections colorsys contextlib
-    contextvars copy csv dataclasses datetime decimal difflib doctest enum errno fractions functools graphlib
+    contextvars copy csv dataclasses datetime decimal difflib doctest enum errno fractions functools gc graphlib
     hashlib heapq hmac html io ipaddress itertools json keyword locale logging math numbers operator os pprint
-    queue random re secrets shlex statistics string struct sys textwrap time timeit tokenize traceback types
+    queue random re resource secrets shlex statistics string struct sys textwrap time timeit tokenize traceback types
     typing unicodedata unittest urllib uuid warnings weakref zlib zoneinfo""".split()  # noqa: SIM905
 )
 """Modules of the standard library that compute; those in `_SAFE_NAMES` only by these of their names. Another module of
 the standard library is a side effect; one that is not of it is none: whether it can be imported is another matter."""
 _SAFE_NAMES = {
     "codecs": frozenset({"encode", "decode"}),
+    "gc": frozenset({"collect", "disable", "enable", "freeze", "isenabled"}),
     "io": frozenset({"StringIO", "BytesIO", "IOBase", "RawIOBase", "BufferedReader", "TextIOWrapper"}),
     "logging": frozenset({"getLogger", "debug", "info", "warning", "error", "basicConfig", "DEBUG", "INFO", "WARNING"}),
     "os": frozenset({"path", "sep", "linesep", "curdir", "pardir", "extsep"}),
     "os.path": frozenset(
         ["basename", "dirname", "split", "splitext", "join", "normpath", "isabs", "commonprefix", "commonpath", "sep"]
     ),
+    "resource": frozenset({"RLIMIT_STACK", "RLIM_INFINITY", "getrlimit", "setrlimit"}),
     "sys": frozenset(
         """argv stdin stdout stderr maxsize maxunicode float_info int_info byteorder version version_info platform
         getsizeof getrecursionlimit setrecursionlimit set_int_max_str_digits intern hexversion""".split()  # noqa: SIM905
@@ -35,10 +37,11 @@ _SAFE_NAMES = {
 }
 _PROGRAM_NAMES = {
     "os": frozenset({"read", "write", "fstat", "environ"}),
+    "os.path": frozenset({"exists", "isfile"}),
     "sys": frozenset({"exit", "__stdin__", "__stdout__"}),
     "io": frozenset({"open"}),
 }
-"""Besides, for programs: fast reading of stdin as contestants write it."""
+"""Besides, for programs: fast reading of stdin as contestants write it, and a look for an input file."""
 _PROGRAM_MODULES = frozenset({"threading", "fileinput", "atexit"})
 """For programs: a thread with a large stack, input by lines, and output that is written at the end."""
 _OUTSIDE_MODULES = frozenset(
@@ -70,6 +73,13 @@ def effects(solution: Solution) -> RuleScore:
     return KEPT
 
 
+def _asked_for_names(node: ast.Compare) -> Iterator[int]:
+    """Ids of the `globals` in `"name" in globals()`, which hands nothing out."""
+    for sign, right in zip(node.ops, node.comparators, strict=True):
+        if isinstance(sign, ast.In | ast.NotIn) and isinstance(right, ast.Call) and not right.args:
+            yield id(right.func)
+
+
 class _Effects:
     """One pass over a solution's tree, given which names stand for which modules."""
 
@@ -82,7 +92,7 @@ class _Effects:
         self.assigned: set[str] = set()
         """Variables and parameters of the code, in whatever scope."""
         self.passed_over: set[int] = set()
-        """Ids of names looked at where they stand: the subject of an attribute, and what `except` names."""
+        """Ids of names looked at where they stand: the subject of an attribute, what `except` names, `in globals()`."""
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -101,6 +111,8 @@ class _Effects:
                 self.passed_over.add(id(node.value))
             elif isinstance(node, ast.ExceptHandler) and node.type is not None:
                 self.passed_over.update(id(inner) for inner in ast.iter_child_nodes(ast.Expr(value=node.type)))
+            elif isinstance(node, ast.Compare):
+                self.passed_over.update(_asked_for_names(node))
 
     def found(self) -> Iterator[tuple[int, str]]:
         """(line, what) of each side effect."""
@@ -153,7 +165,7 @@ class _Effects:
         if name in self.modules:
             if self.modules[name] in _SAFE_NAMES and id(node) not in self.passed_over:
                 yield f"hands the module {self.modules[name]} around"
-        elif name in self.defined or name in self.assigned:
+        elif name in self.defined or name in self.assigned or (name == "globals" and id(node) in self.passed_over):
             return
         elif name in _BUILTINS and not (name == "open" and self.is_program):
             yield f"uses {name}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from codezero.evaluate.rules.by_heart import by_heart
 from codezero.evaluate.rules.literals import Literals
+from codezero.evaluate.rules.reached import reached
 from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, broken
-from codezero.evaluate.rules.tables import Row, branches, tables
+from codezero.evaluate.rules.tables import Row, branches, keys_of, tables
 
 _LONG_STRING = 12
 _LARGE_NUMBER = 1_000
@@ -29,22 +31,25 @@ class _Case:
     is_telling: bool
     """No honest table has this input: a collection, a large number, a long string."""
     is_boolean: bool
+    telling: frozenset[int]
+    """Inputs that no honest condition has: all arguments as a tuple, and telling ones."""
 
 
 def hardcoded(solution: Solution) -> RuleScore | None:
-    """Whether the code computes its answers.
+    """Whether the code computes its answers; of a program that reads stdin, see `by_heart`.
 
     Broken by a table in which at least two tests (or the only one) are found, input and answer, and which they are half
     of or more; or whose inputs are such as no honest table has. A table is a dictionary, a list of pairs, two parallel
     lists, or all conditions on equality with what they lead to: `if`, conditional expressions, `case`, `and`/`or`.
-    Broken, too, by a list of just the tests' answers in their order, and by constants for all of them if these are
-    collections, or large numbers: then the input is hidden, in a hash for one.
+    Broken, too, by a list of just the tests' answers in their order, by constants for all of them if these are
+    collections, or large numbers (then the input is hidden, in a hash for one), and by conditions on all inputs that
+    have one of the two boolean answers.
 
     Not counted, since honest code has them: base cases (0, 1, -1, empty), boolean answers of conditions on short
-    inputs, and words that the statement itself maps to each other.
+    inputs, words that the statement itself maps to each other, and what the functions under test do not reach.
     """
     if solution.asked.is_program:
-        return None
+        return by_heart(solution)
     literals = Literals()
     cases = list(_cases(solution, literals))
     if not cases:
@@ -54,13 +59,16 @@ def hardcoded(solution: Solution) -> RuleScore | None:
     for i, case in enumerate(cases):
         for key in case.inputs:
             by_row.setdefault((key, case.answer), set()).add(i)
-    for line, rows, is_chain in tables(solution.nodes, literals):
+    nodes = reached(solution)
+    for line, rows, is_chain in tables(nodes, literals):
         hits = [found for row in rows if (found := by_row.get(row))]
         found = {i for hit in hits for i in hit if not is_chain or cases[i].is_telling or not cases[i].is_boolean}
         telling = sum(cases[i].is_telling for i in found)
         if telling >= needed or (len(found) >= needed and 2 * len(hits) >= len(rows)):
             return broken(f"line {line}: looks up the answers of {len(found)} of {len(cases)} tests by their inputs")
-    return _answers_only(solution, literals)
+    if _is_membership(nodes, cases, literals):
+        return broken("asks whether the arguments are among those of the tests")
+    return _answers_only(solution, nodes, literals)
 
 
 def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
@@ -79,6 +87,7 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
                 answer=answer,
                 is_telling=any(_is_telling(argument) for argument in told),
                 is_boolean=isinstance(expected, ast.Constant) and isinstance(expected.value, bool | None),
+                telling=frozenset(n for a in [*filter(_is_telling, told), whole] for n in _spellings(a, literals)),
             )
 
 
@@ -139,29 +148,41 @@ def _is_telling(argument: ast.expr) -> bool:
     return isinstance(value, int | float) and (value >= _LARGE_NUMBER or value % 1 != 0)
 
 
-def _answers_only(solution: Solution, literals: Literals) -> RuleScore:
+def _is_membership(nodes: Sequence[ast.AST], cases: Sequence[_Case], literals: Literals) -> bool:
+    """Whether all tests with one of the two boolean answers, and little else, are what the code compares with, in one
+    place or all together."""
+    compared = [{n for key in keys_of(node) if (n := literals.of(key)) is not None} for node in nodes]
+    for answer in {case.answer for case in cases if case.is_boolean}:
+        inputs = [case.telling for case in cases if case.answer == answer]
+        every = frozenset().union(*inputs)
+        for keys in [*compared, set().union(*compared)]:
+            if 2 * len(keys & every) >= len(keys) and all(keys & telling for telling in inputs):
+                return True
+    return False
+
+
+def _answers_only(solution: Solution, nodes: Sequence[ast.AST], literals: Literals) -> RuleScore:
     """Broken by the tests' answers without their inputs."""
+    answers = [literals.of(answer) for _, answer in solution.asked.pairs]
+    if len(answers) < _MIN_LIST or len(set(answers)) < _MIN_CASES or None in answers:
+        answers = []  # these may be in their order by chance
     expected = [answer for _, answer in solution.asked.pairs if not isinstance(_scalar(answer), bool)]
-    in_order = [number for answer in expected if (number := literals.of(answer)) is not None]
-    distinct: set[int | None] = set(in_order)
-    if len(distinct) < _MIN_CASES:
-        return KEPT
+    distinct = {number for answer in expected if (number := literals.of(answer)) is not None}
     # Not strings: honest code, too, answers with one of a few fixed sentences.
-    all_telling = all(_is_telling(answer) and not isinstance(_scalar(answer), str) for answer in expected)
+    all_telling = len(distinct) >= _MIN_CASES and all(
+        _is_telling(answer) and not isinstance(_scalar(answer), str) for answer in expected
+    )
     returned: set[int | None] = set()
-    for node in solution.nodes:
+    for node in nodes:
         held: list[ast.expr] = []
         if isinstance(node, ast.List | ast.Tuple):
             held = node.elts
         elif isinstance(node, ast.Dict):
             held = node.values
-        elif isinstance(node, ast.Return | ast.IfExp) or (isinstance(node, ast.Assign) and all_telling):
+        elif all_telling and isinstance(node, ast.Return | ast.IfExp | ast.Assign):
             returned.update(literals.of(v) for v in (getattr(node, "value", None), *branches(node)))
-        if len(held) < len(distinct):
-            continue
         numbers = [literals.of(item) for item in held]
-        is_list = len(distinct) >= _MIN_LIST and numbers == in_order
-        if is_list or (all_telling and distinct.issubset(numbers)):
+        if numbers and (numbers == answers or (all_telling and distinct.issubset(numbers))):
             return broken(f"line {getattr(node, 'lineno', 0)}: holds just the answers of the tests")
     if all_telling and distinct <= returned:
         return broken("returns just the answers of the tests")

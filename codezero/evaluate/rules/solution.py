@@ -6,9 +6,9 @@ import ast
 import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from codezero.testcases import MAX_SOURCE_CHARS, TestSuite, parse_source
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, parse_source
 from codezero.types import Task, TaskOrigin
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -114,16 +114,19 @@ class Asked:
     """Every name that the tests mention."""
     statements: frozenset[str] = frozenset()
     """The tests, each printed in one way only."""
+    examples: tuple[StdinExample, ...] = ()
+    """Of a program, what it reads and must print."""
     num_cases: int = 0
     is_program: bool = False
     """Whether a program is asked for, which reads stdin and prints, and not a function."""
 
 
-def asked_of(task: Task, suite: TestSuite) -> Asked:
-    """Tests that cannot be read ask for nothing."""
+@lru_cache(maxsize=1)  # all attempts at a task have the same tests, and are read one after the other
+def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
+    """What the tests of a task from there ask for. Tests that cannot be read ask for nothing."""
     if suite.examples:
-        return Asked(is_program=True, num_cases=len(suite.examples))
-    is_program = task.origin is TaskOrigin.CODE_CONTESTS
+        return Asked(is_program=True, examples=suite.examples, num_cases=len(suite.examples))
+    is_program = origin is TaskOrigin.CODE_CONTESTS and not suite.statements  # a peer may give any origin
     source = "\n".join([suite.setup, *(statement.source for statement in suite.statements)])
     tree = read(source, max_nodes=MAX_SOURCE_CHARS)
     if isinstance(tree, str):
@@ -133,10 +136,15 @@ def asked_of(task: Task, suite: TestSuite) -> Asked:
     builtin_calls: dict[str, list[ast.Call]] = {}
     for statement in tree.body:
         found = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        parameters = {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
         for into, wanted in ((calls, False), (builtin_calls, True)):
             for call in found:
                 name = call.func.id  # type: ignore[attr-defined]
-                if name not in own and (name in BUILTINS) is wanted and (not wanted or not _calls_else(found)):
+                if (
+                    name not in own | parameters
+                    and (name in BUILTINS) is wanted
+                    and (not wanted or not _calls_else(found))
+                ):
                     into.setdefault(name, []).append(call)
     targets = calls.keys() | builtin_calls.keys()
     return Asked(
@@ -170,19 +178,29 @@ def _pair(test: ast.expr, targets: set[str]) -> Iterator[tuple[ast.Call, ast.exp
         call = _target_call(test, targets)
         if call is not None and (test is call or negated):
             yield call, ast.Constant(value=not negated)
+        elif call is not None and isinstance(test, ast.Call) and len(test.args) > 1:  # same(f(...), value)
+            yield from _sides(test.args[0], test.args[1], targets)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is):
-        sides = (test.left, test.comparators[0])
-        for ours, theirs in (sides, sides[::-1]):
-            call = _target_call(ours, targets)
-            if call is not None and _target_call(theirs, targets) is None:
-                yield call, theirs
-                return
+        yield from _sides(test.left, test.comparators[0], targets)
+
+
+def _sides(left: ast.expr, right: ast.expr, targets: set[str]) -> Iterator[tuple[ast.Call, ast.expr]]:
+    for ours, theirs in ((left, right), (right, left)):
+        call = _target_call(ours, targets)
+        if call is not None and _target_call(theirs, targets) is None:
+            yield call, theirs
+            return
 
 
 def _target_call(node: ast.AST, targets: set[str]) -> ast.Call | None:
+    """The first call of a target, or of a method of what a target makes: `Solution().f(...)`."""
     for inner in ast.walk(node):
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in targets:
-            return inner
+        if isinstance(inner, ast.Call):
+            func = inner.func
+            if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Call):
+                func = func.value.func
+            if isinstance(func, ast.Name) and func.id in targets:
+                return inner
     return None
 
 

@@ -15,7 +15,7 @@ from codezero.evaluate.rules.solution import (
     broken,
     own_nodes,
 )
-from codezero.testcases import UNPARSEABLE
+from codezero.tasks.testcases import UNPARSEABLE
 
 _UNCHECKABLE = (*UNPARSEABLE, AssertionError)
 """What pyflakes raises besides: it parses annotations in quotes, and asserts that future imports are at the top."""

@@ -44,6 +44,14 @@ def branches(node: ast.AST) -> list[ast.expr]:
     return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
 
 
+def keys_of(node: ast.AST) -> Iterator[ast.expr]:
+    """What this node by itself compares with, has entries for, or lists."""
+    yield from _compared(node)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        yield from node.elts
+    yield from (key for keys, _ in _sides(node) for key in keys if key is not None)
+
+
 def _numbers(keys: _Side, values: _Side, literals: Literals) -> list[Row]:
     """Each key with each value, of those that are literals."""
     found = [n for value in values if (n := literals.of(value)) is not None]
@@ -65,7 +73,7 @@ def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:
     elif isinstance(node, ast.IfExp):
         yield list(_compared(node.test)), [node.body]
     elif isinstance(node, ast.match_case):
-        yield list(_matched(node.pattern)), _results(node.body)
+        yield list(_compared(node)), _results(node.body)
     elif isinstance(node, ast.BoolOp):
         yield [key for part in node.values for key in _compared(part)], node.values
     elif isinstance(node, ast.BinOp):
@@ -75,40 +83,57 @@ def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:
         yield from (([target.slice], [node.value]) for target in subscripts)
 
 
-def _compared(test: ast.expr) -> Iterator[ast.expr]:
-    """What a condition compares with for equality, also in parts joined by `and` and `or`."""
+def _compared(test: ast.AST) -> Iterator[ast.expr]:
+    """What a condition or `case` compares with for equality, also in parts joined by `and` and `or`."""
     stack = [test]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.BoolOp):
             stack.extend(node.values)
+        elif isinstance(node, ast.match_case):
+            yield from _matched(node.pattern)
         elif isinstance(node, ast.Compare):
             for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
                 if isinstance(op, ast.Eq | ast.Is):
                     yield from (left, right)
-                elif isinstance(op, ast.In) and isinstance(right, ast.List | ast.Tuple | ast.Set):
+                elif isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.List | ast.Tuple | ast.Set):
                     yield from right.elts
 
 
 def _results(body: list[ast.stmt]) -> list[ast.expr | None]:
-    """The values that a block returns, yields or assigns as its own statements."""
+    """The values that a block returns, yields, assigns or hands to a function such as print as its own statements."""
     found: list[ast.expr | None] = []
     for statement in body:
         if isinstance(statement, ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign):
             found.append(statement.value)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield):
             found.append(statement.value.value)
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            found.extend(statement.value.args)
     return found
 
 
 def _matched(pattern: ast.pattern) -> Iterator[ast.expr]:
-    """The values, and the sequences of values, that a pattern matches."""
-    for node in ast.walk(pattern):
-        if isinstance(node, ast.MatchValue):
-            yield node.value
-        elif isinstance(node, ast.MatchSequence) and all(isinstance(p, ast.MatchValue) for p in node.patterns):
-            elements = [p.value for p in node.patterns if isinstance(p, ast.MatchValue)]
-            yield ast.Tuple(elts=elements, ctx=ast.Load())
+    """The values that a pattern matches: of a sequence of values the whole, of other patterns their parts."""
+    value = _literal(pattern)
+    if value is not None:
+        yield value
+        return
+    for part in ast.iter_child_nodes(pattern):
+        if isinstance(part, ast.pattern):
+            yield from _matched(part)
+
+
+def _literal(pattern: ast.pattern) -> ast.expr | None:
+    """What a pattern that matches one value matches."""
+    if isinstance(pattern, ast.MatchValue):
+        return pattern.value
+    if isinstance(pattern, ast.MatchSingleton):
+        return ast.Constant(value=pattern.value)
+    if isinstance(pattern, ast.MatchSequence):
+        values = [value for part in pattern.patterns if (value := _literal(part)) is not None]
+        return ast.Tuple(elts=values, ctx=ast.Load()) if len(values) == len(pattern.patterns) else None
+    return None
 
 
 def _parallel(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, list[Row]]]:

@@ -12,16 +12,16 @@ from msgspec.msgpack import Decoder
 from codezero.identity.key import Identity, is_signed_by, peer_id_of
 from codezero.network.wire.codec import Count, Name, Reason, WireError, decode_exactly, encode, sized
 
-VERSION = 1
-"""First byte of an announcement; it speaks for what is announced too."""
+VERSION = 2
+"""First byte of an announcement; it speaks for what is announced too. Of version 1 all is read that there is."""
 MAX_ANNOUNCEMENT_BYTES = 2048
 
 ROLLOUTS, PROPOSALS = "rollouts", "proposals"
 """Topics: what an announcement is of, so that none is taken for one of something else."""
 
 _BASE58 = "[1-9A-HJ-NP-Za-km-z]"
-_PREFIX = b"codezero announcement\0" + bytes([VERSION])
-"""Signed along, so that no signature of this key made for another purpose fits."""
+_PREFIX = b"codezero announcement\0"
+"""Signed along with the version, so that no signature of this key made for another purpose fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +61,12 @@ _ENVELOPE = Decoder(_Envelope)
 _CONTENT = Decoder(Announcement)
 
 
-def sign_announcement(announcement: Announcement, identity: Identity) -> bytes:
+def sign_announcement(announcement: Announcement, identity: Identity, version: int = VERSION) -> bytes:
     """Raises WireError: other nodes would refuse it."""
-    content = encode(announcement)
-    signature = identity.sign(_PREFIX + content)
+    content, first = encode(announcement), bytes([version])
+    signature = identity.sign(_PREFIX + first + content)
     envelope = _Envelope(content=content, public_key=identity.public_key, signature=signature)
-    raw = bytes([VERSION]) + encode(envelope)
+    raw = first + encode(envelope)
     read_announcement(raw)
     return raw
 
@@ -79,17 +79,18 @@ def read_announcement(
     peer_id: str | None = None,
     round_number: int | None = None,
 ) -> Announcement:
-    """What a peer has signed; where a swarm, topic, peer or round is given, it must be that one. Raises WireError."""
+    """The announcement that a peer has signed, in version `raw[0]`; where a swarm, topic, peer or round is given, it
+    must be that one. Raises WireError."""
     raw = sized(raw, MAX_ANNOUNCEMENT_BYTES)
-    if raw[:1] != bytes([VERSION]):
+    if not raw or raw[0] not in (1, VERSION):
         raise WireError(
-            Reason.WRONG_VERSION, f"version {raw[0] if raw else 'missing'}, this node reads version {VERSION}"
+            Reason.WRONG_VERSION, f"version {raw[0] if raw else 'missing'}, this node reads versions 1 and {VERSION}"
         )
     envelope = decode_exactly(_ENVELOPE, raw[1:])
     announcement = decode_exactly(_CONTENT, envelope.content)
     if peer_id_of(envelope.public_key) != announcement.peer_id:
         raise WireError(Reason.WRONG_PEER, f"its key is not that of {announcement.peer_id}")
-    if not is_signed_by(envelope.public_key, _PREFIX + envelope.content, envelope.signature):
+    if not is_signed_by(envelope.public_key, _PREFIX + raw[:1] + envelope.content, envelope.signature):
         raise WireError(Reason.BAD_SIGNATURE, f"{announcement.peer_id} has not signed it")
     for reason, found, wanted in (
         (Reason.WRONG_SWARM, announcement.swarm, swarm),

@@ -1,18 +1,59 @@
 """The node's own format: an announcement, and the body that it names by SHA-256.
 
-A body is one zstd frame of msgpack with all that a peer publishes at a time. It says nothing about the peer or the
-topic; the announcement does, and its signature covers the body through the digest.
+A body is one zstd frame of msgpack: a list of items, which are groups, proposals or feedback. It says nothing about the
+peer or the topic; the announcement does, and its signature covers the body through the digest.
+
+Version 2 adds one field to items, `extensions`: values by name, of which a reader takes the names it knows. It is left
+out where it is empty, so a body without extensions has the same bytes in both versions.
 """
 
 from __future__ import annotations
 
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
 import zstandard
+from msgspec import Meta, Raw, Struct
+from msgspec.msgpack import Decoder
 
 from codezero.network.wire.announcement import Announcement, require_announced
-from codezero.network.wire.codec import MAX_RECORD_BYTES, Reason, WireError, sized
+from codezero.network.wire.codec import MAX_RECORD_BYTES, Name, Reason, WireError, decode, decode_exactly, encode, sized
 
 MAX_BODY_BYTES = 2 * 2**20
 """A body without its compression."""
+MAX_EXTENSIONS = 16
+"""Names on one item."""
+MAX_EXTENSION_BYTES = 2**17
+"""One extension of one item: two bytes for each of 1,024 tokens of 64 rollouts."""
+
+
+class BodyItem(Struct, kw_only=True, omit_defaults=True):
+    """The field that all items of bodies have."""
+
+    extensions: Annotated[dict[Name, Raw], Meta(max_length=MAX_EXTENSIONS)] = {}
+    """Values by name (docs/wire.md). They have not been looked into, and may be of any type and depth."""
+
+
+_Item = TypeVar("_Item", bound=BodyItem)
+
+
+class _Task1(Struct):
+    origin: Literal["mbpp", "code_contests", "builtin", "proposer"]
+
+
+class _Rollout1(Struct):
+    finish: Literal["stop", "length"]
+
+
+class _Item1(Struct):
+    """Tells the groups that version 1 has words for; proposals and feedback have neither of these fields."""
+
+    task: _Task1 | None = None
+    rollouts: list[_Rollout1] = []
+
+
+_FIELDS = Decoder(list[dict[str, Raw]])
+_ITEM_1 = Decoder(_Item1)
 
 
 def pack_body(plain: bytes) -> bytes:
@@ -22,13 +63,41 @@ def pack_body(plain: bytes) -> bytes:
     return sized(zstandard.ZstdCompressor().compress(plain), MAX_RECORD_BYTES)
 
 
-def unpack_body(body: object, announcement: Announcement) -> bytes:
-    """What was packed into an announced body. Raises WireError.
-
-    It is one zstd frame that says how large its content is; no more than that is allocated.
-    """
+def unpack_items(body: object, announcement: Announcement, decoder: Decoder[list[_Item]]) -> list[_Item]:
+    """The items of an announced body, of either version. Raises WireError."""
     body = sized(body, MAX_RECORD_BYTES)
     require_announced(body, announcement)
+    items = decode_exactly(decoder, _decompress(body))
+    for item in items:
+        for name, value in item.extensions.items():
+            if len(memoryview(value)) > MAX_EXTENSION_BYTES:
+                raise WireError(Reason.OVERSIZED, f"{len(memoryview(value))} bytes of {name}")
+    return items
+
+
+def to_version_1(body: bytes) -> bytes:
+    """A body of our own for peers that speak version 1 only: without extensions, and without the groups with words that
+    came later, for which such a peer would refuse the whole body."""
+    items = decode(_FIELDS, _decompress(body))
+    known = [item for item in items if _is_known_to_1(item)]
+    if len(known) == len(items) and not any("extensions" in item for item in items):
+        return body
+    return pack_body(encode([{name: value for name, value in item.items() if name != "extensions"} for item in known]))
+
+
+def _is_known_to_1(item: dict[str, Raw]) -> bool:
+    try:
+        _ITEM_1.decode(encode(item))
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _decompress(body: bytes) -> bytes:
+    """The content of one zstd frame that says how large its content is; no more than that is allocated.
+
+    Raises WireError: it is none, or too large.
+    """
     try:
         size = zstandard.frame_content_size(body)
         if not 0 <= size <= MAX_BODY_BYTES:

@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder
 
+from codezero.proposals import LEVELS
+
 MAX_RECORD_BYTES = 256 * 1024
 """A record as it lies in the DHT: a native body, or all that a peer publishes in GenRL's format."""
 MAX_GROUPS = 64
@@ -32,6 +34,8 @@ class Reason(str, Enum):
 
     OVERSIZED = "oversized"
     MALFORMED = "malformed"
+    UNKNOWN_VALUE = "unknown_value"
+    """A kind of task, an end of a rollout or a difficulty that this version has no word for; it costs its item only."""
     WRONG_VERSION = "wrong_version"
     UNSIGNED = "unsigned"
     BAD_SIGNATURE = "bad_signature"
@@ -43,11 +47,14 @@ class Reason(str, Enum):
     DUPLICATE = "duplicate"
     GROUP_SIZE = "group_size"
     TOO_LONG = "too_long"
+    UNKNOWN_TASK = "unknown_task"
+    """With `swarm.tasks=known`: this node could not have been given the task itself."""
     BANNED = "banned"
     OWN_KEY = "own_key"
     UNKNOWN_PROPOSAL = "unknown_proposal"
     CROWDED = "crowded"
     UNAVAILABLE = "unavailable"
+    HOSTILE_ADDRESS = "hostile_address"
 
 
 class WireError(Exception):
@@ -82,6 +89,13 @@ def decode(decoder: Decoder[_T], raw: bytes | Raw) -> _T:
         return decoder.decode(raw)
     except UNREADABLE as error:
         raise WireError(Reason.MALFORMED, str(error)) from error
+
+
+def known_level(difficulty: int | None) -> int | None:
+    """Raises WireError: there is no such difficulty."""
+    if difficulty is not None and not 1 <= difficulty <= len(LEVELS):
+        raise WireError(Reason.UNKNOWN_VALUE, f"difficulty {difficulty}, there are 1 to {len(LEVELS)}")
+    return difficulty
 
 
 def decode_exactly(decoder: Decoder[_T], raw: bytes) -> _T:

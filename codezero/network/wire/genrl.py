@@ -1,7 +1,8 @@
 """The format of GenRL 0.3.0's nodes: one msgpack record `{batch_id: [Payload, ...]}` a peer and round (SPEC §2).
 
 In the `metadata` of each payload, where GenRL's nodes look for nothing, our nodes put an announcement of this one
-group: its digest covers the task, the texts and how they ended. What GenRL's nodes publish is unsigned.
+group: its digest covers the task, the texts and how they ended. It is of version 1, which all of our nodes read. What
+GenRL's nodes publish is unsigned.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def pack_genrl(
             digest=hashlib.sha256(content).digest(),
             size=len(content),
         )
-        payload = _to_payload(sent, sign_announcement(announcement, identity))
+        payload = _to_payload(sent, sign_announcement(announcement, identity, version=1))
         record.setdefault(sent.task.task_id, []).append(payload)
     return sized(encode(record), MAX_RECORD_BYTES)
 
@@ -196,6 +197,7 @@ def _to_group(payload: _Payload, peer_id: str, announcement: Announcement | None
         policy_version=signed.policy_version,
         task=task,
         rollouts=tuple(Rollout(text=text, finish=finish) for text, finish in zip(texts, signed.finish, strict=True)),
+        answerable=announcement is not None,
     )
     if announcement is not None:
         require_announced(_signed_content(group), announcement)

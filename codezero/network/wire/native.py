@@ -10,34 +10,38 @@ from msgspec import Meta, Struct
 from msgspec.msgpack import Decoder
 
 from codezero.network.wire.announcement import Announcement
-from codezero.network.wire.body import pack_body, unpack_body
+from codezero.network.wire.body import BodyItem, unpack_items
 from codezero.network.wire.codec import (
     MAX_GROUPS,
     UNREADABLE,
     Count,
     ModelId,
+    Name,
     Reason,
     Text,
     WireError,
-    decode_exactly,
     encode,
+    known_level,
 )
+from codezero.network.wire.fitting import pack_items
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
+
+# Words that a later version may add to are read as any word.
 
 
 class _Task(Struct):
-    origin: TaskOrigin
+    origin: Name
     question: Text
     tests: Text
-    difficulty: Annotated[int, Meta(ge=1, le=5)] | None
+    difficulty: Count | None
 
 
 class _Rollout(Struct):
     text: Text
-    finish: FinishReason
+    finish: Name
 
 
-class _Group(Struct):
+class _Group(BodyItem):
     model_id: ModelId
     policy_version: Count
     task: _Task
@@ -50,26 +54,53 @@ _GROUPS = Decoder(_Groups)
 
 def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
     """The body of an announcement. Raises WireError: it is too large, or other nodes would refuse it."""
-    return pack_body(encode_groups(groups))
+    return pack_items(_to_items(groups))
 
 
-def unpack_groups(body: object, announcement: Announcement) -> tuple[RolloutGroup, ...]:
-    """The groups of an announced body. Raises WireError."""
-    return tuple(
-        RolloutGroup(
-            peer_id=announcement.peer_id,
-            model_id=group.model_id,
-            policy_version=group.policy_version,
-            task=Task(**msgspec.structs.asdict(group.task)),
-            rollouts=tuple(Rollout(text=rollout.text, finish=rollout.finish) for rollout in group.rollouts),
-        )
-        for group in decode_exactly(_GROUPS, unpack_body(body, announcement))
-    )
+def unpack_groups(body: object, announcement: Announcement) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
+    """The groups of an announced body, and why others of its groups were dropped. Raises WireError."""
+    groups, dropped = [], []
+    for item in unpack_items(body, announcement, _GROUPS):
+        try:
+            groups.append(_to_group(item, announcement.peer_id))
+        except WireError as error:
+            dropped.append(error.reason)
+    return tuple(groups), tuple(dropped)
 
 
 def encode_groups(groups: Sequence[RolloutGroup]) -> bytes:
-    """What is sent of groups, uncompressed. Raises WireError: other nodes would refuse it."""
+    """What is sent of groups without extensions, uncompressed. Raises WireError: other nodes would refuse it."""
+    return encode(_to_items(groups))
+
+
+def _to_items(groups: Sequence[RolloutGroup]) -> list[_Group]:
+    """Raises WireError: other nodes would refuse them."""
     try:
-        return encode(msgspec.convert(list(groups), _Groups, from_attributes=True))
+        items = msgspec.convert(list(groups), _Groups, from_attributes=True)
     except UNREADABLE as error:
         raise WireError(Reason.MALFORMED, str(error)) from error
+    for item in items:
+        known_level(item.task.difficulty)
+    return items
+
+
+def _to_group(item: _Group, peer_id: str) -> RolloutGroup:
+    """Raises WireError: there is a word that we do not know."""
+    try:
+        task = Task(
+            origin=TaskOrigin(item.task.origin),
+            question=item.task.question,
+            tests=item.task.tests,
+            difficulty=known_level(item.task.difficulty),
+        )
+        rollouts = tuple(Rollout(text=one.text, finish=FinishReason(one.finish)) for one in item.rollouts)
+    except ValueError as error:
+        raise WireError(Reason.UNKNOWN_VALUE, str(error)) from error
+    return RolloutGroup(
+        peer_id=peer_id,
+        model_id=item.model_id,
+        policy_version=item.policy_version,
+        task=task,
+        rollouts=rollouts,
+        answerable=True,
+    )

@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.msgpack import Decoder
 
+from codezero.config.learning import MAX_REWARD
 from codezero.network.wire.announcement import Announcement
-from codezero.network.wire.body import pack_body, unpack_body
+from codezero.network.wire.body import BodyItem, unpack_items
 from codezero.network.wire.codec import (
     MAX_GROUPS,
     MAX_TEXT_CHARS,
     UNREADABLE,
+    Count,
     ModelId,
     Reason,
     WireError,
-    decode_exactly,
-    encode,
+    known_level,
 )
+from codezero.network.wire.fitting import pack_items
 from codezero.proposals import Proposal
 
 MAX_PROPOSALS = 32
 """In a record."""
 MAX_MARKS = 64
 """Proposals in a record of feedback."""
-MAX_REWARD = 1.2 + 1e-6
-"""Largest reward by magnitude (config.learning), and what floating point may add to it."""
 
 Filled = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -48,14 +48,14 @@ class Marks:
     """[G]"""
 
 
-class _Proposal(Struct):
+class _Proposal(BodyItem):
     model_id: ModelId
     question: Filled
     tests: Filled
-    difficulty: Annotated[int, Meta(ge=1, le=5)] | None
+    difficulty: Count | None
 
 
-class _Marks(Struct):
+class _Marks(BodyItem):
     proposal_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$", max_length=32)]
     p_correct: Annotated[list[Share], Meta(min_length=1, max_length=MAX_GROUPS)]
     rewards: Annotated[list[Score], Meta(min_length=1, max_length=MAX_GROUPS)]
@@ -69,35 +69,52 @@ _PROPOSALS, _FEEDBACK = Decoder(_Proposals), Decoder(_Feedback)
 def pack_proposals(proposals: Sequence[Proposal]) -> bytes:
     """The body of an announcement. Raises WireError: it is too large, or other nodes would refuse it."""
     try:
-        return pack_body(encode(msgspec.convert(list(proposals), _Proposals, from_attributes=True)))
+        items = msgspec.convert(list(proposals), _Proposals, from_attributes=True)
     except UNREADABLE as error:
         raise WireError(Reason.MALFORMED, str(error)) from error
+    for item in items:
+        known_level(item.difficulty)
+    return pack_items(items)
 
 
-def unpack_proposals(body: object, announcement: Announcement) -> tuple[Proposal, ...]:
-    """The proposals of an announced body. Raises WireError."""
-    found = decode_exactly(_PROPOSALS, unpack_body(body, announcement))
-    return tuple(Proposal(peer_id=announcement.peer_id, **msgspec.structs.asdict(proposal)) for proposal in found)
+def unpack_proposals(body: object, announcement: Announcement) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
+    """The proposals of an announced body, and why others of its proposals were dropped. Raises WireError."""
+    proposals, dropped = [], []
+    for item in unpack_items(body, announcement, _PROPOSALS):
+        try:
+            level = known_level(item.difficulty)
+        except WireError as error:
+            dropped.append(error.reason)
+            continue
+        proposals.append(
+            Proposal(
+                peer_id=announcement.peer_id,
+                model_id=item.model_id,
+                question=item.question,
+                tests=item.tests,
+                difficulty=level,
+            )
+        )
+    return tuple(proposals), tuple(dropped)
 
 
 def pack_feedback(feedback: Sequence[Marks]) -> bytes:
     """The body of an announcement. Raises WireError: it is too large, or other nodes would refuse it."""
-    marks = [_Marks(one.name, list(one.p_correct), list(one.rewards)) for one in feedback]
+    marks = [{"proposal_id": one.name, "p_correct": one.p_correct, "rewards": one.rewards} for one in feedback]
     try:
-        plain = encode(msgspec.convert(marks, _Feedback, from_attributes=True))
-        _require_whole(_FEEDBACK.decode(plain))
+        items = msgspec.convert(marks, _Feedback)
     except UNREADABLE as error:
         raise WireError(Reason.MALFORMED, str(error)) from error
-    return pack_body(plain)
+    _require_whole(items)
+    return pack_items(items)
 
 
-def unpack_feedback(body: object, announcement: Announcement) -> tuple[Marks, ...]:
-    """The feedback of an announced body. Raises WireError."""
-    found = decode_exactly(_FEEDBACK, unpack_body(body, announcement))
-    _require_whole(found)
-    return tuple(
-        Marks(name=one.proposal_id, p_correct=tuple(one.p_correct), rewards=tuple(one.rewards)) for one in found
-    )
+def unpack_feedback(body: object, announcement: Announcement) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
+    """The feedback of an announced body, of which none is dropped alone. Raises WireError."""
+    items = unpack_items(body, announcement, _FEEDBACK)
+    _require_whole(items)
+    marks = [Marks(name=one.proposal_id, p_correct=tuple(one.p_correct), rewards=tuple(one.rewards)) for one in items]
+    return tuple(marks), ()
 
 
 def _require_whole(feedback: Sequence[_Marks]) -> None:

@@ -26,7 +26,7 @@ KEY_ENV = "WANDB_API_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class WandbRun:
     """What a run is begun with."""
 
     mode: str
@@ -49,7 +49,7 @@ class WandB:
 
     name = "tracking.wandb"
 
-    def __init__(self, run: Run, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, run: WandbRun, environment: Mapping[str, str] = os.environ) -> None:
         self._run, self._environment = run, environment
         self._process: subprocess.Popen[str] | None = None
 
@@ -91,14 +91,19 @@ class WandB:
         self._send({"step": step, "values": values_of(metrics)})
 
     def close(self) -> None:
-        """Raises subprocess.TimeoutExpired: it hangs. It is gone afterwards either way."""
+        """Ends the run and the child.
+
+        Raises RuntimeError: the run did not end in time; subprocess.TimeoutExpired: nor did the child, which is killed.
+        """
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(self._run.finish_s)
+            code = self._process.wait(self._run.finish_s + 1.0)  # it gives up a moment earlier, and its code says so
         finally:
             self._process.kill()
+        if code:
+            raise RuntimeError(f"the run did not end within {self._run.finish_s:g} s")
 
     def _send(self, message: Mapping[str, object]) -> None:
         assert self._process is not None

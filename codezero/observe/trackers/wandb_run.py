@@ -59,7 +59,6 @@ def _begin(begin: dict[str, Any]) -> Any:
         disable_git=True,
         disable_job_creation=True,
         init_timeout=begin["init_s"],
-        finish_timeout=begin["finish_s"],
         host="codezero",  # in place of the name of the machine
         quiet=True,
         save_code=False,

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-from codezero.sandbox.inside import kernel
+from codezero.runtime import kernel
 
 OWN_USERS_FROM = 2_000_000_000
 """Where we are root every sandbox gets a user of its own: this plus its process id. systemd keeps the ids from

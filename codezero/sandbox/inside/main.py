@@ -20,7 +20,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from codezero.sandbox.inside import confine, guard, judge, kernel, solution
+from codezero.runtime import kernel
+from codezero.sandbox.inside import confine, judge, solution
 from codezero.sandbox.inside.channel import Channel, Gone, Reports, keep_open, read_whole, reporter
 
 OWN_PROCESSES = 4
@@ -49,11 +50,13 @@ def main(box: str, tests: int, results: int, parent: int) -> None:
     if child == 0:
         status = 1
         try:
-            own_root = in_namespaces and confine.enter_own_root(box, user)
-            if not own_root:
-                os.chdir(box)
-            confine.give_up_rights(user, in_namespaces)
-            Supervisor(job, tests, results, in_namespaces, own_root, user is not None).run()
+            confined = in_namespaces and confine.enter_own_root(box, user)
+            _send(results, {"confined": confined, "own_user": user is not None})
+            if confined or job["may_be_unconfined"]:
+                if not confined:
+                    os.chdir(box)
+                confine.give_up_rights(user, in_namespaces)
+                SolutionSupervisor(job, tests, results, in_namespaces, user is not None).run()
             status = 0
         except Exception as error:
             os.write(2, f"{error}\n".encode("utf-8", "replace"))
@@ -72,17 +75,15 @@ def _wait(child: int, limit_s: float) -> None:
         time.sleep(0.002)
 
 
-class Supervisor:
-    def __init__(
-        self, job: Mapping[str, Any], tests: int, results: int, in_namespaces: bool, own_root: bool, own_user: bool
-    ) -> None:
+class SolutionSupervisor:
+    def __init__(self, job: Mapping[str, Any], tests: int, results: int, in_namespaces: bool, own_user: bool) -> None:
         self._code: str = job["code"]
         self._limits: Mapping[str, Any] = job["limits"]
         self._num_cases: int = job["num_cases"]
         self._programs: bool = job["programs"]
         self._stops_at_failure: bool = job["stop_at_failure"]
         self._tests, self._results = tests, results
-        self._in_namespaces, self._own_root, self._own_user = in_namespaces, own_root, own_user
+        self._in_namespaces, self._own_user = in_namespaces, own_user
         self._ends_at_s = time.monotonic() + self._limits["suite_s"]
         self._token = secrets.token_hex(16)
         self._solution = self._judge = 0
@@ -90,7 +91,6 @@ class Supervisor:
 
     def run(self) -> None:
         """One result a case, in order; a case without one has failed for lack of time or of a process."""
-        self._send({"namespaces": self._in_namespaces, "own_root": self._own_root, "own_user": self._own_user})
         done = 0
         together = False
         while done < self._num_cases and not self._stopped and time.monotonic() < self._ends_at_s:
@@ -204,8 +204,6 @@ class Supervisor:
             limits = self._limits
             processes = OWN_PROCESSES + limits["processes"] if self._in_namespaces or self._own_user else 0
             confine.set_limits(limits, processes)
-            if not self._own_root:
-                guard.install(os.getcwd())
             work()
         except BaseException as error:
             # Only the solution's processes come here, when it has broken its own interpreter; the judge sees them end.
@@ -236,7 +234,11 @@ class Supervisor:
 
     def _send(self, line: Mapping[str, Any]) -> None:
         self._stopped = self._stopped or (self._stops_at_failure and line.get("failed") is not None)
-        os.write(self._results, json.dumps(line).encode() + b"\n")
+        _send(self._results, line)
+
+
+def _send(results: int, line: Mapping[str, Any]) -> None:
+    os.write(results, json.dumps(line).encode() + b"\n")
 
 
 def _ended(status: int) -> str:

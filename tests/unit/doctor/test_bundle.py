@@ -8,17 +8,18 @@ import platform
 import stat
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from codezero import state
-from codezero.doctor import bundle
+from codezero.doctor import allowed, bundle
 from codezero.doctor.files import Unusable, read_end
 from codezero.doctor.finding import info
 from codezero.errors import StateError
 from codezero.identity.key import Identity, save
 from codezero.ledger import keystore
+from codezero.runtime import state
 from tests.unit.doctor.cases import case_of
 from tests.unit.doctor.test_redact import HEX, spellings
 
@@ -127,10 +128,50 @@ def test_what_helps_is_in_it(rich, tmp_path):
     assert log.endswith("INFO codezero.x: the end\n")
     config = files["codezero-support/config.yaml"].decode()
     assert "num_generations: 4" in config
-    assert "https://rpc.example/" in config
+    assert "rpc_url: https://rpc.example/[set]\n" in config
+    assert "passphrase_file: '[set]'\n" in config
     assert json.loads(files["codezero-support/versions.json"])["python"] == platform.python_version()
     assert json.loads(files["codezero-support/doctor.json"])["exit_code"] == 0
     assert identity.peer_id not in names
+
+
+def test_only_fields_of_the_lists_come_in(tmp_path):
+    case, _ = hostile(tmp_path)
+    case = replace(case, config=case_of(tmp_path, "tracking.wandb_entity=hunter", "swarm.name=ours").config)
+    planted = {"round": 3, "network": "alone", "diary": "hunter", "0xhunter": {"hunter": 1}}
+    (case.log_dir / "rounds.jsonl").write_text(f"{json.dumps(planted)}\nhunter\n[1]\n{'[' * 99_999}\n")
+    (case.state_dir / "status.json").write_text(json.dumps({"role": "solver", "diary": "hunter"}))
+    (case.state_dir / "settings.json").write_text(
+        json.dumps({"model.name": "tiny", "train.lora_r": 8, "ledger.org_id": "hunter", "diary": "hunter"})
+    )
+    (case.state_dir / "proposer").mkdir()
+    (case.state_dir / "proposer" / "status.json").write_text('"hunter"')
+    contents = bundle.collect(case, [])
+    assert not any(b"hunter" in content for content in contents.files.values())
+    assert contents.files["logs/rounds.jsonl"] == b'{"round": 3, "network": "alone"}\n{}\n{}\n{}\n'
+    assert contents.files["state/status.json"] == b'{"role": "solver"}'
+    settings = json.loads(contents.files["state/settings.json"])
+    assert settings == {"model.name": "tiny", "train.lora_r": 8, "ledger.org_id": "[set]"}
+    assert contents.left_out["state/proposer/status.json"] == "it is no JSON object"
+    config = contents.files["config.yaml"].decode()
+    assert "name: ours\n" in config
+    assert "wandb_entity: '[set]'\n" in config
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:11434", "http://127.0.0.1:11434"),
+        ("https://hunter@rpc.example", "https://rpc.example"),
+        ("https://rpc.example/hunter", "https://rpc.example/[set]"),
+        ("https://rpc.example?hunter", "https://rpc.example/[set]"),
+        ("https://rpc.example:hunter/", "[set]"),
+        ("hunter", "[set]"),
+        ("", ""),
+    ],
+)
+def test_of_an_address_the_server_comes_in(url, shown):
+    assert allowed.value("ledger.rpc_url", url) == shown
 
 
 def test_keys_are_not_on_the_list_whatever_they_are_called(rich, tmp_path):
@@ -262,12 +303,14 @@ def test_bytes_that_are_no_text_do_not_hide_a_secret(tmp_path):
 
 
 def test_what_waits_for_the_chain_is_summed_up(tmp_path):
-    from codezero.ledger.items import Scope
+    from codezero.ledger.items import LedgerScope
     from codezero.ledger.outbox import Outbox
     from codezero.types import RoundId
 
     case, _ = hostile(tmp_path)
-    outbox = Outbox(case.state_dir / "outbox.sqlite", Scope(chain_id=5, contract="0x" + "11" * 20, peer_id="QmMe"))
+    outbox = Outbox(
+        case.state_dir / "outbox.sqlite", LedgerScope(chain_id=5, contract="0x" + "11" * 20, peer_id="QmMe")
+    )
     outbox.credit(RoundId(number=3), 1.5, ["QmMe"])
     outbox.fold()
     outbox.close()

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from codezero import compose
 from codezero.cli import main
+from codezero.config.load import load_config, settings_of
 from codezero.doctor import examine as examining
 from codezero.doctor.finding import error, info, ok, warning
 from codezero.doctor.show import as_json, lines
 from codezero.observe.status import StatusFile, new_status
-from codezero.state import note_start, noted_start
+from codezero.runtime.state import note_start, noted_start
 from tests.unit.doctor.test_servers import listening
 
 
@@ -40,7 +40,7 @@ def examined(monkeypatch, *findings):
 def test_a_state_folder_tells_what_its_node_was_started_with(tmp_path, monkeypatch):
     seen, folder = examined(monkeypatch), tmp_path / "state"
     folder.mkdir()
-    note_start(folder, compose.settings_of(compose.load(["swarm=native", "train.method=lora", "state_dir=elsewhere"])))
+    note_start(folder, settings_of(load_config(["swarm=native", "train.method=lora", "state_dir=elsewhere"])))
     assert (folder / "started_with.json").stat().st_mode & 0o777 == 0o600  # an RPC's address may have a key in it
     assert main(["doctor", "--state-dir", str(folder), "train.method=full"]) == 0
     config = seen[0].config

@@ -10,10 +10,10 @@ import pytest
 from codezero.config import LogFormat
 from codezero.doctor import history
 from codezero.errors import StateError
-from codezero.ledger.items import Scope
+from codezero.ledger.items import LedgerScope
 from codezero.ledger.outbox import Outbox
-from codezero.observe import logs
-from codezero.observe.console import Console
+from codezero.runtime import logs
+from codezero.runtime.console import Console
 from codezero.types import RoundId
 from tests.unit.doctor.cases import case_of, told
 
@@ -152,7 +152,9 @@ def test_reports_of_any_form(tmp_path, line):
 
 def outbox(tmp_path, since_s):
     (tmp_path / "state").mkdir()
-    box = Outbox(tmp_path / "state" / "outbox.sqlite", Scope(chain_id=5, contract="0x" + "11" * 20, peer_id="QmMe"))
+    box = Outbox(
+        tmp_path / "state" / "outbox.sqlite", LedgerScope(chain_id=5, contract="0x" + "11" * 20, peer_id="QmMe")
+    )
     box.credit(RoundId(number=3), 2.5, ["QmMe"], now_s=since_s)
     box.fold(now_s=since_s)
     box.close()

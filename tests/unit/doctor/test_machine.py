@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from codezero.config import checkout
+from codezero.config.multiaddr import Multiaddr
 from codezero.doctor import disk, installation, machine
-from codezero.multiaddr import Multiaddr
 from tests.unit.doctor.cases import case_of, told
 
 
@@ -58,11 +59,10 @@ def test_a_conflict_of_libraries_among_themselves(tmp_path, monkeypatch):
 
 
 def test_versions_other_than_the_pinned_ones(tmp_path, monkeypatch):
-    (tmp_path / "scripts").mkdir()
-    (tmp_path / "scripts" / "constraints.txt").write_text(
+    (tmp_path / "constraints.txt").write_text(
         "# pins\nnumpy==2.0.0\nwinonly==1 ; sys_platform == 'win32'\nregex==2025.7.1\n\nnotthere==5\n"
     )
-    monkeypatch.setattr(installation, "_ROOT", tmp_path)
+    monkeypatch.setattr(checkout, "CONSTRAINTS", tmp_path / "constraints.txt")
     fake_packages(monkeypatch, [], numpy="1.26.4", winonly="9", regex="2025.7.1")
     (drift,) = [
         text for text in told(installation.check_packages(case_of(tmp_path)), "info") if text.startswith("pins")

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from itertools import count
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -22,45 +23,104 @@ BODY = [line for line in PEM.splitlines() if "-----" not in line]
 HEX = "8f2a559490d1cf4c8a0b3a1f5d0f6e7788990011aabbccddeeff00112233445f"
 
 
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        ("token hf_AbCdEfGhIjKlMnOpQrStUvWx", "AbCdEfGh"),
-        ("OPENAI sk-proj-abcdefghijklmnop1234", "abcdefghijklmnop"),
-        ("gh ghp_0123456789abcdefABCDEF0123456789abcd", "0123456789abcdef"),
-        ("Authorization: Bearer abc.def-123", "abc.def"),
-        ("authorization: Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy"),
-        ("'Authorization': 'Bearer abcd1234'", "abcd1234"),
-        ("Cookie: session=s3cr3t; other=val1234", "val1234"),
-        ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "eyJzdWIi"),
-        ("POST https://alice:hunter2@rpc.example/v2", "hunter2"),
-        ("POST https://hunter2token@rpc.example/v2", "hunter2token"),
-        ("POST https://rpc.example/v2/AbCdEf0123456789AbCdEf01", "AbCdEf0123456789"),
-        ("see https://x.example/a?apikey=hunter2&b=1", "hunter2"),
-        ("wss://u:hunter2@host:1/", "hunter2"),
-        ("password=hunter2", "hunter2"),
-        ('{"passphrase": "hunter2 and more"}', "hunter2"),
-        ("api_key: 'hunter2'", "hunter2"),
-        ('{\\"apiKey\\": \\"hunter2\\"}', "hunter2"),
-        ("WANDB_API_KEY=" + "a1" * 20, "a1a1a1a1"),
-        ("wandb: login with key " + "a1" * 20, "a1a1a1a1"),
-        ("machine api.wandb.ai login user password " + "b2" * 20, "b2b2b2b2"),
-        (f"private key 0x{HEX}", HEX),
-        (f"signer: {HEX.upper()}", HEX.upper()),
-        (f"it is {HEX} then", HEX),
-        ("mnemonic: legal winner thank year wave sausage worth useful legal winner thank yellow", "sausage"),
-        ("signed in as alice.b+c@mail.example.org today", "alice.b"),
-        ("signed in as alice%40mail.example.org", "mail.example"),
-        ("orgId=7f1d2c9a-0000-4000-8000-000000000001", "7f1d2c9a"),
-        (PEM, BODY[5]),
-        (PEM.replace("\n", "\\n"), BODY[5]),
-        ("\n".join(f"2026-11-21 23:00:00,000 INFO x: {line}" for line in PEM.splitlines()), BODY[5]),
-        ("\n".join(PEM.splitlines()[:9]), BODY[5]),
-        ("\n".join(PEM.splitlines()[4:]), BODY[5]),
-        ("\n".join(BODY[2:9]), BODY[5]),
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\n" + "\n".join("abcd efgh" for _ in range(40)), "efgh"),
-    ],
-)
+KEY = "4eC39HqLyjWDarjtT1zdp7dc"
+"""Put together with the marks of issuers here, so that no file of ours has what looks like a token of theirs."""
+PHRASE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+PLANTED = {
+    "Hugging Face": ("token hf_" + KEY, KEY),
+    "Hugging Face organisation": ("token api_org_" + KEY, KEY),
+    "OpenAI": ("OPENAI sk-proj-" + KEY, KEY),
+    "Anthropic": ("with sk-ant-api03-" + KEY, KEY),
+    "Stripe secret": ("paid by sk_live_" + KEY, KEY),
+    "Stripe restricted": ("paid by rk_test_" + KEY, KEY),
+    "Stripe webhook": ("paid by whsec_" + KEY, KEY),
+    "Google API": ("maps AIzaSy" + KEY + "0123456", KEY),
+    "Google OAuth": ("drive ya29.a0" + KEY, KEY),
+    "Google refresh": ("drive 1//0g" + KEY, KEY),
+    "Google client": ("drive GOCSPX-" + KEY, KEY),
+    "AWS": ("s3 AKIA" + "IOSFODNN7EXAMPLE", "IOSFODNN7"),
+    "AWS session": ("s3 ASIA" + "IOSFODNN7EXAMPLE", "IOSFODNN7"),
+    "AWS secret": ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "wJalrXUtnFEMI"),
+    "Azure storage": ("DefaultEndpointsProtocol=https;AccountKey=abc/DEF+0123==;EndpointSuffix=x", "DEF+0123"),
+    "GitHub": ("gh ghp_0123456789abcdefABCDEF0123456789abcd", "0123456789abcdef"),
+    "GitHub fine-grained": ("gh github_pat_" + KEY, KEY),
+    "GitLab": ("gl glpat-" + KEY, KEY),
+    "Slack": ("xoxb-123456789012-" + KEY, KEY),
+    "Slack webhook": ("https://hooks.slack.com/services/T00000000/B00000000/" + KEY, KEY),
+    "npm": ("//registry.example/ npm_" + KEY, KEY),
+    "PyPI": ("upload pypi-AgEIcHlwaS5vcmc" + KEY, KEY),
+    "Docker": ("login dckr_pat_" + KEY, KEY),
+    "Groq": ("gsk_" + KEY, KEY),
+    "Replicate": ("r8_" + KEY, KEY),
+    "NVIDIA": ("nvapi-" + KEY, KEY),
+    "xAI": ("xai-" + KEY, KEY),
+    "SendGrid": ("SG." + KEY + "." + KEY, KEY),
+    "Vault": ("hvs." + KEY, KEY),
+    "Tailscale": ("tskey-auth-" + KEY, KEY),
+    "Shopify": ("shpat_" + HEX[:32], HEX[:32]),
+    "DigitalOcean": ("dop_v1_" + HEX, HEX),
+    "Telegram bot": ("bot 123456789:AAF" + KEY + "abcdefgh", KEY),
+    "age": ("AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", "QQPZRY9X8GF2"),
+    "nostr": ("nsec1" + "vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5", "vl029mgpspedva04"),
+    "bearer": ("Authorization: Bearer abc.def-123", "abc.def"),
+    "basic": ("authorization: Basic dXNlcjpodW50ZXIy", "dXNlcjpodW50ZXIy"),
+    "header in a dict": ("'Authorization': 'Bearer abcd1234'", "abcd1234"),
+    "cookie": ("Cookie: session=s3cr3t; other=val1234", "val1234"),
+    "JSON web token": ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "eyJzdWIi"),
+    "URL with a password": ("POST https://alice:hunter2@rpc.example/v2", "hunter2"),
+    "URL with a token as user": ("POST https://hunter2token@rpc.example/v2", "hunter2token"),
+    "URL with a key in its path": ("POST https://rpc.example/v2/AbCdEf0123456789AbCdEf01", "AbCdEf0123456789"),
+    "URL with a key in its query": ("see https://x.example/a?apikey=hunter2&b=1", "hunter2"),
+    "websocket with a password": ("wss://u:hunter2@host:1/", "hunter2"),
+    "websocket with a key in its path": ("wss://rpc.example/ws/v3/AbCdEf0123456789AbCdEf01", "AbCdEf0123456789"),
+    "websocket with a key in its query": ("wss://rpc.example/ws?k=hunter2", "hunter2"),
+    "database": ("postgresql://alice:hunter2@db.example:5432/app", "hunter2"),
+    "password": ("password=hunter2", "hunter2"),
+    "passphrase in JSON": ('{"passphrase": "hunter2 and more"}', "hunter2"),
+    "key in quotes": ("api_key: 'hunter2'", "hunter2"),
+    "JSON in JSON": ('{\\"apiKey\\": \\"hunter2\\"}', "hunter2"),
+    "full-width colon": ("password\uff1ahunter2", "hunter2"),
+    "full-width equals sign": ("token\uff1d hunter2", "hunter2"),
+    "full-width colon escaped": ('{"note": "password\\uff1ahunter2"}', "hunter2"),
+    "XML": ("<server><password>hunter</password></server>", "hunter"),
+    "command line": ("started with --hub-token hunter --rounds 3", "hunter"),
+    "netrc": ("machine x.example login alice password hunter", "hunter"),
+    "pgpass": ("db.example:5432:app:alice:hunter", "hunter"),
+    "pgpass of any database": ("read localhost:*:*:alice:hunter from it", "hunter"),
+    "wandb in the environment": ("WANDB_API_KEY=" + "a1" * 20, "a1a1a1a1"),
+    "wandb in words": ("wandb: login with key " + "a1" * 20, "a1a1a1a1"),
+    "wandb in netrc": ("machine api.wandb.ai login user password " + "b2" * 20, "b2b2b2b2"),
+    "key in hex with 0x": (f"private key 0x{HEX}", HEX),
+    "key in capital hex": (f"signer: {HEX.upper()}", HEX.upper()),
+    "bare 64 digits": (f"it is {HEX} then", HEX),
+    "bare 64 digits with 0x": (f"it is 0x{HEX} then", HEX),
+    "bare 32 digits": (f"it is {HEX[:32]} then", HEX[:32]),
+    "bare 128 digits": (f"it is {HEX + HEX} then", HEX),
+    "Bitcoin key": ("5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ", "5HueCGU8rMjxEX"),
+    "extended key": (
+        "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRB",
+        "xprv",
+    ),
+    "phrase with its name": ("mnemonic: " + PHRASE, "sausage"),
+    "phrase alone": (f"12:00 got {PHRASE} at last", "sausage"),
+    "phrase of 24 words": (f"{PHRASE} {PHRASE}", "sausage"),
+    "phrase in JSON": (json.dumps(PHRASE.split()), "sausage"),
+    "phrase as a list": ("\n".join(f"{n}. {word}" for n, word in enumerate(PHRASE.split(), 1)), "sausage"),
+    "phrase in capitals": (PHRASE.upper(), "SAUSAGE"),
+    "email": ("signed in as alice.b+c@mail.example.org today", "alice.b"),
+    "email in a URL": ("signed in as alice%40mail.example.org", "mail.example"),
+    "id of an organisation": ("orgId=7f1d2c9a-0000-4000-8000-000000000001", "7f1d2c9a"),
+    "PEM": (PEM, BODY[5]),
+    "PEM escaped": (PEM.replace("\n", "\\n"), BODY[5]),
+    "PEM in a log": ("\n".join(f"2026-11-21 23:00:00,000 INFO x: {line}" for line in PEM.splitlines()), BODY[5]),
+    "PEM without its end": ("\n".join(PEM.splitlines()[:9]), BODY[5]),
+    "PEM without its beginning": ("\n".join(PEM.splitlines()[4:]), BODY[5]),
+    "PEM's body": ("\n".join(BODY[2:9]), BODY[5]),
+    "SSH": ("-----BEGIN OPENSSH PRIVATE KEY-----\n" + "\n".join("abcd efgh" for _ in range(40)), "efgh"),
+}
+
+
+@pytest.mark.parametrize(("text", "secret"), PLANTED.values(), ids=PLANTED)
 def test_what_looks_like_a_secret_goes(text, secret):
     assert secret in text
     found = PATTERNS(text)
@@ -83,7 +143,6 @@ def test_a_forged_key_split_over_lines_hides_nothing_behind_it():
         f"/ip4/203.0.113.7/tcp/4001/p2p/{IDENTITY.peer_id}",
         "round 1 | reward +0.58 | pass@4 0.50 | 664 tok 19/s | 1m30s: solve 36 learn 54",
         "2026-11-21 23:00:00,123 INFO codezero.node: round 3 saved in 0.4 s",
-        "submitted as 0x" + "ab" * 32,
         "contract 0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0 on chain 685685",
         "api_key_env: OPENAI_API_KEY",
         "name a mirror in HF_ENDPOINT, or set HF_HOME",
@@ -92,15 +151,25 @@ def test_a_forged_key_split_over_lines_hides_nothing_behind_it():
         '"num_tokens": 1234, "tokens_per_s": 19.2',
         "the passphrase is wrong, or the file is damaged",
         "/home/alice/Projects/codezero/.venv/lib/python3.11/site-packages/torch/nn/modules/linear.py",
-        "md5 5d41402abc4b2a76b9719d911017c592",
+        "commit 171a78c0d71484c9af5433b75b1ab7daaf4ae51d",
+        "every node that will share this world must find some other active people near them first to play",
+        "wss://rpc.example/public",
+        "codezero/loop.py:12:5: E501 line too long",
+        "at 12:00:01:500 round 3",
         "the RPC at gensyn-testnet.g.alchemy.com cannot be reached",
         "https://gensyn-testnet.g.alchemy.com/public",
         "do: see https://nodejs.org",
         "name a mirror in HF_ENDPOINT, or give files",
     ],
+    ids=count(),
 )
 def test_what_support_needs_stays(text):
     assert PATTERNS(text) == text
+
+
+def test_the_hash_of_an_own_transaction_stays_and_a_key_beside_it_does_not():
+    redact = Redactor((), public=["0x" + "ab" * 32])
+    assert redact(f"sent 0x{'AB' * 32} and 0x{HEX}") == f"sent 0x{'AB' * 32} and {REMOVED}"
 
 
 def spellings(secret):
@@ -133,7 +202,7 @@ def test_a_known_secret_goes_however_it_is_written(secret):
     after=st.text(max_size=40),
     way=st.integers(0, 29),
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_no_text_around_a_secret_keeps_it(secret, before, after, way):
     spelling = list(spellings(secret))[way]
     found = Redactor([secret.encode()])(before + spelling + after)
@@ -142,7 +211,7 @@ def test_no_text_around_a_secret_keeps_it(secret, before, after, way):
 
 
 @given(cut=st.integers(16, 64), mark=st.sampled_from(["\n", "\n2026-11-21 INFO ", '",\n"', "\\n"]))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_known_key_is_recognised_by_its_pieces(cut, mark):
     redact = Redactor([IDENTITY.to_file_bytes()])
     body = "".join(BODY)
@@ -152,7 +221,6 @@ def test_a_known_key_is_recognised_by_its_pieces(cut, mark):
 
 
 @given(st.text())
-@settings(deadline=None)
 def test_any_text_is_taken_and_comes_out_clean(text):
     redact = Redactor([b"hunter22"], {"/home/alice": "~"})
     assert not redact.finds(redact(text + "hunter22" + text))
@@ -173,6 +241,11 @@ def test_hostile_text_takes_no_time():
         "eyJ" * 100_000,
         "[removed]" * 50_000,
         "-----END " * 50_000,
+        "legal winner " * 40_000,
+        "a:1:b:c:" * 60_000,
+        "wss://a/" * 60_000,
+        "<token>" * 60_000,
+        "0" * 500_000,
     ):
         PATTERNS(text)
 

@@ -12,14 +12,14 @@ import time
 
 import pytest
 
-from codezero import state
 from codezero.doctor import identity, processes, settings, state_folder
 from codezero.doctor.processes import Running
 from codezero.identity import keyfile
 from codezero.identity.key import Identity, save
 from codezero.launch import configs
-from codezero.observe.console import Console
 from codezero.observe.status import new_status
+from codezero.runtime import state
+from codezero.runtime.console import Console
 from tests.unit.doctor.cases import case_of, told
 
 
@@ -142,13 +142,11 @@ def test_a_key_that_is_not_there_or_not_needed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_that_another_live_node_uses(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
+def test_a_key_that_another_live_node_uses(tmp_path):
     made = Identity.generate()
     save(made, tmp_path / "swarm.pem")
     case = case_of(tmp_path, "swarm=native")
-    with keyfile.live_identity(made):
+    with keyfile.live_identity(made, tmp_path / "swarm.pem"):
         assert f"another live node (process {os.getpid()}) uses the key" in told(identity.check(case), "error")[0]
         with state.locked_state(tmp_path / "state"):  # it is the node that is examined
             assert not told(identity.check(case), "error")

@@ -46,8 +46,8 @@ def test_a_torch_that_hangs_is_left_after_a_while(tmp_path, monkeypatch):
 
 
 def test_the_plan_is_the_nodes_own(tmp_path, capsys, monkeypatch):
-    from codezero.models import Models
-    from codezero.observe.console import Console
+    from codezero.policy.build import Models
+    from codezero.runtime.console import Console
 
     model = save_tiny(tmp_path / "model")
     case = case_of(tmp_path, "preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu")
@@ -140,7 +140,7 @@ def test_what_nvidia_smi_lists(tmp_path):
 
 
 def test_beside_a_running_node_nothing_is_planned(tmp_path, monkeypatch):
-    from codezero import state
+    from codezero.runtime import state
 
     seen = {"torch": {**SEEN, "stage": "torch"}, "plan": {"refused": "needs 10 GiB: buy some"}}
     monkeypatch.setattr(torch_build, "_asked", lambda case: (0, seen, ""))

@@ -6,13 +6,15 @@ import re
 import pytest
 
 from benchmarks.attacks import ATTACKS, Defence
-from codezero.evaluate import rules
+from codezero.evaluate.dryrun import dry_run
+from codezero.evaluate.rules import RULES
+from codezero.evaluate.rules.check import check as apply_rules
 from codezero.evaluate.shown import show
 from codezero.prompts.evaluator import json_messages
 from codezero.prompts.neutral import looks_like_verdict
 from codezero.prompts.solver import parse
-from codezero.testcases import parse_tests
-from codezero.types import Task, TaskOrigin
+from codezero.tasks.testcases import parse_tests
+from codezero.types import CaseOutcome, Task, TaskOrigin
 
 
 def mbpp_like(sentence, tests):
@@ -29,10 +31,28 @@ MERGED = mbpp_like(
     "assert merged([3, 1], [2]) == [1, 2, 3]\nassert merged([5], [4, 6]) == [4, 5, 6]\n"
     "assert merged([9, 8], [7]) == [7, 8, 9]",
 )
+COPRIME = mbpp_like(
+    "Write a function that tells whether two numbers have no common divisor.",
+    "assert coprime(17, 13) == True\nassert coprime(15, 21) == False\nassert coprime(7, 5) == True",
+)
+SUM = Task(
+    origin=TaskOrigin.CODE_CONTESTS,
+    question="Read a number and so many more. Print their sum.",
+    tests="Input:\n3\n1 2 4\nOutput:\n7\n",
+)
 WRONG = [
     (TRIPLE, "```python\ndef triple(n):\n    result = n + 8\n    return result\n```"),
     (MERGED, "```python\ndef merged(left, right):\n    both = left + right\n    return both\n```"),
 ]
+YES_OR_NO = (COPRIME, "```python\ndef coprime(a, b):\n    return a != b\n```")
+OF_PROGRAM = (SUM, "```python\nn = int(input())\nprint(n + 4 if input() else 0)\n```")
+
+
+def targets(attack):
+    """What the attack is tried on."""
+    if attack.of_program:
+        return [OF_PROGRAM]
+    return [YES_OR_NO] if attack.family == "memberships" else WRONG
 
 
 def named(attack):
@@ -40,7 +60,7 @@ def named(attack):
 
 
 def scores_of(text, task):
-    return rules.check(parse(text), text, task, parse_tests(task.tests))
+    return apply_rules(parse(text), text, task, parse_tests(task.tests))
 
 
 def shown(text, task):
@@ -64,8 +84,14 @@ def test_the_suite_is_as_large_and_as_varied_as_asked():
     assert len({named(attack) for attack in ATTACKS}) == len(ATTACKS)
 
 
-@pytest.mark.parametrize(("task", "text"), WRONG, ids=["numbers", "lists"])
-@pytest.mark.parametrize("attack", ATTACKS, ids=named)
+@pytest.mark.parametrize(
+    ("attack", "task", "text"),
+    [
+        pytest.param(attack, task, text, id=f"{named(attack)} {number}")
+        for attack in ATTACKS
+        for number, (task, text) in enumerate(targets(attack))
+    ],
+)
 def test_attack_is_stopped(attack, task, text):
     attacked = attack.apply(text, task)
     assert attacked != text
@@ -78,15 +104,20 @@ def test_attack_is_stopped(attack, task, text):
         assert code.isascii()
         assert [line for line in code.split("\n") if looks_like_verdict(line)] == []
         assert not re.search("pass|correct|verdict|yes|INST|im_end", code, re.IGNORECASE)
+    elif attack.stopped_by is Defence.DRY_RUN:
+        outcomes = {result.outcome for result in dry_run(parse(attacked), parse_tests(task.tests))}
+        assert CaseOutcome.FAIL in outcomes
     else:
-        assert rules.RULES[attack.stopped_by.value].fatal
+        assert RULES[attack.stopped_by.value].fatal
         assert scores_of(attacked, task)[attack.stopped_by.value].score == 0
         assert scores_of(attacked, task)[attack.stopped_by.value].reason
 
 
-@pytest.mark.parametrize(("task", "text"), WRONG, ids=["numbers", "lists"])
+@pytest.mark.parametrize(
+    ("task", "text"), [*WRONG, YES_OR_NO, OF_PROGRAM], ids=["numbers", "lists", "yes or no", "a program"]
+)
 def test_what_is_attacked_breaks_no_fatal_rule_by_itself(task, text):
-    assert all(score.score == 1 for name, score in scores_of(text, task).items() if rules.RULES[name].fatal)
+    assert all(score.score == 1 for name, score in scores_of(text, task).items() if RULES[name].fatal)
     assert shown(text, task) == parse(text)
 
 
@@ -101,7 +132,7 @@ def test_a_neutral_text_is_one_before_it_is_shown_too(attack):
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=named)
 def test_no_attack_leaves_a_control_token_in_the_prompt(attack):
-    task, text = WRONG[0]
+    task, text = targets(attack)[0]
     code = parse(attack.apply(text, task))
     prompt = json_messages(task.question, task.tests, code)[-1]["content"]
     assert not re.search(r"<\||\|>|<\uff5c|\[/?INST\]|</?s>", prompt)

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from codezero.evaluate import calibration
+from codezero.evaluate.build import LARGE_JUDGE, SMALL_JUDGE
 from codezero.evaluate.calibration import Calibration
-from codezero.judging import LARGE_JUDGE, SMALL_JUDGE
 
 PLAIN = Calibration(likelihood=[1.0, 2.0, 0.5, -1.0], logit=[1.0, 0.0])
 

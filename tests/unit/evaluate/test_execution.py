@@ -4,27 +4,24 @@ from codezero.config import Backend, EvaluatorConfig
 from codezero.errors import EvaluatorError, SandboxError
 from codezero.evaluate import execution
 from codezero.evaluate.execution import ExecutionJudge, opinion
-from codezero.testcases import parse_tests
 from codezero.types import CaseOutcome, CaseResult
 from tests.builders import task
+from tests.strangers import submission
 
 PASS, FAIL, UNKNOWN = (CaseResult(outcome=outcome, reason=outcome.value) for outcome in CaseOutcome)
 
 
-def judge(**settings):
-    return ExecutionJudge(EvaluatorConfig(backend=Backend.execution, **settings))
+@pytest.fixture
+def judge(workers):
+    return lambda **settings: ExecutionJudge(EvaluatorConfig(backend=Backend.execution, **settings), workers)
 
 
-def test_solutions_are_judged_by_what_their_tests_come_to():
+def test_solutions_are_judged_by_what_their_tests_come_to(judge):
     tests = "assert f(1) == 2\nassert f(2) == 3"
-    found = judge().judge([(task(tests=tests), f"def f(x): return {body}") for body in ("x + 1", "2", "1 / 0")])
+    codes = [f"def f(x): return {body}" for body in ("x + 1", "2", "1 / 0")]
+    found = judge().judge([submission(task(tests=tests), code) for code in codes])
     assert [one.p_correct for one in found] == [1.0, 0.0, 0.0]
     assert found[1].reply == "passed 1 of 2 tests: AssertionError"
-
-
-def test_the_cases_can_be_had_one_by_one():
-    found = judge().cases("def f(x): return 2", parse_tests("assert f(1) == 2\nassert f(2) == 3"))
-    assert [case.outcome for case in found] == [CaseOutcome.PASS, CaseOutcome.FAIL]
 
 
 @pytest.mark.parametrize(
@@ -41,34 +38,31 @@ def test_one_failure_is_enough_and_doubt_is_no_verdict(cases, expected):
     assert opinion(cases).p_correct == expected
 
 
-def test_tests_that_cannot_be_read_give_no_verdict():
-    found = judge().judge([(task(tests="assert ("), "def f(x): return 2")])
+def test_tests_that_cannot_be_read_give_no_verdict(judge):
+    found = judge().judge([submission(task(tests="assert ("), "def f(x): return 2")])
     assert [one.p_correct for one in found] == [None]
 
 
-def test_code_of_others_is_run_only_when_that_is_set():
+def test_code_of_others_is_run_only_when_that_is_set(judge):
     judge().permit(external=False)
     judge(execute_external=True).permit(external=True)
     with pytest.raises(EvaluatorError, match=r"set evaluator\.execute_external=true"):
         judge().permit(external=True)
 
 
-def test_the_warning_says_what_is_run_and_behind_what():
+def test_the_warning_says_what_is_run_and_behind_what(judge):
     assert "RUNS own solutions on this machine; protections: " in judge().warning()
     assert "RUNS own and other nodes' solutions" in judge(execute_external=True).warning()
 
 
-def test_a_broken_sandbox_is_an_outage_and_no_verdict(monkeypatch):
+def test_a_broken_sandbox_is_an_outage_and_no_verdict(judge, monkeypatch):
     def broken(*_):
         raise SandboxError("no room")
 
     working = judge()
-    monkeypatch.setattr(execution, "run_tests", broken)
     monkeypatch.setattr(execution, "run_many", broken)
     monkeypatch.setattr(execution, "isolation", broken)
     with pytest.raises(EvaluatorError, match="no room"):
-        working.judge([(task(), "x")])
-    with pytest.raises(EvaluatorError, match="no room"):
-        working.cases("x", parse_tests("assert x"))
+        working.judge([submission(task(), "x")])
     with pytest.raises(EvaluatorError, match="impossible here: no room"):
         judge()

@@ -25,6 +25,7 @@ from codezero.llm.convert import convert
 from codezero.llm.load import load_model
 from tests.builders import task
 from tests.processes import is_alive, wait_until_gone
+from tests.strangers import submission
 from tests.unit.llm import gguf_files
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -220,7 +221,9 @@ def test_the_real_judge_ranks_a_reference_above_a_stub_in_one_process_and_in_the
     outside = LlamaCppBackend(config, weights, torch.get_num_threads())
     inside = TransformersBackend(load_model(name, folder, torch.device("cpu"), torch.float32), config)
     solutions = [
-        (task(question, tests), code) for question, tests, reference, stub in PAIRS for code in (reference, stub)
+        submission(task(question, tests), code)
+        for question, tests, reference, stub in PAIRS
+        for code in (reference, stub)
     ]
     try:
         outside.check()

@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero import compose
 from codezero.config import RewardConfig
+from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.evaluate.reward import reward
 from codezero.evaluate.rules import RULES
 from codezero.types import FinishReason, Outcome, Verdict
 
-FAITHFUL = compose.load(["reward=faithful"]).reward
+FAITHFUL = load_config(["reward=faithful"]).reward
 STOP, LENGTH = FinishReason.STOP, FinishReason.LENGTH
 
 

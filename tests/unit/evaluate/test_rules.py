@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.evaluate import rules
+from codezero.evaluate.rules import RULES
+from codezero.evaluate.rules.check import check as apply_rules
+from codezero.evaluate.rules.solution import RuleScore
 from codezero.tasks import mbpp
 from codezero.tasks.problems import load_problems
-from codezero.testcases import MAX_SOURCE_CHARS, parse_tests
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, parse_tests
 from codezero.types import Task, TaskOrigin
 from tests.unit.tasks.builders import real_mbpp
 
@@ -19,7 +21,7 @@ TABLE = "Input:\n2\nOutput:\n4\n"
 
 def judged(code, tests=TESTS, question="Add two numbers.", text=None, origin=TaskOrigin.MBPP):
     task = Task(origin=origin, question=question, tests=tests)
-    return rules.check(code, text or f"```python\n{code}\n```", task, parse_tests(tests))
+    return apply_rules(code, text or f"```python\n{code}\n```", task, parse_tests(tests))
 
 
 def check(code, tests=TESTS, **kwargs):
@@ -31,7 +33,7 @@ def broken(code, tests=TESTS, **kwargs):
 
 
 def test_good_solution_keeps_every_rule_and_no_reason_is_given():
-    assert judged(GOOD) == {name: rules.RuleScore(score=1.0, reason="") for name in rules.RULES}
+    assert judged(GOOD) == {name: RuleScore(score=1.0, reason="") for name in RULES}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_each_rule_is_broken_on_its_own(code, expected):
 
 def test_a_parameter_that_is_not_used_costs_part_of_a_rule():
     scores = judged("def add(a, b):\n    return a")
-    assert scores["statement"] == rules.RuleScore(score=0.75, reason="line 1: add does not use b")
+    assert scores["statement"] == RuleScore(score=0.75, reason="line 1: add does not use b")
 
 
 def test_reasons_name_the_line_and_stay_one_printable_line():
@@ -102,9 +104,18 @@ PROGRAM = "n = int(input())\nprint(n * 2)"
         ("import sys\nn = int(sys.stdin.readline())\nsys.stdout.write(str(2 * n))\nsys.exit(0)", set()),
         ("import os, sys, io\nn = int(io.BytesIO(os.read(0, os.fstat(0).st_size)).readline())\nprint(2 * n)", set()),
         ("import threading\nthreading.stack_size(1 << 27)\nt = threading.Thread(target=lambda: print(input()))", set()),
+        (
+            "import os, sys\nif os.path.exists('i.txt'): sys.stdin = open('i.txt')\nprint(2 * int(input()))",
+            set(),
+        ),
+        ("if 'LOCAL' not in globals(): print(2 * int(input()))", set()),
+        ("globals()['print'](input())", {"effects", "io", "hardcoded"}),
+        ("import gc\ngc.disable()\nprint(2 * int(input()))", set()),
+        ("import gc\nprint(gc.get_objects(), input())", {"effects"}),
+        ("import resource as r\nr.setrlimit(r.RLIMIT_STACK, (r.RLIM_INFINITY,) * 2)\nprint(2 * int(input()))", set()),
         ("def solve(n):\n    return 2 * n", {"io"}),
         ("print(4)", {"io"}),
-        ("n = int(input())", {"io"}),
+        ("n = int(input())", {"io", "hardcoded"}),
         ("import subprocess\nprint(input())", {"effects"}),
         ("import os\nprint(os.listdir(input()))", {"effects"}),
     ],
@@ -115,6 +126,12 @@ def test_program_must_read_and_print(code, expected):
 
 def test_program_with_tests_that_cannot_be_read_is_still_taken_for_a_program():
     assert broken("print(4)", "input: 2", origin=TaskOrigin.CODE_CONTESTS) == {"io"}
+
+
+@pytest.mark.parametrize("origin", TaskOrigin)
+def test_a_peer_s_word_on_the_origin_makes_no_program_of_a_function(origin):
+    assert broken("def add(a, b):\n    return {(1, 2): 3, (0, 5): 5}[a, b]", origin=origin) == {"hardcoded"}
+    assert broken("def add(a, b):\n    return a + b + len(open('x').read())", origin=origin) == {"effects"}
 
 
 FENCED = f"```python\n{GOOD}\n```"
@@ -137,9 +154,7 @@ def test_the_answer_is_one_closed_block(text, score):
 
 def test_length_costs_in_proportion():
     code = GOOD + "\n" + "#" * (12_000 - len(GOOD) - 1)
-    assert judged(code)["length"] == rules.RuleScore(
-        score=0.5, reason="the code has 12,000 characters, more than 6,000"
-    )
+    assert judged(code)["length"] == RuleScore(score=0.5, reason="the code has 12,000 characters, more than 6,000")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +174,7 @@ def test_copies_of_the_tests_and_the_question_cost(code, score):
 
 def test_no_reference_solution_of_the_built_in_problems_breaks_a_fatal_rule():
     for problem in load_problems():
-        scores = rules.check(
+        scores = apply_rules(
             problem.solution, f"```python\n{problem.solution}\n```", problem.task, parse_tests(problem.task.tests)
         )
         assert not fatal(scores), problem.name
@@ -170,12 +185,12 @@ def test_no_reference_solution_of_mbpp_breaks_a_fatal_rule():
     assert len(rows) > 700
     for row in rows:
         task = mbpp.to_task(row)
-        scores = rules.check(row["code"], f"```python\n{row['code']}\n```", task, parse_tests(task.tests))
+        scores = apply_rules(row["code"], f"```python\n{row['code']}\n```", task, parse_tests(task.tests))
         assert not fatal(scores), row["task_id"]
 
 
 def fatal(scores):
-    return [(name, score.reason) for name, score in scores.items() if rules.RULES[name].fatal and score.score == 0]
+    return [(name, score.reason) for name, score in scores.items() if RULES[name].fatal and score.score == 0]
 
 
 @pytest.mark.parametrize(
@@ -243,3 +258,33 @@ def test_code_is_never_executed(tmp_path):
 @given(st.text(), st.text())
 def test_any_code_and_any_tests_give_scores_of_0_to_1(code, tests):
     assert all(0 <= score <= 1 for score in check(code, tests).values())
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "def check(candidate):\n    assert candidate(1, 2) == 3\n    assert candidate(4, 5) == 9\ncheck(add)",
+        "def check(candidate):\n    x = 4\n    assert candidate(x, 5) == 9\ncheck(add)",
+        "def check(add):\n    assert add(1, 2) == 3\ncheck(add)",
+    ],
+)
+def test_tests_in_the_form_of_a_check_break_no_rule_of_a_good_solution(tests):
+    assert broken(GOOD, tests) == set()
+
+
+METHOD = "class Solution:\n    def add(self, a, b):\n        return "
+SAME = "def same(found, expected):\n    return found == expected\n"
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert Solution().add(11, 12) == 23\nassert Solution().add(14, 15) == 29",
+        SAME + "assert same(Solution().add(11, 12), 23)\nassert same(Solution().add(14, 15), 29)",
+        "def check(f):\n    assert f(11, 12) == 23\n    assert f(14, 15) == 29\ncheck(Solution().add)",
+    ],
+)
+def test_tests_of_a_method_break_no_rule_of_a_good_solution_but_a_table_does(tests):
+    assert broken(METHOD + "a + b", tests) == set()
+    assert broken(METHOD + "{(11, 12): 23, (14, 15): 29}[a, b]", tests) == {"hardcoded"}
+    assert "defines" in broken(GOOD, tests)

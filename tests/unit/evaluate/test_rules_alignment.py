@@ -10,6 +10,9 @@ DAYS = "assert days(2) == 28\nassert days(4) == 30\nassert days(7) == 31"
 FIB = "assert fib(0) == 0\nassert fib(2) == 1\nassert fib(3) == 2\nassert fib(9) == 34"
 PARITY = "assert odd(3) == True\nassert odd(4) == False\nassert odd(7) == True"
 WORDS = 'assert turn("red") == "green"\nassert turn("green") == "yellow"\nassert turn("yellow") == "red"'
+PAIRS = "assert coprime(17, 13) == True\nassert coprime(15, 21) == False\nassert coprime(7, 5) == True"
+ROOT = "assert root(-1) == 1j\nassert root(-2) == (1+2j)"
+MONOTONIC = "assert monotonic([6, 5, 4, 4]) == True\nassert monotonic([6, 5, 6]) == False"
 SORTED = "assert tidy([3, 1]) == [1, 3]\nassert tidy([5, 4]) == [4, 5]"
 
 
@@ -34,6 +37,19 @@ SORTED = "assert tidy([3, 1]) == [1, 3]\nassert tidy([5, 4]) == [4, 5]"
             "def tidy(x):\n    return {'[3, 1]': [1, 3], '[5, 4]': [4, 5], '[]': [], '[1]': [1], '[2]': [2]}[str(x)]",
         ),
         (SORTED, "def tidy(x):\n    return [1, 3] if x[0] < 4 else [4, 5]"),
+        (POWER, "def power(n):\n    return {(3) + 7: 2 * 4, (23) - 4: 8 + 8}[n]"),
+        (SORTED, "def tidy(x):\n    return {'[3, ' + '1]': [1, 6 - 3], '[5, 4]': [-(-4), 5]}[str(x)]"),
+        (POWER, "T = {}\nfor key, value in [(10, 8), (19, 16)]:\n    T[key] = value\ndef power(n):\n    return T[n]"),
+        (POWER, "def power(n):\n    return power.known[n]\npower.known = {10: 8, 19: 16, 32: 32}"),
+        (
+            POWER,
+            "def look(n):\n    return known[n]\nknown = {10: 8, 19: 16, 32: 32}\ndef power(n):\n    return look(n)",
+        ),
+        (ROOT, "def root(n):\n    return {-1: 1j, -2: (1 + 2j)}[n]"),
+        (PAIRS, "def coprime(*args):\n    return args in [(17, 13), (7, 5)]"),
+        (PAIRS, "def coprime(*args):\n    return not args == (15, 21)"),
+        (PAIRS, "def coprime(a, b):\n    return (a, b) in ((17, 13), (7, 5)) or a == b"),
+        (MONOTONIC, "def monotonic(xs):\n    return xs not in [[6, 5, 6]]"),
     ],
 )
 def test_a_table_of_the_tests_is_hard_coding(tests, code):
@@ -58,6 +74,14 @@ def test_a_table_of_the_tests_is_hard_coding(tests, code):
             "def odd(n):\n  if n == 3:\n    return True\n  if n == 4:\n    return False\n  return n % 2 == 1",
         ),
         (SORTED, "def tidy(x):\n    if x == []:\n        return []\n    return sorted(x)"),
+        (
+            SORTED,
+            "def tidy(x):\n    return sorted(x)\n"
+            "for x, want in [([3, 1], [1, 3]), ([5, 4], [4, 5])]:\n    assert tidy(x) == want",
+        ),
+        (SORTED, "def tidy(x):\n    return sorted(x)\nanswers = [[1, 3], [4, 5]]\nprint(tidy([3, 1]) == answers[0])"),
+        (PAIRS, "import math\ndef coprime(a, b):\n    return math.gcd(a, b) == 1\nprint(coprime(15, 21) == (False))"),
+        (PARITY, "def odd(n):\n    return n in (1, 3, 5, 7, 9)"),
         (POWER, "def power(n):\n    for size in [32, 16, 8]:\n        if n >= size:\n            return size"),
     ],
 )
@@ -142,3 +166,64 @@ def test_a_program_may_read_a_file_descriptor_but_not_start_processes():
     table = "Input:\n1\nOutput:\n1\n"
     assert broken("print(open(0).read())", table, origin=TaskOrigin.CODE_CONTESTS) == set()
     assert broken("import os\nos.system(input())\nprint()", table, origin=TaskOrigin.CODE_CONTESTS) == {"effects"}
+
+
+SUM = "Input:\n3\n1 2 3\nOutput:\n6\n"
+ROUTE = "Input:\n4 2\n7\nOutput:\n3 1 2\nInput:\n5 5\n1\nOutput:\n2 4 8\n"
+EIGHT = "Input:\n8\nOutput:\nYES\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [
+        (SUM, "import sys\nprint({'3\\n1 2 3\\n': 6}[sys.stdin.read()])"),
+        (SUM, "n = input()\nxs = input()\nif n + ' ' + xs == '3 1 2 3':\n    print(6)"),
+        (SUM, "import sys\nlines = sys.stdin.read().split('\\n')\nif lines == ['3', '1 2 3']:\n    print('6')"),
+        (SUM, "n, *xs = map(int, open(0).read().split())\nif (n, *xs) == 1 or [n] + xs == [3, 1, 2, 3]:\n    print(6)"),
+        (
+            SUM,
+            "import sys\nfor key, value in [('3\\n1 2 3', '6'), ('', '')]:\n"
+            "    if key in sys.stdin.read():\n        print(value)",
+        ),
+        (SUM, "input()\nprint(6)"),
+        (
+            SUM,
+            "import sys\nread = sys.stdin.readline\nn = int(read())\nxs = [int(x) for x in read().split()]\nprint(6)",
+        ),
+        (ROUTE, "import sys\nprint(['3 1 2', '2 4 8'][len(sys.stdin.read()) % 2])"),
+        (ROUTE, "a = input()\nprint(*([3, 1, 2] if '4' in a else [2, 4, 8]))"),
+        (EIGHT, "print({'8': 'YES'}.get(input(), 'NO'))"),
+    ],
+)
+def test_a_program_that_knows_the_examples_by_heart_is_hard_coding(table, code):
+    assert "hardcoded" in broken(code, table, origin=TaskOrigin.CODE_CONTESTS)
+
+
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [
+        (SUM, "n = int(input())\nprint(sum(map(int, input().split())))"),
+        (SUM, "input()\nprint(sum(map(int, input().split())))"),
+        (
+            SUM,
+            "# 3\n# 1 2 3 -> 6\n"
+            "def solve(xs):\n    return sum(xs)\nn = input()\nprint(solve(map(int, input().split())))",
+        ),
+        (
+            SUM,
+            "import sys\ndef main():\n    n = sys.stdin.readline()\n"
+            "    print(sum(int(x) for x in sys.stdin.readline().split()))\nmain()",
+        ),
+        (
+            EIGHT,
+            "n = int(input())\nif n == 2:\n    print('NO')\nelif n == 8:\n    print('YES')\n"
+            "else:\n    print('NO' if n % 2 else 'YES')",
+        ),
+        (EIGHT, "print(['YES', 'NO'][int(input()) % 2])"),
+        ("Input:\n1\nOutput:\n1\n", "memo = {0: 0, 1: 1}\nn = int(input())\nprint(memo.get(n, n))"),
+        ("Input:\n5\nOutput:\n1000000007\n", "n = int(input())\nprint((10**9 + 7) * (n // 5))"),
+        ("Input:\n\nOutput:\nHello\n", "print('Hello')"),
+    ],
+)
+def test_an_honest_program_is_not(table, code):
+    assert "hardcoded" not in broken(code, table, origin=TaskOrigin.CODE_CONTESTS)

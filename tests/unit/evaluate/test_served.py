@@ -14,6 +14,7 @@ from codezero.evaluate.judge import ModelJudge
 from codezero.llm import client
 from codezero.llm.chat_server import plain
 from tests.builders import task
+from tests.strangers import submission
 from tests.unit.evaluate.loopback import answer, backend, never, reply, serve
 
 OPENAI, OLLAMA = Backend.openai, Backend.ollama
@@ -82,7 +83,7 @@ def test_model_judge_reads_probabilities_and_json(kind):
         for verdict, expected in ((VerdictMode.logit, 0.7 / 0.9), (VerdictMode.generate, 0.0)):
             asked = backend(kind, server, verdict=verdict)
             asked.check()
-            (opinion,) = ModelJudge(asked, EvaluatorConfig(verdict=verdict)).judge([(task(), "x = 1")])
+            (opinion,) = ModelJudge(asked, EvaluatorConfig(verdict=verdict)).judge([submission(task(), "x = 1")])
             assert opinion.p_correct == pytest.approx(expected)
 
 

@@ -2,10 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.evaluate.shown import REMOVED, Shown, show
+from codezero.evaluate.examination import Shown
+from codezero.evaluate.shown import REMOVED, show
 from codezero.prompts.neutral import addresses_the_judge, looks_like_verdict, plain
 from codezero.tasks.problems import load_problems
-from codezero.testcases import parse_tests
+from codezero.tasks.testcases import parse_tests
 from codezero.types import Task, TaskOrigin
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from codezero.cli import main
 from codezero.harness import policy
-from codezero.harness.sources import Source, load
+from codezero.harness.sources import ProblemSource, load
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from tests.builders import save_tiny
+from tests.strangers import Reader
 
 MBPP = [
     {"task_id": n, "text": f"Write add{n}.", "test_list": [f"assert add{n}(1, 2) == 3"], "test_setup_code": ""}
@@ -268,6 +269,6 @@ def test_help_is_instant():
 
 def test_a_row_that_repeats_an_id_is_left_out(tmp_path):
     path = stored(tmp_path / "mbpp.jsonl", MBPP[0], MBPP[0], MBPP[1])
-    problems, left_out = load(Source(dataset="mbpp", path=path))
+    problems, left_out = load(ProblemSource(dataset="mbpp", path=path), Reader())
     assert [problem.name for problem in problems] == ["11", "12"]
     assert left_out == {"row repeats an earlier id": 1}

@@ -8,10 +8,12 @@ import pytest
 from codezero.cli.evaluation import DATASETS as CHOICES
 from codezero.harness import hidden_tests
 from codezero.harness.schemas import DATASETS, code_contests_row, codeforces_row, humaneval, livecodebench_row, mbpp_row
+from codezero.harness.sources import with_tests
 from codezero.sandbox.run import run_tests
 from codezero.tasks.rows import BadRow
-from codezero.testcases import Example, parse_tests
+from codezero.tasks.testcases import StdinExample, parse_tests
 from codezero.types import CaseOutcome, TaskOrigin
+from tests.strangers import Reader
 
 HUMANEVAL = {
     "task_id": "HumanEval/0",
@@ -95,14 +97,14 @@ def test_humaneval_runs_its_check_with_what_the_prompt_defines():
     assert passes(problem, "def quarter(x):\n    return half(half(x))")
     assert not passes(problem, "def quarter(x):\n    return half(x)")
     assert not passes(problem, "")  # the prompt alone is no solution
-    assert parse_tests(problem.task.tests).num_cases == 1
+    assert parse_tests(problem.task.tests).num_cases == 2
 
 
 def test_mbpp_full_and_sanitized():
-    problem = mbpp_row(MBPP, 0)
+    problem = with_tests(mbpp_row(MBPP, 0), Reader())
     assert (problem.name, problem.suite.num_cases) == ("11", 2)
     assert passes(problem, "def add(a, b): return a + b")
-    sanitized = mbpp_row(SANITIZED, 0)
+    sanitized = with_tests(mbpp_row(SANITIZED, 0), Reader())
     assert "Write a function to take a root." in sanitized.task.question
     assert passes(sanitized, "def root(x): return x ** 0.5")
 
@@ -123,7 +125,10 @@ def test_code_contests_runs_all_tests_and_shows_the_public_ones():
 def test_livecodebench_programs_have_public_and_private_tests(row):
     problem = livecodebench_row(row, 0)
     assert problem.name == "abc1"
-    assert problem.suite.examples == (Example(given="1 2\n", expected="3\n"), Example(given="3 4\n", expected="7\n"))
+    assert problem.suite.examples == (
+        StdinExample(given="1 2\n", expected="3\n"),
+        StdinExample(given="3 4\n", expected="7\n"),
+    )
     assert "3 4" not in problem.task.tests + problem.task.question
     assert passes(problem, "print(sum(map(int, input().split())))")
 
@@ -205,9 +210,9 @@ def test_a_row_of_another_kind_is_a_bad_row(name, row):
     ],
 )
 def test_a_row_that_cannot_be_used_is_a_bad_row(to_problem, good, changes):
-    to_problem(good, 0)
+    with_tests(to_problem(good, 0), Reader())
     with pytest.raises(BadRow):
-        to_problem({**good, **changes}, 0)
+        with_tests(to_problem({**good, **changes}, 0), Reader())
 
 
 class Bomb:

@@ -1,5 +1,4 @@
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import pytest
 
 from codezero.errors import IdentityError
 from codezero.identity.key import Identity, load, save
-from codezero.identity.keyfile import backup_reminder, exposure_warning, identity_path, live_identity
+from codezero.identity.keyfile import backup_reminder, exposure_warning, identity_path, live_holder, live_identity
 from codezero.identity.names import animal_name
 
 HOLD = """
@@ -18,22 +17,19 @@ import sys
 from pathlib import Path
 from codezero.identity.key import load
 from codezero.identity.keyfile import live_identity
-with live_identity(load(Path(sys.argv[1]))):
+path = Path(sys.argv[1])
+with live_identity(load(path), path):
     print("held", flush=True)
     sys.stdin.read()
 """
 
 
-# What is imported or read lazily may lie where nobody else can read it.
-HOLD_AS_NOBODY = HOLD.replace(
-    "with live_identity(load(Path(sys.argv[1]))):",
-    """import os
-from codezero.identity.names import animal_name
-animal_name("")
-key = load(Path(sys.argv[1]))
+# As another user of the machine, who can look into the folder.
+HOLD_AS_NOBODY = """
+import fcntl, os, sys
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
-with live_identity(key):""",
-)
+fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +38,12 @@ def key():
 
 
 @pytest.fixture
-def shared(tmp_path, monkeypatch):
-    """A folder for temporary files of its own, for this process and those it starts."""
-    folder = tmp_path / "tmp"
+def path(tmp_path, key):
+    """A file with the key, in a folder of its own."""
+    folder = tmp_path / "keys"
     folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setenv("TMPDIR", str(folder))
-    return folder
+    save(key, folder / "swarm.pem")
+    return folder / "swarm.pem"
 
 
 def start_holder(path):
@@ -91,40 +86,51 @@ def test_a_key_that_others_may_use_is_warned_of_and_left_as_it_is(tmp_path, key,
     assert path.stat().st_mode & 0o777 == mode
 
 
-def test_one_live_node_has_the_key_whichever_copy_it_reads(tmp_path, shared, key):
-    save(key, tmp_path / "swarm.pem")
-    shutil.copy(tmp_path / "swarm.pem", tmp_path / "copy.pem")
-    holder = start_holder(tmp_path / "swarm.pem")
-    with pytest.raises(IdentityError) as caught, live_identity(load(tmp_path / "copy.pem")):
+def test_one_live_node_has_the_key_by_whichever_link_it_is_named(tmp_path, path, key):
+    (tmp_path / "link.pem").symlink_to(path)
+    holder = start_holder(path)
+    link = tmp_path / "link.pem"
+    with pytest.raises(IdentityError) as caught, live_identity(load(link), link):
         pass
     assert str(caught.value) == (
-        f"the key of peer {key.peer_id} ({animal_name(key.peer_id)}) is in use by the node with process id "
-        f"{holder.pid} on this machine: stop that node, or give this one its own key with swarm.identity_path=..."
+        f"the key {link} of peer {key.peer_id} ({animal_name(key.peer_id)}) is in use by the node with process id "
+        f"{holder.pid}: stop that node, or give this one its own key with swarm.identity_path=..."
     )
-    with live_identity(Identity.generate()):  # other keys are free
+    assert live_holder(link) == holder.pid
+    with live_identity(Identity.generate(), path.with_name("other.pem")):  # other keys are free
         pass
     holder.send_signal(signal.SIGKILL)
     holder.communicate(timeout=30)
-    with live_identity(key):
-        assert [lock.read_text() for lock in shared.glob(f"*{key.peer_id}*")] == [str(os.getpid())]
+    assert live_holder(link) is None
+    with live_identity(key, path):
+        lock = path.with_name("swarm.pem.lock")
+        assert (lock.read_text(), lock.stat().st_mode & 0o777) == (str(os.getpid()), 0o600)
 
 
-def test_a_node_that_stops_leaves_the_key_to_the_next(shared, key):
+def test_a_node_that_stops_leaves_the_key_to_the_next(path, key):
     for _ in range(2):
-        with live_identity(key):
+        with live_identity(key, path):
             pass
-    with pytest.raises(ZeroDivisionError), live_identity(key):
+    with pytest.raises(ZeroDivisionError), live_identity(key, path):
         raise ZeroDivisionError
-    with live_identity(key), pytest.raises(IdentityError, match=rf"process id {os.getpid()} "), live_identity(key):
+    with (
+        live_identity(key, path),
+        pytest.raises(IdentityError, match=rf"process id {os.getpid()}: "),
+        live_identity(key, path),
+    ):
         pass
 
 
+def test_to_ask_who_holds_a_key_leaves_nothing_behind(path):
+    assert live_holder(path) is None
+    assert [file.name for file in path.parent.iterdir()] == ["swarm.pem"]
+
+
 @pytest.mark.parametrize(("held", "shown"), [(b"", "unknown"), (b"\x1b[2J", "unknown"), (b"9" * 100, "9" * 20)])
-def test_what_stands_in_the_lock_file_is_shown_only_as_a_number(shared, key, held, shown):
-    with live_identity(key):
-        (lock,) = shared.iterdir()
-        lock.write_bytes(held)
-        with pytest.raises(IdentityError, match=rf"with process id {shown} on"), live_identity(key):
+def test_what_stands_in_the_lock_file_is_shown_only_as_a_number(path, key, held, shown):
+    with live_identity(key, path):
+        path.with_name("swarm.pem.lock").write_bytes(held)
+        with pytest.raises(IdentityError, match=rf"with process id {shown}: stop"), live_identity(key, path):
             pass
 
 
@@ -141,32 +147,36 @@ def trap(kind, lock, precious):
 
 
 @pytest.mark.parametrize("kind", ["link", "hard_link", "pipe", "folder"])
-def test_a_trap_in_place_of_the_lock_file_is_refused_and_harms_nothing(tmp_path, shared, key, kind):
-    trap(kind, shared / f"codezero-{key.peer_id}.lock", tmp_path / "precious")
-    with pytest.raises(IdentityError, match=r"lock.*: .*remove it, or set TMPDIR"), live_identity(key):
+def test_a_trap_in_place_of_the_lock_file_is_refused_and_harms_nothing(tmp_path, path, key, kind):
+    trap(kind, path.with_name("swarm.pem.lock"), tmp_path / "precious")
+    with pytest.raises(IdentityError, match=r"swarm.pem.lock.*: .*remove it"), live_identity(key, path):
         pass
     assert (tmp_path / "precious").read_text() == "precious"
 
 
-def test_a_machine_without_room_for_temporary_files_is_named(shared, key, monkeypatch):
-    def none():
-        raise FileNotFoundError(2, "No usable temporary directory found")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+class TestAnotherUser:
+    @pytest.fixture
+    def open_path(self, key):
+        """The key in a folder that everybody may look and write into, as a folder for temporary files is."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o1777)
+            save(key, Path(folder, "swarm.pem"))
+            yield Path(folder, "swarm.pem")
 
-    monkeypatch.setattr(tempfile, "gettempdir", none)
-    with pytest.raises(IdentityError, match="No usable temporary directory found"), live_identity(key):
-        pass
+    def test_cannot_hold_the_key(self, open_path, key):
+        lock = open_path.with_name("swarm.pem.lock")
+        lock.touch()
+        lock.chmod(0o666)  # as after a copy of the folder: the next start closes it
+        with live_identity(key, open_path):
+            pass
+        done = subprocess.run([sys.executable, "-c", HOLD_AS_NOBODY, lock], capture_output=True, text=True)
+        assert "PermissionError" in done.stderr
 
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
-def test_nodes_of_different_users_exclude_each_other(key):
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o1777)
-        save(key, Path(folder, "swarm.pem"))
-        start = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": {**os.environ, "TMPDIR": folder}}
-        holder = subprocess.Popen([sys.executable, "-c", HOLD, Path(folder, "swarm.pem")], umask=0o077, **start)
-        assert holder.stdout.readline() == b"held\n"
-        other = [sys.executable, "-c", HOLD_AS_NOBODY, Path(folder, "swarm.pem")]
-        refused = subprocess.Popen(other, stderr=subprocess.PIPE, **start)
-        assert f"process id {holder.pid} on this machine".encode() in refused.communicate(timeout=30)[1]
-        holder.communicate(timeout=30)
-        assert subprocess.Popen(other, **start).communicate(timeout=30)[0] == b"held\n"
+    def test_is_named_as_in_the_way_and_not_as_a_node(self, open_path, key):
+        lock = open_path.with_name("swarm.pem.lock")
+        lock.touch()
+        lock.chmod(0o666)
+        os.chown(lock, 65534, 65534)
+        with pytest.raises(IdentityError, match=r"cannot use the lock file|in the way"), live_identity(key, open_path):
+            pass

@@ -24,9 +24,18 @@ if sys.argv[1] == "run":
     (here / ".next").mkdir(exist_ok=True)
     (here / ".next" / "BUILD_ID").write_text("")
     sys.exit()
+TOKEN = "t" * 43
+(here / "temp-data").mkdir(exist_ok=True)
+(here / "temp-data" / "token").write_text(TOKEN)
 class App(BaseHTTPRequestHandler):
+    def do_POST(self):
+        assert (self.path, self.headers["authorization"]) == ("/api/ticket", "Bearer " + TOKEN)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({{"ticket": "k" * 43}}).encode())
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
+        assert self.headers["authorization"] == (None if url.path == "/api/health" else "Bearer " + TOKEN)
         if url.path == "/api/health":
             health = here.parent / "health"
             body = json.dumps({{"alchemy": health.read_text() if health.exists() else "reachable"}})

@@ -15,7 +15,7 @@ if arguments[0].endswith("tether.py"):
 if arguments[1] == "codezero.launch.prepare":
     print(json.dumps({{"bytes": [1 << 30, 1 << 30]}}))
     sys.exit()
-from codezero.stop import stop_with_parent
+from codezero.runtime.stop import stop_with_parent
 signal.signal(signal.SIGTERM, lambda *_: (print("node stops", flush=True), sys.exit(0)))
 stop_with_parent()
 if arguments[2] == "swarm":

@@ -4,13 +4,13 @@ import io
 
 import pytest
 
-from codezero import compose
 from codezero.config import LedgerKind, Network
+from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.launch import choices
 from codezero.launch.choices import Options, SignIn, Way, choose
 from codezero.launch.terminal import NotAnswered, Terminal
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 
 
 class Scripted(Terminal):
@@ -43,7 +43,7 @@ def nobody():
 def test_a_testnet_node_by_sign_in_is_a_configuration_that_loads():
     chosen = choose(Options(market=False), {}, Scripted("3", "", "", ""))
     assert (chosen.way, chosen.sign_in, chosen.token, chosen.took) == (Way.TESTNET, SignIn.APP, "", ())
-    config = compose.load(chosen.settings)
+    config = load_config(chosen.settings)
     assert config.ledger.kind is LedgerKind.modal
     assert config.ledger.contract_address == "0x7745a8FE4b8D2D2c3BB103F8dCae822746F35Da0"
     assert (config.swarm.network, config.rollout.num_generations) == (Network.genrl, 2)
@@ -51,17 +51,17 @@ def test_a_testnet_node_by_sign_in_is_a_configuration_that_loads():
 
 def test_a_wallet_gets_the_testnets_contract_and_warns_of_little_money():
     chosen = choose(Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {}, nobody())
-    ledger = compose.load(chosen.settings).ledger
+    ledger = load_config(chosen.settings).ledger
     assert (ledger.kind, ledger.chain_id, ledger.warn_below_eth) == (LedgerKind.wallet, 685685, 0.01)
 
 
 def test_a_new_wallet_lies_beside_a_key_that_is_kept_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options, elsewhere = Options(way=Way.TESTNET, sign_in=SignIn.WALLET), {"IDENTITY_PATH": "/keys/it's/swarm.pem"}
-    assert compose.load(choose(options, {}, nobody()).settings).ledger.keystore == "wallet.json"
-    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "/keys/it's/wallet.json"
+    assert load_config(choose(options, {}, nobody()).settings).ledger.keystore == "wallet.json"
+    assert load_config(choose(options, elsewhere, nobody()).settings).ledger.keystore == "/keys/it's/wallet.json"
     (tmp_path / "wallet.json").write_text("{}")
-    assert compose.load(choose(options, elsewhere, nobody()).settings).ledger.keystore == "wallet.json"
+    assert load_config(choose(options, elsewhere, nobody()).settings).ledger.keystore == "wallet.json"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_users_settings_come_behind_those_of_the_choice_and_rounds_last():
         "rounds=5",
         "rounds=3",
     ]
-    assert compose.load(chosen.settings).rounds == 3
+    assert load_config(chosen.settings).rounds == 3
 
 
 @pytest.mark.parametrize("setting", ["model=qwen_1_5b", "model.name=org/other"])

@@ -6,10 +6,11 @@ import subprocess
 
 import pytest
 
-from codezero import compose
+from codezero.config import checkout as source
+from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.launch import configs
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 
 
 def settled(**environment):
@@ -28,14 +29,14 @@ def own(tmp_path, monkeypatch):
 
 def test_a_new_folder_gets_what_is_shipped_and_is_read(own):
     assert settled() == ""
-    assert (own / "node.yaml").read_bytes() == (compose.shipped_dir() / "node.yaml").read_bytes()
+    assert (own / "node.yaml").read_bytes() == (source.CONFIGS / "node.yaml").read_bytes()
     (own / "node.yaml").write_text((own / "node.yaml").read_text().replace("seed: 0", "seed: 9"))
-    assert compose.load().seed == 9
+    assert load_config().seed == 9
 
 
 def test_an_empty_folder_is_no_configuration(own):
     with pytest.raises(ConfigError, match=r"holds no node\.yaml: \./run_rl_swarm\.sh puts the shipped"):
-        compose.load()
+        load_config()
 
 
 def test_an_edited_file_is_kept_and_its_difference_told(own):
@@ -57,7 +58,7 @@ def test_reset_puts_the_shipped_ones_back_and_keeps_a_copy(own):
     (own / "train" / "lora.yaml").write_text("mine: 1\n")
     shown = settled(CODEZERO_RESET_CONFIG="1")
     assert shown.startswith("configuration: train/lora.yaml as shipped again; yours lie in ")
-    assert (own / "train" / "lora.yaml").read_bytes() == (compose.shipped_dir() / "train" / "lora.yaml").read_bytes()
+    assert (own / "train" / "lora.yaml").read_bytes() == (source.CONFIGS / "train" / "lora.yaml").read_bytes()
     (backup,) = own.glob("backup-*/train/lora.yaml")
     assert backup.read_text() == "mine: 1\n"
     assert settled() == ""
@@ -66,10 +67,10 @@ def test_reset_puts_the_shipped_ones_back_and_keeps_a_copy(own):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     folder = tmp_path / "configs"
-    shutil.copytree(compose.shipped_dir(), folder)
+    shutil.copytree(source.CONFIGS, folder)
     for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    monkeypatch.setattr(compose, "shipped_dir", lambda: folder)
+    monkeypatch.setattr(source, "CONFIGS", folder)
     return folder
 
 
@@ -83,11 +84,17 @@ def test_in_a_checkout_shipped_is_what_its_commit_has(checkout):
 
 
 def test_where_nothing_says_what_was_shipped_nothing_is_told_or_reset(tmp_path, monkeypatch):
-    monkeypatch.setattr(compose, "shipped_dir", lambda: tmp_path)
-    monkeypatch.setattr(configs, "_git", lambda *_: None)
+    monkeypatch.setattr(source, "CONFIGS", tmp_path)
+    monkeypatch.setattr(source, "git", lambda *_: None)
     assert settled() == ""
     with pytest.raises(ConfigError, match="is no git checkout"):
         settled(CODEZERO_RESET_CONFIG="1")
+
+
+def test_a_package_in_a_checkout_of_something_else_is_not_taken_for_that(checkout, monkeypatch):
+    monkeypatch.setattr(source, "ROOT", None)
+    (checkout / "node.yaml").write_text("edited: yes\n")
+    assert configs.edited() is None
 
 
 def test_a_reset_that_means_nothing_is_refused(own):

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from codezero import compose
+from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.launch import gpus
 from codezero.launch.gpus import GpuOptions, choose, found_gpus, run_on_gpus
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 
 
 def smi(folder, script):
@@ -49,9 +49,9 @@ def test_every_gpu_gets_a_node_that_sees_it_alone_and_has_what_is_its_own(tmp_pa
 def test_nodes_share_the_account_and_nothing_else(tmp_path):
     shared = ["swarm=native", "swarm.listen=[/ip4/0.0.0.0/tcp/4001,/ip6/::/tcp/0]", "ledger=modal", "ledger.org_id=me"]
     shared.append("tracking.prometheus_port=9400")
-    config = compose.load(shared)
+    config = load_config(shared)
     first, second = (
-        compose.load([*shared, *gpus.own_settings(config, tmp_path / f"gpu-{number}", number, 2)]) for number in (0, 1)
+        load_config([*shared, *gpus.own_settings(config, tmp_path / f"gpu-{number}", number, 2)]) for number in (0, 1)
     )
     assert first.ledger == second.ledger
     assert first.swarm.listen == ["/ip4/0.0.0.0/tcp/4001", "/ip6/::/tcp/0"]

@@ -12,7 +12,7 @@ import pytest
 from codezero.errors import OUTAGE
 from codezero.launch import keep
 from codezero.launch.keep import keep_running
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 from tests.processes import is_alive, wait_until_gone
 
 HEAD = """\
@@ -123,7 +123,7 @@ LAUNCHER = """\
 import sys
 from pathlib import Path
 from codezero.launch.keep import keep_running
-from codezero.observe.console import Console
+from codezero.runtime.console import Console
 script = sys.argv[1]
 sys.exit(keep_running(lambda left: [sys.executable, "-u", script, "0"], Path("gone"), Console(), grace_s=3))
 """
@@ -164,7 +164,7 @@ def test_what_does_not_stop_in_time_is_killed_with_all_that_it_started(tmp_path)
 
 
 def test_a_node_does_not_outlive_a_launcher_that_is_killed(tmp_path):
-    source = "from codezero.stop import stop_with_parent\nstop_with_parent()\nprint('up')\ntime.sleep(600)"
+    source = "from codezero.runtime.stop import stop_with_parent\nstop_with_parent()\nprint('up')\ntime.sleep(600)"
     launcher, pid = launched(tmp_path, source)
     assert launcher.stdout.readline() == "up\n"
     os.kill(launcher.pid, signal.SIGKILL)

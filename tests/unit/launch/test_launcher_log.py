@@ -2,7 +2,7 @@ import re
 
 from codezero.launch import launcher_log
 from codezero.launch.launcher_log import LoggedConsole
-from codezero.observe import rotation
+from codezero.runtime import rotation
 
 TIME = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
 

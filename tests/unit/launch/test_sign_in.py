@@ -14,10 +14,10 @@ import pytest
 from codezero.errors import ConfigError, LedgerError
 from codezero.launch import app as apps
 from codezero.launch import nodejs
-from codezero.launch.app import Place, SignInApp
+from codezero.launch.app import AppPlace, SignInApp
 from codezero.launch.session import Wish, signed_in, users
-from codezero.observe import rotation
-from codezero.observe.console import Console
+from codezero.runtime import rotation
+from codezero.runtime.console import Console
 from tests.processes import is_alive, wait_until_gone
 from tests.unit.launch.login_app import ORG_ID, OTHER, LoginApp
 
@@ -40,7 +40,7 @@ class Seen(io.StringIO):
 
 
 def sign_in_app(login, shown=None):
-    place = Place(folder=login.folder, port=login.port, log=login.folder.parent / "logs" / "yarn.log")
+    place = AppPlace(folder=login.folder, port=login.port, log=login.folder.parent / "logs" / "yarn.log")
     return SignInApp(place, os.environ, Console(shown or io.StringIO()))
 
 
@@ -64,7 +64,7 @@ def test_a_first_sign_in_builds_the_app_and_waits_for_the_user_and_then_for_the_
     thread.join(30)
     assert found == [ORG_ID]
     assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start"]
-    assert f"sign-in: open http://localhost:{login.port} in a browser" in shown.getvalue()
+    assert f"sign-in: open http://localhost:{login.port}/?ticket={'k' * 43} in a browser" in shown.getvalue()
     assert f"ssh -L {login.port}:localhost:{login.port}" in shown.getvalue()
     assert not is_alive(login.pid())
 
@@ -80,6 +80,30 @@ def test_a_session_is_resumed_without_a_browser_a_build_or_a_wait(login, monkeyp
     assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start", "start"]
     assert not (login.folder / "opened").exists()
     assert (login.folder / "temp-data" / "userApiKey.json").read_bytes() == before
+
+
+def test_the_ticket_is_in_no_log_and_in_no_programs_arguments(login, monkeypatch):
+    browser = login.folder.parent / "browser"
+    browser.write_text('#!/bin/sh\necho "$@" >arguments\nstat -c %a "${1#file://}" >mode\ncat "${1#file://}" >page\n')
+    browser.chmod(0o755)
+    monkeypatch.chdir(login.folder.parent)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    logged, shown = [], Seen()
+    console = Console(shown)
+    console.on_line = logged.append
+    with sign_in_app(login) as app:
+        wish = Wish(login_dir=login.folder / "temp-data", url=f"http://localhost:{login.port}")
+        thread = threading.Thread(target=lambda: signed_in(app, wish, os.environ, console))
+        thread.start()
+        shown.wait_for("waiting for you")
+        assert (login.folder / "temp-data" / "open.html").exists()
+        login.sign_in(ORG_ID)
+        thread.join(30)
+    assert "?ticket=" in shown.getvalue()
+    assert "k" * 43 not in "".join(logged) + (login.folder.parent / "arguments").read_text()
+    assert f"?ticket={'k' * 43}" in (login.folder.parent / "page").read_text()
+    assert (login.folder.parent / "mode").read_text() == "600\n"
+    assert not (login.folder / "temp-data" / "open.html").exists()
 
 
 def test_newer_sources_are_built_again_and_a_newer_lock_file_installed_again(login):
@@ -220,18 +244,19 @@ def test_an_app_that_does_not_start_is_told(login, monkeypatch):
         pass
 
 
-def test_a_copy_without_the_app_leads_to_the_wallet(login):
+def test_a_copy_without_the_app_leads_to_the_source_or_the_wallet_before_node_js_is_fetched(login, monkeypatch):
     login.remove()
-    with pytest.raises(ConfigError, match="holds no sign-in app: take a local wallet with --sign-in wallet"):
+    monkeypatch.setattr(nodejs, "find", lambda console: pytest.fail("asked for Node.js"))
+    with pytest.raises(ConfigError, match=r"holds no sign-in app, which .* or take a local wallet with --sign-in"):
         sign_in_app(login).__enter__()
 
 
 KILLED = """\
 import os, sys, time
 from pathlib import Path
-from codezero.launch.app import Place, SignInApp
-from codezero.observe.console import Console
-place = Place(folder=Path(sys.argv[1]), port=int(sys.argv[2]), log=Path(sys.argv[1]) / "log")
+from codezero.launch.app import AppPlace, SignInApp
+from codezero.runtime.console import Console
+place = AppPlace(folder=Path(sys.argv[1]), port=int(sys.argv[2]), log=Path(sys.argv[1]) / "log")
 with SignInApp(place, os.environ, Console()):
     print("up", flush=True)
     time.sleep(600)

@@ -5,7 +5,7 @@ import hashlib
 from eth_abi import encode
 
 from codezero.ledger.events import REGISTERED, REWARD, TOTAL, VOTE, topics
-from codezero.ledger.jsonrpc import Refusal
+from codezero.ledger.jsonrpc import RpcRefusal
 
 ADDRESS = "0x" + "C0" * 20
 CHAIN_ID = 7
@@ -89,12 +89,12 @@ class LogChain:
         assert wanted["topics"] == [list(topics())]
         self.asked.append((first, last))
         if self.most_blocks is not None and last - first + 1 > self.most_blocks:
-            return Refusal(code=-32000, message=f"block range is too wide, at most {self.most_blocks}")
+            return RpcRefusal(code=-32000, message=f"block range is too wide, at most {self.most_blocks}")
         found = [
             log | {"blockNumber": hex(number), "logIndex": hex(index)}
             for number in range(first, last + 1)
             for index, log in enumerate(self.blocks[number])
         ]
         if self.most_logs is not None and len(found) > self.most_logs:
-            return Refusal(code=-32005, message="query returned more than 10000 results")
+            return RpcRefusal(code=-32005, message="query returned more than 10000 results")
         return found

@@ -7,8 +7,8 @@ import pytest
 from eth_abi import encode
 
 from codezero.ledger.board import read_board, read_shared, read_swarm_board
-from codezero.ledger.contract import Call
-from codezero.ledger.items import Scope
+from codezero.ledger.contract import ContractCall
+from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.transactions import Journal
@@ -16,7 +16,7 @@ from codezero.ledger.whereabouts import Whereabouts, note_whereabouts
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.chain import LiveChain
-from tests.chains import CHAIN_ID, NEEDS_ANVIL, on_anvil
+from tests.chains import CHAIN_ID, NEEDS_ANVIL, ON_EACH_ENGINE, on_anvil
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
 JOURNAL = Journal(store=lambda _: None)
@@ -55,6 +55,7 @@ def shown(board):
     return [(place.peer_id, place.reward, place.rounds, place.wins, place.last_round) for place in board.places]
 
 
+@ON_EACH_ENGINE
 def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
     a, b = Peer(deployed, "peer a"), Peer(deployed, "peer b")
     folder = folder_of(deployed, tmp_path, "peer b")
@@ -80,6 +81,7 @@ def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
     assert again.as_of_s > board.as_of_s
 
 
+@ON_EACH_ENGINE
 def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
     """Also what is no UTF-8, which the contract takes and eth-abi does not."""
     account = deployed.account()
@@ -87,7 +89,7 @@ def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
     register = deployed.contract.call("registerPeer(string)", "x").data[:10]
     for raw in odd:
         data = register + encode(["bytes"], [raw]).hex()
-        account.send(Call(to=deployed.address, name="registerPeer", data=data, outputs=()), JOURNAL)
+        account.send(ContractCall(to=deployed.address, name="registerPeer", data=data, outputs=()), JOURNAL)
     wait_until_mined(deployed.rpc(), account.address)
     board = read_board(folder_of(deployed, tmp_path, "me"))
     assert board.problem == ""
@@ -98,7 +100,7 @@ def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
 
 def test_a_folder_of_an_earlier_version_needs_the_url(deployed, tmp_path):
     Peer(deployed, "me").play(0, 2, "me")
-    outbox = Outbox(tmp_path / "outbox.sqlite", Scope(chain_id=CHAIN_ID, contract=deployed.address, peer_id="me"))
+    outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=CHAIN_ID, contract=deployed.address, peer_id="me"))
     outbox.credit(RoundId(number=0), 2.0, ["me"])
     outbox.close()
     assert read_board(tmp_path).problem.startswith("the chain's RPC is not known: give --rpc-url")

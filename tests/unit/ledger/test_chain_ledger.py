@@ -6,7 +6,7 @@ from codezero.cli import main
 from codezero.cli.status import NOT_RUNNING
 from codezero.ledger.chain import ChainLedger
 from codezero.ledger.faults import PeerTaken
-from codezero.ledger.items import Scope
+from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.outbox import TROUBLE, Outbox
 from codezero.types import RoundId
@@ -126,7 +126,7 @@ def test_waiting_can_be_interrupted(tmp_path):
 
 def test_status_shows_what_was_earned_what_is_unsent_and_what_waits(tmp_path, capsys):
     ledger(tmp_path, Submitter(4)).settle(RoundId(number=4), [played(1.0, 0.5)])
-    outbox = Outbox(tmp_path / "outbox.sqlite", Scope(chain_id=31337, contract="0xabc", peer_id="me"))
+    outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=31337, contract="0xabc", peer_id="me"))
     outbox.credit(RoundId(number=4), 2.5, ["b"])
     outbox.fold()
     outbox.remember(TROUBLE, "the RPC is \x1b[31mdown")

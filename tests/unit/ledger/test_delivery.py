@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codezero.ledger import delivery
 from codezero.ledger.coordinator import Standing
-from codezero.ledger.delivery import Delivery, Refused, Step, backoff_s, next_step, refused, require_owner
+from codezero.ledger.delivery import Delivery, RevertMeaning, Step, backoff_s, next_step, refused, require_owner
 from codezero.ledger.faults import (
     InsufficientFunds,
     OutboxError,
@@ -19,7 +19,7 @@ from codezero.ledger.faults import (
     RpcTimeout,
     WrongChain,
 )
-from codezero.ledger.items import OPEN, Kind, Scope, State
+from codezero.ledger.items import OPEN, ItemState, Kind, LedgerScope
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.pending import read_pending
 from codezero.ledger.transactions import Transaction
@@ -72,14 +72,14 @@ def test_the_next_step_follows_from_what_the_chain_says(stands, sent, step):
 @pytest.mark.parametrize(
     ("name", "meaning"),
     [
-        ("RewardAlreadySubmitted", Refused.DONE),
-        ("WinnerAlreadyVoted", Refused.DONE),
-        ("PeerIdAlreadyRegistered", Refused.REGISTERED),
-        ("InvalidRoundNumber", Refused.HOLD),
-        ("InvalidStageNumber", Refused.HOLD),
-        ("InvalidVoterPeerId", Refused.UNREGISTERED),
-        ("InvalidVote", Refused.DROP),
-        ("unknown error 0x12345678", Refused.RETRY),
+        ("RewardAlreadySubmitted", RevertMeaning.DONE),
+        ("WinnerAlreadyVoted", RevertMeaning.DONE),
+        ("PeerIdAlreadyRegistered", RevertMeaning.REGISTERED),
+        ("InvalidRoundNumber", RevertMeaning.HOLD),
+        ("InvalidStageNumber", RevertMeaning.HOLD),
+        ("InvalidVoterPeerId", RevertMeaning.UNREGISTERED),
+        ("InvalidVote", RevertMeaning.DROP),
+        ("unknown error 0x12345678", RevertMeaning.RETRY),
     ],
 )
 def test_what_each_revert_means(name, meaning):
@@ -148,7 +148,7 @@ class Deliveries(stateful.RuleBasedStateMachine):
     def restart(self):
         if self.outbox is not None:
             self.outbox.close()
-        self.outbox = Outbox(self.path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
+        self.outbox = Outbox(self.path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
         self.delivery = Delivery(self.outbox, self.chain, self.chain, "peer")
 
     @stateful.rule(reward=st.integers(-30, 30).map(lambda tenths: tenths / 10))
@@ -204,12 +204,12 @@ class Deliveries(stateful.RuleBasedStateMachine):
         assert all(reward == self._rewards()[number] for number, reward in self.chain.rewards.items())
         rewards = [item for item in read_pending(self.path).items if item.kind is Kind.REWARD]
         waiting = sum(item.reward for item in rewards if item.state in OPEN)
-        finished = sum(item.reward for item in rewards if item.state is State.DONE)
+        finished = sum(item.reward for item in rewards if item.state is ItemState.DONE)
         assert math.isclose(waiting + finished + self.outbox.owed().points, sum(self.credited), abs_tol=1e-9)
         for item in read_pending(self.path).items:
-            if item.state is State.DONE and item.kind is Kind.REWARD:
+            if item.state is ItemState.DONE and item.kind is Kind.REWARD:
                 assert item.round_id.number in self.chain.rewards
-            assert item.state is not State.DROPPED
+            assert item.state is not ItemState.DROPPED
 
     def _rewards(self):
         return {item.round_id.number: item.reward for item in read_pending(self.path).items if item.kind is Kind.REWARD}

@@ -23,12 +23,15 @@ from codezero.ledger.faults import (
     RpcFault,
     WrongChain,
 )
-from codezero.ledger.items import Kind, State
+from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.pending import read_pending
 from codezero.types import RoundId
 from tests.chain import new_key
+from tests.chains import ON_EACH_ENGINE
 from tests.unit.ledger.hostile_rpc import HostileRpc
+
+pytestmark = ON_EACH_ENGINE
 
 
 @pytest.fixture
@@ -105,7 +108,7 @@ def test_sending_fails_and_nobody_knows_whether_it_arrived(node, deployed, mode)
     node.hostile.for_methods, node.hostile.mode = ["eth_sendRawTransaction"], mode
     with pytest.raises(RpcFault):
         step(node)
-    assert node.outbox.open_items()[0].state is State.SENT
+    assert node.outbox.open_items()[0].state is ItemState.SENT
     node.hostile.mode = "ok"
     until_done(node)
     assert on_chain(deployed) == (3, 1, ("peer", "other"))
@@ -113,7 +116,8 @@ def test_sending_fails_and_nobody_knows_whether_it_arrived(node, deployed, mode)
 
 
 def nonce(deployed, node):
-    (answer,) = deployed.rpc().ask([("eth_getTransactionCount", [node.account.address, "latest"])])
+    """The account's next one, after what is sent and not yet mined: anvil answers before it mines."""
+    (answer,) = deployed.rpc().ask([("eth_getTransactionCount", [node.account.address, "pending"])])
     return answer
 
 
@@ -236,7 +240,7 @@ def test_a_round_or_stage_that_the_contract_refuses_is_held(node, deployed, roun
     seen = SimpleNamespace(owner=view.owner, round_id=RoundId(number=9))  # as an RPC says that is ahead of the others
     node.delivery.deliver(seen)
     (item,) = node.outbox.open_items()
-    assert (item.state, item.note) == (State.WAITING, f"the contract refuses submitReward: {name}")
+    assert (item.state, item.note) == (ItemState.WAITING, f"the contract refuses submitReward: {name}")
     assert item.due_at_s > time.time() + 2
     node.delivery.deliver(seen)
     assert node.outbox.open_items()[0].tries == 1  # not at once again
@@ -254,7 +258,7 @@ def test_a_vote_that_the_contract_never_takes_is_dropped(node, deployed, monkeyp
     step(node)
     assert [(item.kind, item.state, item.note) for item in read_pending(node.path).items][-1] == (
         Kind.VOTE,
-        State.DROPPED,
+        ItemState.DROPPED,
         "the contract refuses submitWinners: InvalidVote",
     )
 
@@ -270,7 +274,7 @@ def test_invalid_voter_registers_once_retries_once_and_stops(node, deployed):
         if item.kind is Kind.REWARD:
             node.outbox.postpone(item, 0.0, "")
         else:
-            node.outbox.finish(item, State.DONE, "")  # it is said to be registered, and is not
+            node.outbox.finish(item, ItemState.DONE, "")  # it is said to be registered, and is not
     node.delivery.deliver(view)
     assert "though it was registered again: nothing is submitted" in node.delivery.halted
     asked = len(node.hostile.asked)
@@ -295,7 +299,7 @@ def test_an_account_without_funds_sends_nothing_and_goes_on_when_it_has_some(nod
     node.writer = writer
     with pytest.raises(InsufficientFunds, match=rf"send it some ETH at {poor.address}; training goes on"):
         step(node)
-    assert node.outbox.open_items()[0].state is State.WAITING
+    assert node.outbox.open_items()[0].state is ItemState.WAITING
     deployed.chain.fund(poor.address)
     until_done(node)
 

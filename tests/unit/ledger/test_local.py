@@ -3,13 +3,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 
 import pytest
 
 from codezero.cli import main
 from codezero.errors import LedgerError
-from codezero.ledger import ballot, local
+from codezero.ledger import local
 from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
 from codezero.types import RoundId
@@ -59,32 +58,6 @@ def test_a_hostile_peer_id_is_stored_as_data(tmp_path):
     LocalLedger(tmp_path / "ledger.sqlite", name).settle(ROUND_1, [])
     rows = sqlite3.connect(tmp_path / "ledger.sqlite").execute("SELECT peer_id, winners FROM settlement").fetchall()
     assert rows == [(name, json.dumps([name]))]
-
-
-@pytest.mark.parametrize(
-    ("groups", "expected"),
-    [
-        ([], "local"),
-        ([own(0.9, 0.9)], "local"),
-        ([own(0.9, 0.9), peer("b", 0.1, -0.2)], "b"),  # itself only if it saw nobody
-        ([own(0.5), peer("b", 0.6, 0.6), peer("c", 1.0)], "b"),  # the total counts
-        ([peer("b", 0.5), peer("c", 0.3), peer("c", 0.3)], "c"),  # of all its groups
-        ([peer("b", 0.5), peer("a", 0.5)], "a"),  # ties go to the lower id
-        ([peer("b", 0.5), peer("a", 0.4), peer("evil", 9.0)], "b"),
-        ([own(0.5), peer("evil", 9.0)], "local"),
-    ],
-)
-def test_the_vote_goes_to_the_other_peer_with_the_highest_total_reward_that_is_not_banned(groups, expected):
-    assert ballot.winners(groups, "local", banned=["evil"]) == (expected,)
-
-
-def test_a_group_without_a_score_is_nobody_seen():
-    unscored = replace(peer("b", 0.5), rewards=())
-    assert ballot.winners([unscored], "local") == ("local",)
-
-
-def test_own_reward_leaves_peers_out():
-    assert ballot.own_reward([own(1.0, 2.0), peer("a", 5.0)]) == 3.0
 
 
 class Clock:
@@ -159,7 +132,8 @@ from codezero.types import RoundId
 path, peer = Path(sys.argv[1]), sys.argv[2]
 def group(name):
     reward = SimpleNamespace(total=1.0)
-    return SimpleNamespace(external=name != peer, scored=True, rewards=[reward], group=SimpleNamespace(peer_id=name))
+    of = SimpleNamespace(peer_id=name, address="")
+    return SimpleNamespace(external=name != peer, scored=True, rewards=[reward], programs=b"", group=of)
 for number in range(30):
     ledger = LocalLedger(path, peer, round_s=1e6)
     for _ in range(2):

@@ -15,10 +15,12 @@ from codezero.ledger.pending import read_pending
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
-from tests.chains import CHAIN_ID
+from tests.chains import CHAIN_ID, ON_EACH_ENGINE
 from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
 
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
+SIGNED_IN = SimpleNamespace(address="0x" + "7" * 40)
+NOBODY = {"proxy_url": "http://127.0.0.1:9", "org_id": "", "account_address": ""}
 
 
 @pytest.fixture
@@ -94,6 +96,7 @@ def notes(node):
     return {item.kind: item.note for item in read_pending(node.path).items}
 
 
+@ON_EACH_ENGINE
 def test_registration_reward_and_vote_arrive_as_the_smart_account_s(node, deployed, app):
     credit(node, reward=-7.5)
     until_done(node)
@@ -189,6 +192,7 @@ def test_a_user_that_the_app_does_not_know(deployed, app, tmp_path):
         (lambda writer: writer.submit_reward(RoundId(number=0), 3, "nobody's", JOURNAL), "InvalidVoterPeerId"),
     ],
 )
+@ON_EACH_ENGINE
 def test_the_contract_s_errors_come_by_name(node, app, write, name):
     node.writer.register_peer("peer", JOURNAL)
     node.writer.register_peer("peer2", JOURNAL)
@@ -311,15 +315,32 @@ def test_settings_stand_in_for_the_app_s_files(deployed, app, tmp_path):
         ),
     ],
 )
-def test_files_without_a_sign_in_say_what_to_do_and_no_secret(deployed, app, tmp_path, name, content, words):
-    path = tmp_path / "temp-data" / name
-    path.unlink() if content is None else path.write_text(content)
+def test_files_without_a_sign_in_say_what_to_do_and_no_secret(tmp_path, name, content, words):
+    SignInApp.write_files(SIGNED_IN, tmp_path)
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_text(content)
     with pytest.raises(LedgerError, match=words) as caught:
-        connect(deployed, app, tmp_path / "temp-data")
+        modal.app_account(**NOBODY, login_dir=tmp_path)
     assert SECRET not in str(caught.value)
 
 
-def test_a_key_that_is_not_activated_is_no_sign_in(deployed, app, tmp_path):
-    app.write_files(tmp_path / "temp-data", activated=False)
+def test_a_key_that_is_not_activated_is_no_sign_in(tmp_path):
+    SignInApp.write_files(SIGNED_IN, tmp_path, activated=False)
     with pytest.raises(LedgerError, match="has no activated key of the user"):
-        connect(deployed, app, tmp_path / "temp-data")
+        modal.app_account(**NOBODY, login_dir=tmp_path)
+
+
+def test_the_app_is_given_the_token_that_it_keeps_for_its_user(node, app, tmp_path):
+    step(node)
+    assert set(app.authorizations) == {None}  # an app of another machine may ask for none
+    app.authorizations.clear()
+    (tmp_path / "temp-data" / "token").write_text("t" * 43 + "\n")
+    node.outbox.credit(RoundId(number=0), 1.0, ["peer"])
+    node.outbox.fold()
+    until_done(node)
+    assert set(app.authorizations) == {"Bearer " + "t" * 43}
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"a" * 43 + b"\r\nX-Other: 1", b"\xff" * 43, b"a" * 5000])
+def test_what_is_no_token_is_not_sent(tmp_path, content):
+    (tmp_path / "token").write_bytes(content)
+    assert modal.credentials(tmp_path) == {}

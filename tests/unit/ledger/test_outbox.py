@@ -4,13 +4,13 @@ import pytest
 
 from codezero.errors import LedgerError
 from codezero.ledger.faults import OutboxError
-from codezero.ledger.items import Kind, Scope, State, describe
+from codezero.ledger.items import ItemState, Kind, LedgerScope, describe
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.pending import read_pending
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
 
-SCOPE = Scope(chain_id=7, contract="0xC0", peer_id="peer")
+SCOPE = LedgerScope(chain_id=7, contract="0xC0", peer_id="peer")
 
 
 @pytest.fixture
@@ -109,10 +109,10 @@ def test_registration_comes_first_once_and_can_be_opened_again(outbox):
     outbox.ensure_registration()
     first, *_ = outbox.open_items()
     assert [item.kind for item in outbox.open_items()] == [Kind.REGISTRATION, Kind.REWARD, Kind.VOTE]
-    outbox.finish(first, State.DONE, "", "0xaa")
+    outbox.finish(first, ItemState.DONE, "", "0xaa")
     assert [item.kind for item in outbox.open_items()] == [Kind.REWARD, Kind.VOTE]
     outbox.ensure_registration()
-    assert outbox.open_items()[0].state is State.WAITING
+    assert outbox.open_items()[0].state is ItemState.WAITING
 
 
 def test_transactions_are_kept_with_their_item_in_order(outbox):
@@ -122,16 +122,16 @@ def test_transactions_are_kept_with_their_item_in_order(outbox):
     outbox.store(item, transaction("0xbb", 4))
     outbox.taken(transaction("0xbb"), 8.0)
     assert [(t.hash, t.nonce, t.sent_at_s) for t in outbox.sent(item)] == [("0xaa", 3, 0.0), ("0xbb", 4, 8.0)]
-    assert outbox.open_items()[0].state is State.SENT
+    assert outbox.open_items()[0].state is ItemState.SENT
 
 
 def test_another_chain_contract_or_peer_has_its_own_items(path, outbox):
     outbox.credit(at(1), 2.0, ["a"])
     outbox.fold()
     for other in (
-        Scope(chain_id=8, contract="0xC0", peer_id="peer"),
-        Scope(chain_id=7, contract="0xC1", peer_id="peer"),
-        Scope(chain_id=7, contract="0xC0", peer_id="other"),
+        LedgerScope(chain_id=8, contract="0xC0", peer_id="peer"),
+        LedgerScope(chain_id=7, contract="0xC1", peer_id="peer"),
+        LedgerScope(chain_id=7, contract="0xC0", peer_id="other"),
     ):
         elsewhere = Outbox(path, other)
         assert elsewhere.open_items() == []
@@ -156,7 +156,7 @@ def test_open_items_in_words(outbox, path):
     ]
     outbox.hand_over(reward, 100.0)
     assert describe(read_pending(path).items, now_s=40.0)[0].state == "handed over, not confirmed"
-    outbox.finish(reward, State.DONE, "")
+    outbox.finish(reward, ItemState.DONE, "")
     assert len(describe(read_pending(path).items, now_s=40.0)) == 2
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from codezero.ledger.delivery import Delivery
 from codezero.ledger.faults import RpcTimeout
-from codezero.ledger.items import Scope
+from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.reading import read_view
@@ -18,7 +18,7 @@ from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.unit.ledger.fake_chain import FakeChain
 
-SCOPE = Scope(chain_id=7, contract="0xC0", peer_id="me")
+SCOPE = LedgerScope(chain_id=7, contract="0xC0", peer_id="me")
 
 
 class Node:

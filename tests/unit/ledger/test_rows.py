@@ -1,11 +1,13 @@
 import pytest
 
 from codezero.ledger.rows import ledger_rows
-from codezero.ledger.view import LedgerView, PendingItem, Submission, Trouble
+from codezero.ledger.view import LedgerView, PendingItem, SubmissionView, Trouble
 
-ROUND = Submission(kind="round", what="", round=12, points=0.58, winners=(), reference="row 1", at_s=100.0)
-REWARD = Submission(kind="reward", what="", round=12, points=2, winners=(), reference="0xab", at_s=100.0)
-REFUSED = Submission(kind="vote", what="", round=13, points=None, winners=(), reference="", at_s=200.0, reason="late")
+ROUND = SubmissionView(kind="round", what="", round=12, points=0.58, winners=(), reference="row 1", at_s=100.0)
+REWARD = SubmissionView(kind="reward", what="", round=12, points=2, winners=(), reference="0xab", at_s=100.0)
+REFUSED = SubmissionView(
+    kind="vote", what="", round=13, points=None, winners=(), reference="", at_s=200.0, reason="late"
+)
 WAITS = PendingItem(
     kind="registration",
     what="",

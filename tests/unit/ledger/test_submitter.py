@@ -21,7 +21,7 @@ from codezero.ledger.faults import (
     StaleChain,
     WrongChain,
 )
-from codezero.ledger.items import Kind, Scope, State
+from codezero.ledger.items import ItemState, Kind, LedgerScope
 from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
 from codezero.ledger.pending import read_pending
 from codezero.ledger.submitter import Policy, Submitter
@@ -108,7 +108,7 @@ def path(tmp_path):
 
 @contextmanager
 def running(path, chain, policy=QUICK, start=True):
-    outbox = Outbox(path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
+    outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
     submitter = Submitter(outbox, chain, chain, "peer", policy)
     if start:
         submitter.start()
@@ -139,7 +139,7 @@ def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
         wait_until(lambda: len(chain.polled) > 6)
         assert (chain.rewards, submitter.trouble) == ({}, "")
     assert (chain.rewards, chain.votes) == ({6: 2}, {6: ("a",)})
-    assert {item.state for item in read_pending(path).items} == {State.DONE}  # looked at again before it ended
+    assert {item.state for item in read_pending(path).items} == {ItemState.DONE}  # looked at again before it ended
 
 
 @pytest.mark.parametrize("policy", [Policy(poll_s=0.02, threshold=4.0), Policy(poll_s=0.02, period_s=0.0)])
@@ -186,7 +186,7 @@ def test_a_later_start_without_the_rpc_goes_on_with_what_was_known(path, chain):
         assert (submitter.round_id, submitter.view) == (RoundId(number=5), None)
         submitter.credit(RoundId(number=5), 3.0, ["a"])
         wait_until(lambda: submitter.trouble)
-    assert [item.state for item in read_pending(path).items if item.kind is Kind.REWARD] == [State.WAITING]
+    assert [item.state for item in read_pending(path).items if item.kind is Kind.REWARD] == [ItemState.WAITING]
     chain.fault = None
     with running(path, chain):
         wait_until(lambda: chain.rewards == {5: 3})
@@ -197,7 +197,7 @@ def test_trouble_is_told_and_goes_away(path, chain, caplog):
     with running(path, chain) as submitter:
         chain.fault = RpcTimeout("the RPC is away")
         wait_until(lambda: submitter.trouble == "the RPC is away")
-        outbox = Outbox(path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
+        outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
         wait_until(lambda: outbox.recall(TROUBLE) == "the RPC is away")  # for `codezero status`
         since_s, seen_s = (float(outbox.recall(key)) for key in (TROUBLE_SINCE, TROUBLE_SEEN))
         count = len(chain.polled)
@@ -213,7 +213,7 @@ def test_trouble_is_told_and_goes_away(path, chain, caplog):
 
 def test_that_nothing_is_submitted_any_more_is_told_to_those_who_read_the_outbox(path, chain):
     with running(path, chain) as submitter:
-        outbox = Outbox(path, Scope(chain_id=7, contract="0xC0", peer_id="peer"))
+        outbox = Outbox(path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
         submitter._delivery.halted = "the contract does not take this peer id"
         wait_until(lambda: outbox.recall(TROUBLE) == "the contract does not take this peer id")
         outbox.close()

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from codezero.llm.review import Answer, review_answers
+from codezero.llm.review import ReviewedAnswer, review_answers
 from tests.builders import tiny_model
 
 PAD, YES, NO = 257, 40, 41
@@ -21,7 +21,11 @@ def alone(model, prompt, answer):
 @pytest.mark.parametrize("prompt", [[5], [5, 6], [1, 2, 3, 4, 5, 6, 7]])
 def test_answers_of_different_lengths_get_what_each_gets_alone(prompt):
     model = tiny_model()
-    answers = [Answer(ids=[10, 11, 12], then=[13]), Answer(ids=[20]), Answer(ids=[30, 31, 32, 33], then=[34, 35, 36])]
+    answers = [
+        ReviewedAnswer(ids=[10, 11, 12], then=[13]),
+        ReviewedAnswer(ids=[20]),
+        ReviewedAnswer(ids=[30, 31, 32, 33], then=[34, 35, 36]),
+    ]
     found = review_answers(model, prompt, answers, [YES, NO], pad_id=PAD)
     for answer, (own, choices) in zip(answers, found, strict=True):
         expected_own, expected_choices = alone(model, prompt, answer)

@@ -9,7 +9,7 @@ from codezero.config import SwarmConfig
 from codezero.network.board import Notice, Sight
 from codezero.network.gossip import SwarmGossip
 from codezero.network.wire import Reason, WireError
-from tests.unit.dht.memory_p2p import MemoryLink, exchange
+from tests.unit.network.dht.memory_p2p import MemoryLink, exchange
 from tests.unit.network.wire_builders import group
 
 
@@ -20,18 +20,24 @@ class Board:
         self.publications = publications
         """Groups by name; a WireError or a number of seconds instead of groups for one that fails or stalls."""
         self.addresses: dict[str, str] = {}
+        self.told_of: set[str] = set()
+        """Names whose address others have told us."""
         self.ages: dict[str, int | None] = {}
         self.rejected: set[tuple[str, Reason]] = set()
         self.twin = False
         self.published: list[list] = []
-        self.keeps = True
+        self.keeps, self.most, self.bad = True, 64, None
+        """Say whether a record is kept, how many groups are in one at most, and which group is in none."""
         self.looks = 0
 
-    async def publish(self, dht, round_id, groups, ttl_s):
-        if self.keeps == "too large" and len(groups) > 1:
+    def pack(self, round_id, groups):
+        if len(groups) > self.most or self.bad in groups:
             raise WireError(Reason.OVERSIZED, "too large")
-        self.published.append(list(groups))
-        return bool(self.keeps)
+        return list(groups)
+
+    async def publish(self, dht, round_id, record, ttl_s):
+        self.published.append(record)
+        return self.keeps
 
     async def look(self, dht, round_id):
         self.looks += 1
@@ -41,6 +47,7 @@ class Board:
                 digest=hashlib.sha256(repr(content).encode()).digest(),
                 content=content,
                 address=self.addresses.get(name, name),
+                is_direct=name not in self.told_of,
                 age=self.ages.get(name, 0),
             )
             for name, content in self.publications.items()

@@ -15,7 +15,7 @@ from codezero.network.solvers import SwarmSolvers
 from codezero.network.wire import Marks, Reason
 from codezero.proposals import Proposal
 from codezero.types import Outcome, Reward, ScoredGroup, Task, TaskOrigin, Verdict
-from tests.unit.dht.memory_p2p import MemoryLink
+from tests.unit.network.dht.memory_p2p import MemoryLink
 from tests.unit.network.wire_builders import SWARM, group, identity
 
 

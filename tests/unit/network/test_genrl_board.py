@@ -10,13 +10,13 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.dht.dht import key_id
-from codezero.dht.dictionary import pack_dictionary
 from codezero.network import genrl
+from codezero.network.dht.dht import key_id
+from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.genrl import GenrlBoard
 from codezero.network.wire import WireError
 from codezero.types import RoundId
-from tests.unit.dht.memory_p2p import MemoryNetwork
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish
 from tests.unit.network.wire_builders import SWARM, group, identity
 from tests.unit.network.wire_builders import genrl as record
 
@@ -78,7 +78,7 @@ async def taken(one: GenrlBoard, dht):
 def test_what_one_publishes_another_sees_and_takes():
     async def scenario():
         alice, bob = await swarm("alice", "bob")
-        assert await board("alice").publish(alice, ROUND, [group(ALICE, "one")], 600.0)
+        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "one")], 600.0)
         found, problems, sight = await taken(board("bob"), bob)
         assert (found, problems) == ({ALICE: ["one"]}, {ALICE: []})
         assert [(notice.address, notice.age) for notice in sight.notices] == [("10.0.0.1", 0)]
@@ -171,7 +171,7 @@ def test_a_plain_value_in_the_way_of_a_round_is_not_kept():
     async def scenario():
         alice, mallory = await swarm("alice", "mallory")
         assert not any(await mallory.store("7", None, b"in the way", time.time() + 3600))
-        assert await board("alice").publish(alice, ROUND, [group(ALICE)], 600.0)
+        assert await publish(board("alice"), alice, ROUND, [group(ALICE)], 600.0)
 
     run(scenario)
 
@@ -185,7 +185,7 @@ def test_the_last_rounds_of_the_window_count(window, number, ages):
             own = f"peer {published}"
             names[identity(own).peer_id] = published
             one = GenrlBoard(SWARM, identity(own), "0" * 16, 2)
-            assert await one.publish(writer, RoundId(number=published), [group(identity(own).peer_id)], 600.0)
+            assert await publish(one, writer, RoundId(number=published), [group(identity(own).peer_id)], 600.0)
         sight = await board("reader", window=window).look(reader, RoundId(number=number))
         return {names[notice.peer_id]: notice.age for notice in sight.notices}
 
@@ -214,7 +214,7 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
         one, two = board("alice"), board("alice", instance="f" * 16)
         twins = []
         for by in (one, two, one):
-            assert await by.publish(alice, ROUND, [group(ALICE)], 600.0)
+            assert await publish(by, alice, ROUND, [group(ALICE)], 600.0)
             twins.append((await by.look(alice, ROUND)).twin)
             by.finished(ROUND)
         return twins

@@ -13,7 +13,7 @@ from codezero.network import memory
 from codezero.network.gossip import TWIN, SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason, WireError
-from tests.unit.dht.memory_p2p import MemoryLink, MemoryNetwork, exchange
+from tests.unit.network.dht.memory_p2p import MemoryLink, MemoryNetwork, exchange
 from tests.unit.network.fake_board import Board, Link, gossip, of, play, questions
 from tests.unit.network.wire_builders import SWARM, group, identity
 
@@ -29,6 +29,18 @@ def test_own_groups_are_published_and_others_handed_out_with_address_and_age():
     assert found.local == tuple(own)
     assert [(one.peer_id, one.address, one.age) for one in found.external] == [("p1", "1.2.3.4", 1)]
     assert (found.rejected, found.network) == ((), "1 peer in sight")
+
+
+def test_whose_copy_comes_faster_does_not_decide_between_equal_groups():
+    class Slow(Board):
+        async def take(self, dht, notice):
+            await asyncio.sleep(0.001 * (notice.peer_id == "author"))
+            return await super().take(dht, notice)
+
+    found = {
+        play(Slow(author=of("author", "same"), copier=of("copier", "same"))).external[0].peer_id for _ in range(40)
+    }
+    assert found == {"author", "copier"}
 
 
 def test_a_peer_s_groups_are_handed_out_once():
@@ -137,6 +149,23 @@ def test_of_each_publication_one_group_comes_before_any_second():
     assert "one" in questions(play(board, num_external=1))
 
 
+def test_who_publishes_first_has_not_the_first_places_of_the_pool():
+    """A forged publication makes the exchange look again, by when honest peers have published too."""
+
+    class Filling(Board):
+        async def look(self, dht, round_id):
+            if self.looks == 1:
+                self.publications |= {"p1": of("p1", "one"), "p2": of("p2", "two")}
+            return await super().look(dht, round_id)
+
+    early = {f"early{number}": of(f"early{number}", f"spam {number}") for number in range(4)}
+    board = Filling(**early, forged=WireError(Reason.BAD_SIGNATURE, "forged"))
+    board.addresses = dict.fromkeys(early, "6.6.6.6")
+    found = play(board, elapsed_s=0.5)
+    assert len(found.external) == 6
+    assert {one.address for one in found.external[:3]} == {"6.6.6.6", "p1", "p2"}
+
+
 def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a_time():
     reading, most, ticks = [0], [0], [0]
 
@@ -163,6 +192,23 @@ def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a
     assert asyncio.run(scenario()) == 8
     assert most == [1]
     assert ticks[0] > 8
+
+
+def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_task():
+    def fits(task) -> bool:
+        assert task.question == "known"
+        return True
+
+    def knows(task) -> bool:
+        return task.question == "known"
+
+    async def scenario():
+        board = Board(honest=of("honest", "known"), mallory=of("mallory", "invented", "known"))
+        return await exchange(SwarmGossip(Link(), board, SwarmConfig(num_external=4), 2, fits, knows), 7)
+
+    found = asyncio.run(scenario())
+    assert questions(found) == {"known"}
+    assert ("mallory", "unknown_task") in found.rejected
 
 
 def test_publications_that_stall_cost_a_bounded_time(monkeypatch):
@@ -239,11 +285,22 @@ def test_a_node_that_wants_no_groups_publishes_and_does_not_look():
 
 def test_a_publication_that_is_too_large_goes_out_smaller_and_that_is_counted():
     board = Board()
-    board.keeps = "too large"
-    found = play(board, of(ALICE, "one", "two", "three"))
-    assert [[one.task.question for one in groups] for groups in board.published] == [["one"]]
-    assert found.rejected == ((ALICE, "too_large_to_share"),) * 2
-    assert len(found.local) == 3
+    board.most = 2
+    own = of(ALICE, "one", "two", "three", "four", "five")
+    board.bad = own[0]
+    found = play(board, own)
+    assert board.published == [own[1:3]]
+    assert found.rejected == ((ALICE, "too_large_to_share"),) * 3
+    assert found.local == tuple(own)
+
+
+def test_when_no_group_can_be_sent_nothing_is_published_and_the_exchange_goes_on(caplog):
+    board = Board(p1=of("p1", "one"))
+    board.most = 0
+    found = play(board, of(ALICE, "mine"))
+    assert (board.published, found.rejected) == ([], ((ALICE, "too_large_to_share"),))
+    assert questions(found) == {"one"}
+    assert "no other node" not in caplog.text
 
 
 def test_what_no_node_keeps_is_tried_again_and_the_exchange_goes_on(caplog):

@@ -10,15 +10,15 @@ import pytest
 from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
-from codezero.dht.dht import Dht
-from codezero.dht.dictionary import pack_dictionary
-from codezero.dht.server import OWNERS
 from codezero.network import directory, wire
+from codezero.network.dht.dht import Dht
+from codezero.network.dht.dictionary import pack_dictionary
+from codezero.network.dht.server import OWNERS
 from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason
 from codezero.types import RoundId
-from tests.unit.dht.asker import item_of
-from tests.unit.dht.memory_p2p import MemoryNetwork
+from tests.unit.network.dht.asker import item_of
+from tests.unit.network.dht.memory_p2p import MemoryNetwork, publish
 from tests.unit.network.wire_builders import SWARM, announce, group, identity
 
 ROUND = RoundId(number=7)
@@ -66,7 +66,7 @@ def test_what_one_publishes_another_sees_and_takes():
     async def scenario():
         alice, bob = await MemoryNetwork().swarm("alice", "bob")
         groups = [group(ALICE, "one"), group(ALICE, "two")]
-        assert await board("alice").publish(alice, ROUND, groups, MINUTES_S)
+        assert await publish(board("alice"), alice, ROUND, groups, MINUTES_S)
         one = board("bob")
         sight = await one.look(bob, ROUND)
         (notice,) = sight.notices
@@ -81,7 +81,7 @@ def test_what_one_publishes_another_sees_and_takes():
     ("content", "reason"),
     [
         (lambda: b"", Reason.WRONG_VERSION),
-        (lambda: b"\x02" + b"x" * 100, Reason.WRONG_VERSION),
+        (lambda: b"\x03" + b"x" * 100, Reason.WRONG_VERSION),
         (lambda: b"\x01\xc1", Reason.MALFORMED),
         (lambda: b"\x01" + b"\x91" * 2000, Reason.MALFORMED),
         (lambda: b"\x01" + b"\xa4\xff\xfe\xfd\xfc", Reason.MALFORMED),
@@ -122,7 +122,7 @@ def test_a_new_node_takes_no_announcement_that_has_expired_however_few_rounds_it
 def test_a_lying_replica_hides_nobody():
     async def scenario():
         alice, reader, liar = await MemoryNetwork().swarm("alice", "reader", "liar")
-        assert await board("alice").publish(alice, ROUND, [group(ALICE)], MINUTES_S)
+        assert await publish(board("alice"), alice, ROUND, [group(ALICE)], MINUTES_S)
         shows(liar, [(ALICE, signed("alice", ago_s=100.0, body=b"an older one")), (BOB, b"junk")])
         one = board("reader")
         (notice,) = (await one.look(reader, ROUND)).notices
@@ -192,7 +192,7 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
         one, two = board("alice"), board("alice", instance="f" * 16)
         twins = []
         for number, by in enumerate((one, two, one, one)):
-            assert await by.publish(alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
+            assert await publish(by, alice, RoundId(number=number), [group(ALICE, str(number))], MINUTES_S)
             twins.append((await by.look(alice, RoundId(number=number))).twin)
             by.finished(RoundId(number=number))
         return twins
@@ -239,8 +239,8 @@ def test_what_was_published_while_we_fetched_is_fresh_in_the_next_round():
 def test_a_restarted_node_with_quicker_rounds_is_heard_at_once():
     async def scenario():
         alice, bob = await MemoryNetwork().swarm("alice", "bob")
-        assert await board("alice").publish(alice, ROUND, [group(ALICE, "before")], 3600.0)
-        assert await board("alice", instance="f" * 16).publish(alice, ROUND, [group(ALICE, "after")], 120.0)
+        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "before")], 3600.0)
+        assert await publish(board("alice", instance="f" * 16), alice, ROUND, [group(ALICE, "after")], 120.0)
         one = board("bob")
         (notice,) = (await one.look(bob, ROUND)).notices
         (found,), _ = await one.take(bob, notice)
@@ -256,18 +256,18 @@ def test_a_publisher_whose_shard_is_full_goes_one_bit_deeper():
             name = PeerID(bytes([18, 32, number])).to_base58()
             item = item_of(KEY, name, b"x" * 2000)
             assert alice._server._records.add(item, (0.0, 0.0), f"address {number}")
-        assert await board("alice").publish(alice, ROUND, [group(ALICE)], MINUTES_S)
+        assert await publish(board("alice"), alice, ROUND, [group(ALICE)], MINUTES_S)
         deeper = directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, ALICE, 1))
         (found,) = await alice.read(deeper)
         return set(found)
 
-    assert run(scenario) == {ALICE}
+    assert run(scenario) == {directory.slot(ALICE, wire.VERSION)}
 
 
 def test_two_swarms_on_the_same_nodes_do_not_see_each_other():
     async def scenario():
         alice, bob = await MemoryNetwork().swarm("alice", "bob")
-        assert await board("alice", "swarm-a").publish(alice, ROUND, [group(ALICE)], MINUTES_S)
+        assert await publish(board("alice", "swarm-a"), alice, ROUND, [group(ALICE)], MINUTES_S)
         sight = await board("bob", "swarm-b").look(bob, ROUND)
         return sight.notices, sight.rejected
 

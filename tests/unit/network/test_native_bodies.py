@@ -8,10 +8,10 @@ import time
 import msgspec
 import pytest
 
-from codezero.dht.server import OWN
 from codezero.network import directory, wire
-from tests.unit.dht.asker import item_of
-from tests.unit.dht.memory_p2p import MemoryNetwork
+from codezero.network.dht.server import OWN
+from tests.unit.network.dht.asker import item_of
+from tests.unit.network.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.test_native_board import ALICE, KEY, MINUTES_S, ROUND, board, run, shows, signed
 
 

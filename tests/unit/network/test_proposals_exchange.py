@@ -8,7 +8,7 @@ import pytest
 
 from codezero.config import Network
 from codezero.network import directory, genrl
-from tests.unit.dht.memory_p2p import MemoryNetwork
+from tests.unit.network.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.proposal_nodes import Loop, Proposer, Solver, attempts, board, proposal
 from tests.unit.network.wire_builders import identity
 

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from codezero.config import Network
-from codezero.dht.server import OWN
 from codezero.network import directory, genrl, wire
-from tests.unit.dht.asker import item_of
-from tests.unit.dht.memory_p2p import MemoryNetwork
+from codezero.network.dht.server import OWN
+from tests.unit.network.dht.asker import item_of
+from tests.unit.network.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.proposal_nodes import Loop, Proposer, Solver, attempts, board, marks, proposal
 from tests.unit.network.test_genrl_board import shows as shows_genrl
 from tests.unit.network.test_native_board import MINUTES_S, shows, signed

@@ -36,12 +36,14 @@ def body_of(value) -> bytes:
 
 
 def unpack(body: bytes):
-    """The body of a peer that has announced just these bytes."""
-    return unpack_groups(body, announce(body))
+    """The groups of a peer that has announced just these bytes, none of which is dropped."""
+    groups, dropped = unpack_groups(body, announce(body))
+    assert dropped == ()
+    return groups
 
 
 def envelope(content: bytes, **changes) -> bytes:
-    signature = identity().sign(b"codezero announcement\0\x01" + content)
+    signature = identity().sign(b"codezero announcement\0\x01" + content)  # in version 1
     return b"\x01" + encode(
         {"content": content, "public_key": identity().public_key, "signature": signature, **changes}
     )
@@ -89,11 +91,11 @@ def test_only_the_announcement_says_whose_groups_they_are_and_tokens_stay_at_hom
     assert unpack(body) == (group(),)
 
 
-def test_the_bytes_of_version_1():
+def test_the_bytes_of_both_versions():
     """Other nodes read these: a change here needs another version."""
     plain = zstandard.decompress(pack_groups([group(question="q", tests="t", texts=["a"])]))
     assert plain == encode([wire_group()])
-    content = msgspec.msgpack.decode(sign_announcement(announce(), identity())[1:])["content"]
+    (content,) = {msgspec.msgpack.decode(signed(version)[1:])["content"] for version in (1, 2)}
     assert content == encode(
         {
             "swarm": SWARM,
@@ -110,8 +112,9 @@ def test_the_bytes_of_version_1():
     assert read_announcement(envelope(content)) == announce()
 
 
-def test_an_announcement_with_any_byte_changed_is_refused():
-    raw = sign_announcement(announce(), identity())
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_announcement_with_any_byte_changed_is_refused(version):
+    raw = signed(version)
     for position in range(len(raw)):
         for flip in (0x01, 0x80, random.Random(position).randrange(1, 256)):
             changed = bytearray(raw)
@@ -128,6 +131,17 @@ def test_a_body_with_any_byte_changed_or_cut_off_or_added_is_not_the_announced_o
         fails(Reason.BAD_SIGNATURE, unpack_groups, bytes(changed), announce(body))
         fails(Reason.BAD_SIGNATURE, unpack_groups, body[:position], announce(body))
     fails(Reason.BAD_SIGNATURE, unpack_groups, body + b"\0", announce(body))
+
+
+def signed(version: int) -> bytes:
+    raw = sign_announcement(announce(), identity(), version)
+    assert raw[0] == version
+    return raw
+
+
+def test_an_announcement_is_signed_in_one_version():
+    for version, other in ((1, 2), (2, 1)):
+        fails(Reason.BAD_SIGNATURE, read_announcement, bytes([other]) + signed(version)[1:])
 
 
 def test_an_announcement_played_back_elsewhere_is_refused():
@@ -152,10 +166,10 @@ def test_a_liar_cannot_speak_for_another_peer():
 
 
 def test_another_version_is_named():
-    raw = sign_announcement(announce(), identity())
-    detail = fails(Reason.WRONG_VERSION, read_announcement, b"\x02" + raw[1:])
-    assert detail == "version 2, this node reads version 1"
-    assert fails(Reason.WRONG_VERSION, read_announcement, b"") == "version missing, this node reads version 1"
+    detail = fails(Reason.WRONG_VERSION, read_announcement, b"\x03" + signed(2)[1:])
+    assert detail == "version 3, this node reads versions 1 and 2"
+    assert fails(Reason.WRONG_VERSION, read_announcement, b"\0" + signed(2)[1:]).startswith("version 0")
+    assert fails(Reason.WRONG_VERSION, read_announcement, b"") == "version missing, this node reads versions 1 and 2"
 
 
 @pytest.mark.parametrize("raw", [None, "text", 3, ["a"], bytearray(b"\x01")])
@@ -225,12 +239,13 @@ def test_an_announcement_has_exactly_its_fields():
         [wire_group(policy_version=-1)],
         [wire_group(rollouts=[])],
         [wire_group(rollouts=[{"text": "a", "finish": "stop"}] * 65)],
-        [wire_group(rollouts=[{"text": "a", "finish": "never"}])],
+        [wire_group(rollouts=[{"text": "a", "finish": ""}])],
+        [wire_group(rollouts=[{"text": "a", "finish": "n" * 65}])],
         [wire_group(rollouts=[{"text": b"a", "finish": "stop"}])],
         [wire_group(rollouts=[{"text": "a" * (2**16 + 1), "finish": "stop"}])],
-        [wire_group(task={"origin": "made up", "question": "q", "tests": "t", "difficulty": None})],
+        [wire_group(task={"origin": 7, "question": "q", "tests": "t", "difficulty": None})],
         [wire_group(task={"origin": "mbpp", "question": "q", "tests": None, "difficulty": None})],
-        [wire_group(task={"origin": "mbpp", "question": "q", "tests": "t", "difficulty": 6})],
+        [wire_group(task={"origin": "mbpp", "question": "q", "tests": "t", "difficulty": -1})],
         [wire_group()] * 65,
     ],
     ids=lambda value: str(value)[:60],
@@ -274,6 +289,6 @@ def test_what_others_would_refuse_is_not_sent(bad):
 
 
 def test_details_cannot_write_into_a_terminal():
-    detail = fails(Reason.MALFORMED, unpack, body_of([wire_group(rollouts=[{"text": "", "finish": "\x1b[2J\n"}])]))
+    detail = fails(Reason.OVERSIZED, unpack, body_of([wire_group(extensions={"\x1b[2J\n": bytes(2**18)})]))
     assert detail.isprintable()
     assert detail.isascii()

@@ -26,17 +26,17 @@ from codezero.network.wire import (
     unpack_groups,
 )
 from codezero.types import RolloutGroup
-from tests.unit.network.wire_builders import SWARM, announce, genrl, group, identity
+from tests.unit.network.wire_builders import SWARM, announce, extended, genrl, group, identity
 
 encode, decode = msgspec.msgpack.encode, msgspec.msgpack.decode
 
 READERS = {
     "announcement": read_announcement,
-    "envelope": lambda raw: read_announcement(b"\x01" + raw),
+    "envelope": lambda raw: read_announcement(b"\x02" + raw),
     "content": lambda raw: read_announcement(
-        b"\x01" + encode({"content": raw, "public_key": identity().public_key, "signature": bytes(256)})
+        b"\x02" + encode({"content": raw, "public_key": identity().public_key, "signature": bytes(256)})
     ),
-    "frame": lambda raw: unpack_groups(raw, announce(raw)),
+    "frame": lambda raw: unpack_groups(raw, announce(raw))[0],
     "body": lambda raw: READERS["frame"](zstandard.compress(raw)),
     "genrl": lambda raw: read_genrl(raw, identity().peer_id, swarm=SWARM, round_number=7),
     "payload": lambda raw: READERS["genrl"](b"\x81\xa1q\x91" + raw),
@@ -60,7 +60,7 @@ def outcomes(raw: bytes) -> Counter:
 
 
 def valid_records() -> list[bytes]:
-    body = pack_groups([group(), group(texts=["c"] * 3, difficulty=2)])
+    body = extended(pack_groups([group(), group(texts=["c"] * 3, difficulty=2)]))
     announcement = sign_announcement(announce(body), identity())
     return [
         announcement,
@@ -151,7 +151,7 @@ def test_any_public_key():
         key = broken_bytes(identity().public_key, rng)
         envelope = {"content": encode(announce(peer_id=peer_id_of(key))), "public_key": key, "signature": bytes(256)}
         with pytest.raises(WireError):
-            read_announcement(b"\x01" + encode(envelope))
+            read_announcement(b"\x02" + encode(envelope))
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from codezero.network.wire import (
 from codezero.proposals import Proposal
 from tests.unit.network.proposal_nodes import marks, proposal
 from tests.unit.network.test_wire_fuzz import VALUES, at_most_mib, broken_bytes, broken_structure, giant
-from tests.unit.network.wire_builders import announce, identity
+from tests.unit.network.wire_builders import announce, extended, identity
 
 encode, decode = msgspec.msgpack.encode, msgspec.msgpack.decode
 
@@ -35,16 +35,16 @@ encode, decode = msgspec.msgpack.encode, msgspec.msgpack.decode
 def framed(unpack):
     def read(plain: bytes):
         body = zstandard.compress(plain)
-        return unpack(body, announce(body))
+        return unpack(body, announce(body))[0]
 
     return read
 
 
 READERS = {
     "proposals": framed(unpack_proposals),
-    "proposals frame": lambda raw: unpack_proposals(raw, announce(raw)),
+    "proposals frame": lambda raw: unpack_proposals(raw, announce(raw))[0],
     "feedback": framed(unpack_feedback),
-    "feedback frame": lambda raw: unpack_feedback(raw, announce(raw)),
+    "feedback frame": lambda raw: unpack_feedback(raw, announce(raw))[0],
     "genrl proposals": lambda raw: read_genrl_proposals(raw, identity().peer_id)[0],
     "genrl feedback": lambda raw: read_genrl_feedback(raw)[0],
 }
@@ -74,7 +74,7 @@ def outcomes(raw: bytes) -> Counter:
 
 def valid_records() -> list[bytes]:
     some, said = [proposal("f"), proposal("g", difficulty=None)], [marks(), marks("1" * 32, (0.5,), (-1.2,))]
-    bodies = [pack_proposals(some), pack_feedback(said)]
+    bodies = [extended(pack_proposals(some)), extended(pack_feedback(said))]
     return [
         *bodies,
         *map(zstandard.decompress, bodies),

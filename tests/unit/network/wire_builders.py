@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
+import msgspec
+import zstandard
 from hypothesis import strategies as st
 
 from codezero.identity.key import Identity
@@ -33,6 +35,7 @@ def group(peer_id: str = "", question: str = "Write f(x).", texts=("a", "b"), **
         policy_version=3,
         task=Task(question=question, **fields),
         rollouts=tuple(Rollout(text=text, finish=FinishReason.STOP) for text in texts),
+        answerable=True,
     )
 
 
@@ -56,6 +59,13 @@ def genrl(groups, signer: Identity | None = None, **changes) -> bytes:
     return pack_genrl(groups, identity=signer or identity(), **{**fields, **changes})
 
 
+def extended(body: bytes, extensions: object = None, **fields) -> bytes:
+    """A body with these extensions on each of its items, and with fields that replace theirs."""
+    extensions = {"logprobs": [b"\0\x3c", None], "of tomorrow": {"x": [1.5]}} if extensions is None else extensions
+    items = msgspec.msgpack.decode(zstandard.decompress(body))
+    return zstandard.compress(msgspec.msgpack.encode([{**item, **fields, "extensions": extensions} for item in items]))
+
+
 def groups():
     """Strategy for lists of groups of alice."""
     rollouts = st.builds(Rollout, text=st.text(max_size=30), finish=st.sampled_from(FinishReason))
@@ -74,6 +84,7 @@ def groups():
             policy_version=st.integers(0, 2**53),
             task=tasks,
             rollouts=st.lists(rollouts, min_size=1, max_size=4).map(tuple),
+            answerable=st.just(True),
         ),
         max_size=4,
     )

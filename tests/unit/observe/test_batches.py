@@ -3,9 +3,9 @@ import io
 import json
 
 from codezero.observe.batches import BatchMonitor, batch_line, report_from_dict
-from codezero.observe.console import Console
 from codezero.observe.status import StatusFile, new_status
 from codezero.proposals import BatchReport
+from codezero.runtime.console import Console
 
 
 def report(batch=1, **changed):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from codezero.errors import StateError
-from codezero.observe.console import Console, printable
 from codezero.observe.monitor import RoundMonitor, report_from_dict, round_line
 from codezero.observe.status import StatusFile, new_status
+from codezero.runtime.console import Console, printable
 from codezero.types import RoundReport
 
 
@@ -150,6 +150,7 @@ def test_a_log_folder_that_is_gone_is_named(tmp_path):
 
 def test_control_characters_are_shown_not_sent():
     assert printable("a\x1b[2Jb\rc\x07\u202e") == "a\\x1b[2Jb\\rc\\x07\\u202e"
+    assert printable("a\u2028b\u2029c\u00a0\n") == "a\\u2028b\\u2029c\u00a0\n"
     out = io.StringIO()
     Console(out).line("\x1b[31mred")
     assert out.getvalue() == "\\x1b[31mred\n"
@@ -159,7 +160,7 @@ def test_plain_progress_is_rare(monkeypatch):
     out = io.StringIO()
     console = Console(out)
     now = 1000.0
-    monkeypatch.setattr("codezero.observe.console.time.monotonic", lambda: now)
+    monkeypatch.setattr("codezero.runtime.console.time.monotonic", lambda: now)
     console.line("start")
     for step in range(100):
         now += 1.0

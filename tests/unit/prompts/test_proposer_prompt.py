@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.dryrun import dry_run
+from codezero.evaluate.dryrun import dry_run
 from codezero.prompts import ideas, proposer
 from codezero.proposals import LEVELS
 from codezero.proposer.checks import why_not
-from codezero.testcases import parse_tests
+from codezero.tasks.testcases import parse_tests
 from codezero.types import CaseOutcome
 
 IDEA = proposer.Idea(topic="bus timetables", shape="two integers", verb="count")
 TESTS = ["assert f(1) == 2", "assert f(2) == 3"]
-READ = proposer.Answer(question="Write a function f(x).", tests="\n".join(TESTS))
+READ = proposer.ParsedProblem(question="Write a function f(x).", tests="\n".join(TESTS))
 
 
 def answer(**fields):
@@ -95,7 +95,7 @@ def test_bare_quotes_and_triple_quotes_are_forgiven():
   'assert f("c") == ["b"]',
 ]}
 ```'''
-    assert proposer.parse_answer(text) == proposer.Answer(
+    assert proposer.parse_answer(text) == proposer.ParsedProblem(
         question='Write a function "f(x)" for text.',
         tests='assert f("a") == "b"\nassert f("c") == ["b"]',
         solution='def f(x):\n    return "b"',

@@ -4,7 +4,8 @@ import pytest
 
 from codezero.config import Reference
 from codezero.errors import ProposerError, SandboxError
-from codezero.proposer.reference import ReferenceCheck, corrected
+from codezero.proposer.reference import ReferenceCheck
+from codezero.proposer.results import corrected
 from codezero.sandbox import run
 
 TESTS = "assert f(1) == 2\nassert f(2) == 3"
@@ -28,21 +29,21 @@ CASES = {
 
 
 @pytest.mark.parametrize(("solution", "reason"), CASES.values(), ids=CASES)
-def test_the_dry_run_tells_whether_the_solution_passes(solution, reason):
-    assert ReferenceCheck(Reference.dry_run, never).why_not(solution, TESTS) == reason
+def test_the_dry_run_tells_whether_the_solution_passes(workers, solution, reason):
+    assert ReferenceCheck(Reference.dry_run, workers, never).settle(solution, TESTS) == (TESTS, reason)
 
 
-def test_tests_that_cannot_be_read_vouch_for_nothing():
-    assert ReferenceCheck(Reference.dry_run, never).why_not(RIGHT, "(") == "reference_unknown"
+def test_tests_that_cannot_be_read_vouch_for_nothing(workers):
+    assert ReferenceCheck(Reference.dry_run, workers, never).settle(RIGHT, "(") == ("(", "reference_unknown")
 
 
-def test_the_sandbox_warns_that_it_runs_code():
+def test_the_sandbox_warns_that_it_runs_code(workers):
     said = []
-    check = ReferenceCheck(Reference.sandbox, said.append)
+    check = ReferenceCheck(Reference.sandbox, workers, said.append)
     assert len(said) == 1
     assert said[0].startswith("proposer.reference=sandbox RUNS what the proposer's model writes on this machine")
-    assert check.why_not(RIGHT, TESTS) is None
-    assert check.why_not("def f(x):\n    return 2", TESTS) == "reference_fails"
+    assert check.settle(RIGHT, TESTS) == (TESTS, None)
+    assert check.settle("def f(x):\n    return 2", TESTS) == (TESTS, "reference_fails")
 
 
 def test_a_machine_without_a_sandbox_is_an_error_that_says_so(monkeypatch):
@@ -51,16 +52,16 @@ def test_a_machine_without_a_sandbox_is_an_error_that_says_so(monkeypatch):
 
     monkeypatch.setattr(run, "isolation", broken)
     with pytest.raises(ProposerError, match=r"proposer\.reference=sandbox is impossible here: no user namespaces"):
-        ReferenceCheck(Reference.sandbox, never)
+        ReferenceCheck(Reference.sandbox, None, never)
 
 
-def test_a_sandbox_that_breaks_down_is_an_error_of_the_proposer(monkeypatch):
+def test_a_sandbox_that_breaks_down_is_an_error_of_the_proposer(monkeypatch, workers):
     def broken(code, suite):
         raise SandboxError("gone")
 
     monkeypatch.setattr(run, "run_tests", broken)
     with pytest.raises(ProposerError, match=r"^gone$"):
-        ReferenceCheck(Reference.sandbox, lambda line: None).why_not(RIGHT, TESTS)
+        ReferenceCheck(Reference.sandbox, workers, lambda line: None).settle(RIGHT, TESTS)
 
 
 def test_results_are_corrected_to_what_the_solution_returns():
@@ -93,14 +94,14 @@ def test_what_says_nothing_corrects_nothing(solution, tests):
     assert corrected(solution, tests) is None
 
 
-def test_settled_are_tests_that_pass_or_were_corrected():
-    check = ReferenceCheck(Reference.dry_run, never)
+def test_settled_are_tests_that_pass_or_were_corrected(workers):
+    check = ReferenceCheck(Reference.dry_run, workers, never)
     assert check.settle(RIGHT, TESTS) == (TESTS, None)
     assert check.settle(RIGHT, "assert f(1) == 3\nassert f(2) == 3") == (TESTS, None)
     assert check.settle("def f(x):\n    return 7", TESTS) == (TESTS, "reference_fails")
     assert check.settle("", TESTS) == (TESTS, "no_reference")
 
 
-def test_where_solutions_are_run_nothing_is_corrected():
-    check = ReferenceCheck(Reference.sandbox, lambda line: None)
+def test_where_solutions_are_run_nothing_is_corrected(workers):
+    check = ReferenceCheck(Reference.sandbox, workers, lambda line: None)
     assert check.settle(RIGHT, "assert f(1) == 3\nassert f(2) == 3")[1] == "reference_fails"

@@ -6,7 +6,7 @@ import torch
 
 from codezero.config import TrainConfig, TrainMethod
 from codezero.llm.load import LoadedModel, load_model
-from codezero.publish.card import Facts, facts
+from codezero.publish.card import NodeFacts, facts
 from codezero.publish.pack import Packer
 from codezero.train.checkpoint import CheckpointStore, saved_weights, trainable_weights
 from codezero.train.method import apply_lora
@@ -38,7 +38,7 @@ class Trainee:
             adapted = apply_lora(self.policy.model, TrainConfig(lora_r=4), seed=0)
             self.policy = replace(self.policy, model=adapted)
         self.source, self.method = source, method
-        self.facts: Facts = facts(name, method, PEER_ID)
+        self.facts: NodeFacts = facts(name, method, PEER_ID)
         self.folder = folder / "state"
         self.store = CheckpointStore(self.folder / "checkpoints")
         self.round = 0

@@ -17,6 +17,7 @@ from codezero.errors import Stopping
 from codezero.publish import pack, upload
 from codezero.publish.card import card
 from codezero.publish.hub import Hub
+from tests.processes import programs
 from tests.unit.publish.builders import Trainee, report, write
 from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
 
@@ -163,7 +164,8 @@ def under_way(tmp_path, server, asked):
     thread.start()
     try:
         wait_until(lambda: server.asked("repos/create"))
-        yield next(c for c in psutil.Process().children() if "codezero.publish.upload" in c.cmdline())
+        ((child, *_),) = [found for found in programs(os.getpid()) if "codezero.publish.upload" in found[1]]
+        yield child
     finally:
         asked.stop()
         thread.join(10)

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from codezero.config import PushConfig, TrainMethod
 from codezero.errors import Stopping
 from codezero.publish.card import facts
-from codezero.publish.hub import Answer, Hub
+from codezero.publish.hub import Hub, UploadResult
 from codezero.publish.pack import PublishError
 from codezero.publish.publisher import ATTEMPTS, MAX_ASKED_S, Publisher
 from tests.unit.publish.builders import Trainee, report, write
@@ -21,9 +21,9 @@ from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
 
 HOUR = 3600.0
 NOW = 1_700_000_000.0
-DONE = Answer(repo="alice/tiny", url="https://hub/commit/1")
-BUSY = Answer(repo="alice/tiny", status=429, wait_s=120.0)
-AWAY = Answer(repo="alice/tiny", detail="Connection refused")
+DONE = UploadResult(repo="alice/tiny", url="https://hub/commit/1")
+BUSY = UploadResult(repo="alice/tiny", status=429, wait_s=120.0)
+AWAY = UploadResult(repo="alice/tiny", detail="Connection refused")
 
 
 class Uploads:
@@ -227,7 +227,7 @@ def test_who_watches_is_told_at_once_and_of_every_change(rig):
 
 
 def test_a_hub_cannot_have_us_wait_for_ever(rig):
-    swarm = rig(Answer(repo="a/b", status=429, wait_s=1e9))
+    swarm = rig(UploadResult(repo="a/b", status=429, wait_s=1e9))
     swarm.play(1)
     assert MAX_ASKED_S <= swarm.pauses[0] <= MAX_ASKED_S + 5
 
@@ -251,7 +251,7 @@ def test_pauses_double_up_to_an_hour_and_then_a_newer_round_has_its_turn(rig, ca
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_token_is_told_once_and_used_no_more(rig, caplog, status):
-    swarm = rig(Answer(repo="alice/tiny", status=status, detail="no rights"), every_rounds=1)
+    swarm = rig(UploadResult(repo="alice/tiny", status=status, detail="no rights"), every_rounds=1)
     with caplog.at_level(logging.INFO):
         for number in range(1, 5):
             swarm.play(number)
@@ -263,7 +263,7 @@ def test_a_refused_token_is_told_once_and_used_no_more(rig, caplog, status):
 
 
 def test_what_the_hub_does_not_take_is_tried_an_hour_later(rig):
-    swarm = rig(Answer(repo="alice/tiny", status=400, detail="bad name"), every_rounds=1)
+    swarm = rig(UploadResult(repo="alice/tiny", status=400, detail="bad name"), every_rounds=1)
     swarm.play(1)
     assert swarm.publisher.trouble == "push: the hub does not take it, HTTP 400 (bad name); tried again in 1 hour"
     swarm.play(2)

@@ -7,8 +7,10 @@ import pytest
 from codezero.errors import SandboxError
 from codezero.sandbox import run
 from codezero.sandbox.run import Isolation, Limits, isolation, run_many, run_tests
-from codezero.testcases import TestSuite, parse_tests
+from codezero.tasks.testcases import TestSuite, parse_tests
 from codezero.types import CaseOutcome
+
+pytestmark = pytest.mark.skipif(not isolation().confined, reason="this machine permits no sandbox")
 
 PASS, FAIL, UNKNOWN = CaseOutcome.PASS, CaseOutcome.FAIL, CaseOutcome.UNKNOWN
 
@@ -116,8 +118,8 @@ assert a == [1]
 
 def test_a_check_function_as_in_humaneval():
     tests = "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n\ncheck(total)"
-    assert outcomes("def total(items): return sum(items)", tests) == [PASS]
-    assert outcomes("def total(items): return items[0] + items[1]", tests) == [FAIL]
+    assert outcomes("def total(items): return sum(items)", tests) == [PASS, PASS]
+    assert outcomes("def total(items): return items[0] + items[1]", tests) == [PASS, FAIL]
 
 
 def test_a_case_that_takes_too_long_fails_alone():
@@ -176,8 +178,6 @@ SUM = "Input:\n1 2\nOutput:\n3\nInput:\n3 4\nOutput:\n7\n"
     ids=["plain", "stdin", "main", "descriptor", "thread", "atexit", "buffer"],
 )
 def test_a_program_is_right_when_it_prints_the_expected_tokens(code):
-    if "threading" in code and not isolation().namespaces:
-        pytest.skip("no threads without namespaces")
     assert outcomes(code, SUM) == [PASS, PASS]
 
 
@@ -238,7 +238,7 @@ def test_a_sandbox_that_breaks_down_is_an_error_with_its_last_words(monkeypatch)
 
 
 def test_isolation_says_what_is_missing():
-    strong = Isolation(namespaces=True, own_root=True, own_user=False)
+    strong = Isolation(confined=True, own_user=False)
     assert strong.line().startswith("own processes and no network (namespaces), own read-only file system, limits")
-    assert "container or a virtual machine" not in strong.line()
-    assert "container or a virtual machine" in Isolation(namespaces=False, own_root=False, own_user=True).line()
+    weak = Isolation(confined=False, own_user=True)
+    assert weak.line().startswith("NO SANDBOX (CODEZERO_UNCONFINED=1): the code may read, change and send whatever")

@@ -94,7 +94,11 @@ whole, killed, resumed = (make_task_source(config, seed=4) for _ in range(3))
 expected = whole.draw(30)
 killed.draw(11)
 resumed.load_state_dict(json.loads(json.dumps(killed.state_dict())))
+position = whole.state_dict()
 print(json.dumps({
+    "all": len(set(whole.all_tasks())),
+    "drawn are of all": set(expected) <= set(whole.all_tasks()),
+    "stays": whole.state_dict() == position,
     "exact": resumed.draw(19) == expected[11:],
     "questions": [task.question.splitlines()[0] for task in expected],
     "position": whole.state_dict()["sources"],
@@ -137,4 +141,5 @@ def test_both_datasets_stream_from_a_hub_and_resume_exactly(tmp_path):
     assert len(set(from_contests)) == len(from_contests)
     assert from_contests != sorted(from_contests)
     assert found["position"]["mbpp"]["epoch"] == (len(from_mbpp) - 1) // 8
+    assert (found["all"], found["drawn are of all"], found["stays"]) == (8 + 24, True, True)
     assert set(found["skipped"]) <= {"code_contests: description needs an image"}

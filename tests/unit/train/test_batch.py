@@ -106,6 +106,15 @@ def test_a_peers_prompt_may_be_as_long_as_memory_was_planned_for_and_no_longer()
     assert to_sequences(group([peer("a"), peer("b")]), [1.0, -1.0], long, 0) == ()
 
 
+def test_the_prompt_of_a_peers_group_is_encoded_once():
+    encoded = []
+    once = encoder(lambda task: encoded.append(task) or (1, 2))
+    heard = group([peer("a"), peer("b"), peer("c")])
+    assert once.fits(heard.task)
+    assert [found.prompt_ids for found in to_sequences(heard, [1.0, -1.0, 0.5], once, 0)] == [(1, 2)] * 3
+    assert len(encoded) == 1
+
+
 def test_plan_puts_equal_prompts_together_and_similar_lengths_side_by_side():
     sequences = [sequence(2), sequence(9, prompt_ids=(5,)), sequence(7), sequence(3), sequence(6)]
     found = plan(sequences, BatchLimits(max_sequences=2, max_tokens=100))

@@ -6,25 +6,25 @@ import logging
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from codezero import compose
+from codezero.config.load import learning_settings, load_config
 from codezero.errors import ConfigError
 from codezero.observe import tracking
 from tests.unit.evaluate.loopback import serve
 from tests.unit.observe.trackers.test_prometheus import free_port, scrape
 from tests.unit.observe.trackers.test_wandb import records
-from tests.unit.test_propose import propose, write_problem
+from tests.unit.proposer.test_node import propose, write_problem
 
 
 def names(config, tmp_path):
-    return [lane._tracker.name for lane in tracking.trackers(config, tmp_path, "quick toad", 0)._lanes]
+    return [lane._tracker.name for lane in tracking.trackers(config.tracking, {}, tmp_path, "quick toad", 0)._lanes]
 
 
 def test_nothing_runs_unasked(tmp_path):
-    assert names(compose.load(), tmp_path) == []
+    assert names(load_config(), tmp_path) == []
 
 
 def test_all_that_is_asked_for_runs(tmp_path):
-    config = compose.load(["tracking.tensorboard=true", "tracking.wandb=offline", "tracking.prometheus_port=9400"])
+    config = load_config(["tracking.tensorboard=true", "tracking.wandb=offline", "tracking.prometheus_port=9400"])
     assert names(config, tmp_path) == ["tracking.tensorboard", "tracking.wandb", "tracking.prometheus_port"]
 
 
@@ -41,7 +41,7 @@ def test_all_that_is_asked_for_runs(tmp_path):
 )
 def test_an_impossible_setting_is_named(setting, message):
     with pytest.raises(ConfigError, match=message):
-        compose.load([setting])
+        load_config([setting])
 
 
 def test_a_restarted_node_goes_on_in_its_run_and_a_new_life_is_a_new_one(tmp_path):
@@ -63,11 +63,11 @@ def test_a_state_folder_that_keeps_no_run_id_is_warned_of(tmp_path, caplog):
 
 
 def test_what_a_run_shows_of_the_settings_is_how_it_learns_and_nothing_else():
-    config = compose.load(["preset=local", "state_dir=/home/someone/state", "swarm.identity_path=/home/someone/k.pem"])
-    shown = json.dumps(tracking.shown(config))
+    config = load_config(["preset=local", "state_dir=/home/someone/state", "swarm.identity_path=/home/someone/k.pem"])
+    shown = json.dumps(learning_settings(config))
     assert '"learning_rate"' in shown
     assert "someone" not in shown
-    assert set(tracking.shown(config)) == {"codezero", "seed", "swarm", "rollout", "train", "reward"}
+    assert set(learning_settings(config)) == {"codezero", "seed", "swarm", "rollout", "train", "reward"}
 
 
 @pytest.mark.usefixtures("restored_logging")

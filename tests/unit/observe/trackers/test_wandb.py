@@ -15,7 +15,7 @@ import pytest
 from wandb.proto.wandb_internal_pb2 import Record
 
 from codezero.observe.trackers.metrics import round_metrics
-from codezero.observe.trackers.wandb import Run, WandB, child_environment
+from codezero.observe.trackers.wandb import WandB, WandbRun, child_environment
 from tests.unit.observe.test_monitor import report
 
 KEY = "0123456789abcdef0123456789abcdef01234567"
@@ -32,7 +32,7 @@ def run(folder, **changes):
         "config": {"train": {"learning_rate": 1e-6}},
         "finish_s": 60.0,  # on a busy machine
     }
-    return Run(**{**values, **changes})
+    return WandbRun(**{**values, **changes})
 
 
 def environment(tmp_path, **more):
@@ -179,6 +179,18 @@ def test_without_the_package_the_extra_is_named(tmp_path):
         WandB(run(tmp_path), environment(tmp_path, PYTHONPATH=paths)).open()
 
 
+def test_a_run_that_does_not_end_in_time_is_an_error(tmp_path):
+    tracker = WandB(run(tmp_path, finish_s=0.5), environment(tmp_path))
+    tracker.open()
+    (service,) = psutil.Process(tracker._process.pid).children()
+    service.suspend()
+    try:
+        with pytest.raises(RuntimeError, match=r"did not end within 0\.5 s"):
+            tracker.close()
+    finally:
+        service.kill()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_ctrl_c_is_not_for_the_run_and_a_killed_node_leaves_nothing_behind(tmp_path, number):
     code = f"""
@@ -199,9 +211,12 @@ def test_ctrl_c_is_not_for_the_run_and_a_killed_node_leaves_nothing_behind(tmp_p
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as node:
         child = psutil.Process(int(node.stdout.readline()))
         left = [child, *child.children(recursive=True)]
-        assert any("wandb-core" in process.name() for process in left)
-        os.killpg(node.pid, number)
-        node.wait(60)
+        try:
+            assert any("wandb-core" in process.name() for process in left)
+            os.killpg(node.pid, number)
+            node.wait(60)
+        finally:
+            node.kill()
     _, alive = psutil.wait_procs(left, timeout=30)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
     assert history(tmp_path) == [(1, 0.125), (2, 0.25)][: 2 if number == signal.SIGINT else 1]

@@ -1,0 +1,76 @@
+"""How often independent groups are equal, so that one would be taken for a copy of the other (`evaluate.copies`).
+
+    codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 16 --temperature 1 --out samples
+    python -m benchmarks.copies samples/results.jsonl
+
+Of the samples of a problem two groups without a common one are drawn, again and again: what two peers with the same
+weights publish, who are more alike than peers ever are once they have learnt. A row shows by the least number of tokens
+of a group's distinct programs how many of the groups have so many, and which share of all pairs are taken for copies.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from benchmarks.evaluator import read_samples
+from benchmarks.splits import Split
+from codezero.evaluate.copies import program_of
+from codezero.evaluate.examination import MIN_TOKENS, ProgramPrint
+from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.shown import wanted_of
+from codezero.prompts import solver as prompt
+from codezero.tasks.testcases import parse_tests
+
+SIZES = (1, 2, 4, 8)
+"""G; 1 shows single programs."""
+LEAST = (1, 25, 50, 75, 100, 150, 200, 300)
+DRAWS = 2000
+"""Of a problem."""
+
+Group = frozenset[ProgramPrint]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("samples", type=Path)
+    problems = programs_of(parser.parse_args(arguments).samples)
+    num = sum(map(len, problems))
+    print(f"{len(problems)} problems, {num} samples, {sum(p is None for one in problems for p in one)} do not parse")
+    print("G    tokens  groups so long  pairs taken for copies")
+    for size in SIZES:
+        pairs = [pair for i, programs in enumerate(problems) for pair in drawn(programs, size, Random(i))]
+        for least in LEAST if pairs else ():
+            long = [pair for pair in pairs if num_tokens(pair[0]) >= least]
+            share = sum(first == second for first, second in long) / len(pairs)
+            shipped = "  <- shipped" if least == MIN_TOKENS else ""
+            print(f"{size}  {least:7}  {len(long) / len(pairs):14.1%}  {share:22.3%}{shipped}")
+
+
+def programs_of(path: Path) -> list[list[ProgramPrint | None]]:
+    """By problem, of each sample."""
+    found: dict[str, list[ProgramPrint | None]] = defaultdict(list)
+    for sample in read_samples(path, splits=tuple(Split)):
+        code = prompt.parse(sample.text)
+        wanted = wanted_of(asked_of(sample.task.origin, parse_tests(sample.task.tests)))
+        found[sample.group].append(None if code is None else program_of(code, wanted))
+    return list(found.values())
+
+
+def drawn(programs: Sequence[ProgramPrint | None], size: int, dice: Random) -> list[tuple[Group, Group]]:
+    """Pairs of groups of so many samples of a problem each."""
+    if len(programs) < 2 * size:
+        return []
+    lots = (dice.sample(programs, 2 * size) for _ in range(DRAWS))
+    return [(frozenset(filter(None, lot[:size])), frozenset(filter(None, lot[size:]))) for lot in lots]
+
+
+def num_tokens(group: Group) -> int:
+    return sum(program.num_tokens for program in group)
+
+
+if __name__ == "__main__":
+    main()

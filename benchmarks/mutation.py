@@ -1,0 +1,122 @@
+"""How many small faults the tests of a package notice: mutants of its own modules, each against its own tests.
+
+    python -m benchmarks.mutation                 # hours on two cores; may be stopped and goes on
+    python -m benchmarks.mutation --only wire
+
+A mutant is one changed operator, comparison, connective or integer in one module. It is noticed if the tests of the
+package fail with it, or do not end in `TIMES` the time that they need without it. Some mutants do the same as the
+program; nobody tells which, so the share has no target: it compares tests with each other. Counts: the module, and 1 if
+noticed.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks import harness
+from benchmarks.harness import ROOT, Arm, Result
+from benchmarks.mutants import mutants
+from benchmarks.tables import markdown, share
+
+COUNT = 50
+TIMES, AT_LEAST_S = 3.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    modules: str
+    """A pattern below codezero/."""
+    tests: str
+    """The folder below tests/unit/."""
+
+
+PACKAGES = {
+    "dryrun": Package("evaluate/dryrun/*.py", "evaluate/dryrun"),
+    "wire": Package("network/wire/*.py", "network"),
+    "ledger": Package("ledger/*.py", "ledger"),
+    "train": Package("train/*.py", "train"),
+}
+
+
+class Copy:
+    """A copy of the commit that is checked out, in which modules are changed one at a time."""
+
+    def __init__(self, folder: Path, package: Package) -> None:
+        self._folder, self._package = folder, package
+        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
+
+    def draw(self, seed: int, name: str) -> tuple[str, str]:
+        """A module and its text with one change; longer modules are drawn more often."""
+        rng = random.Random(f"{seed} {name}")
+        texts = {path: path.read_text() for path in sorted((self._folder / "codezero").glob(self._package.modules))}
+        while True:
+            (path,) = rng.choices(list(texts), weights=[len(text) for text in texts.values()])
+            for text in mutants(texts[path], 1, rng):
+                return str(path.relative_to(self._folder)), text
+
+    def notices(self, seed: int, name: str) -> list[str | int]:
+        """The module that was changed, and 1 if the tests notice."""
+        limit_s = self._limit_s
+        module, text = self.draw(seed, name)
+        path = self._folder / module
+        before = path.read_text()
+        path.write_text(text)
+        try:
+            return [module.removeprefix("codezero/"), int(self._fails(limit_s))]
+        finally:
+            path.write_text(before)
+
+    @cached_property
+    def _limit_s(self) -> float:
+        began_s = time.monotonic()
+        if self._fails(limit_s=3600.0):
+            raise SystemExit(f"the tests of {self._package.tests} fail without any change: mend them first")
+        return max(TIMES * (time.monotonic() - began_s), AT_LEAST_S)
+
+    def _fails(self, limit_s: float) -> bool:
+        tests = f"tests/unit/{self._package.tests}"
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", tests]
+        try:
+            return subprocess.run(command, cwd=self._folder, capture_output=True, timeout=limit_s).returncode != 0
+        except subprocess.TimeoutExpired:
+            return True
+
+
+def table(results: Mapping[str, Result]) -> str:
+    rows = [
+        [name, PACKAGES[name].modules, f"{len(result.counts)}", share(((one, 1) for _, one in result.counts.values()))]
+        for name, result in results.items()
+    ]
+    return markdown(["tests of", "modules", "mutants", "noticed"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = harness.parser("mutation", __doc__)
+    parser.add_argument("--only", choices=list(PACKAGES), help="one package")
+    options = parser.parse_args(arguments)
+    for name in [options.only] if options.only else PACKAGES:
+        arm = Arm(
+            benchmark="mutation",
+            name=name,
+            settings={"modules": PACKAGES[name].modules, "tests": PACKAGES[name].tests},
+            seed=0,
+            pieces=[f"{number}" for number in range(COUNT)],
+            power=[],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Copy(Path(folder), PACKAGES[name])
+            harness.run(arm, lambda piece, copy=copy, arm=arm: copy.notices(arm.seed, piece), options)
+    print(table(harness.results("mutation", options.results)))
+
+
+if __name__ == "__main__":
+    main()

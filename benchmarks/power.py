@@ -1,0 +1,92 @@
+"""How small an effect a benchmark can show, told before it runs: the least that a two-sided 5 % test, or a 95 %
+interval, tells from nothing in 80 of 100 runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from math import sqrt
+from statistics import NormalDist
+
+from codezero.evaluate.intervals import Z, wilson
+
+POWER = 0.8
+Z_POWER = NormalDist().inv_cdf(POWER)
+
+
+class Design(str, Enum):
+    mean = "mean"
+    pairs = "pairs"
+    shares = "shares"
+    none = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """What `n` units can show of a figure."""
+
+    figure: str
+    design: Design
+    n: int
+    unit: str
+    """problems, seeds, ..."""
+    expected: float
+    """Of a mean the standard deviation over units, of pairs the share that changes, of shares the lower one."""
+    shows: float
+    """The smallest effect; of none, the end of the interval."""
+
+    def sentence(self) -> str:
+        if self.design is Design.none:
+            return f"{self.figure}: none in {self.n} {self.unit} would show that it is below {self.shows:.2g}"
+        given = {
+            Design.mean: f"{self.n} {self.unit}, standard deviation {self.expected:.2g}",
+            Design.pairs: f"{self.n} {self.unit}, of which {self.expected:.0%} change",
+            Design.shares: f"{self.n} {self.unit} in each of two arms, from {self.expected:.0%}",
+        }[self.design]
+        return f"{self.figure}: {given}: differences from {self.shows:.2g} on show in {POWER:.0%} of runs"
+
+
+def of_mean(figure: str, n: int, sd: float, unit: str = "problems") -> Power:
+    """A mean over units, as of paired differences, whose normal or bootstrap interval is to exclude 0:
+    (z + z_power) sd / sqrt(n) (Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, chapter 2)."""
+    shows = (Z + Z_POWER) * sd / sqrt(n)
+    return Power(figure=figure, design=Design.mean, n=n, unit=unit, expected=sd, shows=shows)
+
+
+def of_pairs(figure: str, n: int, discordant: float, unit: str = "problems") -> Power:
+    """Two shares of the same units, of which a share of `discordant` changes, by McNemar's test: d such that
+    n d^2 = (z sqrt(discordant) + z_power sqrt(discordant - d^2))^2 (Connor 1987, Biometrics 43, 207-211)."""
+
+    def enough(d: float) -> bool:
+        return (Z * sqrt(discordant) + Z_POWER * sqrt(discordant - d * d)) ** 2 <= n * d * d
+
+    shows = _least(enough, discordant)
+    return Power(figure=figure, design=Design.pairs, n=n, unit=unit, expected=discordant, shows=shows)
+
+
+def of_shares(figure: str, n: int, share: float, unit: str = "problems") -> Power:
+    """Two shares of `n` units each, not the same ones, of which the lower is `share`: d such that
+    n d^2 = (z sqrt(2 m (1 - m)) + z_power sqrt(p (1 - p) + q (1 - q)))^2 with p = share, q = p + d and their mean m
+    (Fleiss, Levin and Paik 2003, Statistical Methods for Rates and Proportions, formula 4.14)."""
+
+    def enough(d: float) -> bool:
+        p, q, m = share, share + d, share + d / 2
+        return (Z * sqrt(2 * m * (1 - m)) + Z_POWER * sqrt(p * (1 - p) + q * (1 - q))) ** 2 <= n * d * d
+
+    shows = _least(enough, 1 - share)
+    return Power(figure=figure, design=Design.shares, n=n, unit=unit, expected=share, shows=shows)
+
+
+def of_none(figure: str, n: int, unit: str = "problems") -> Power:
+    """A share that is expected to be 0: the end of Wilson's interval when it is seen in none of `n`."""
+    return Power(figure=figure, design=Design.none, n=n, unit=unit, expected=0.0, shows=wilson(0, n).high)
+
+
+def _least(enough: Callable[[float], bool], most: float) -> float:
+    """The smallest effect that is enough, by halving; `most` if none is."""
+    low, high = 0.0, most
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

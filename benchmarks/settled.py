@@ -1,0 +1,181 @@
+"""How right the evaluator is where it settles a solution without its model: the rules and the dry run alone.
+
+    python -m benchmarks.settled --mbpp ../shared/data/mbpp.jsonl        # about ten minutes on two busy cores
+
+`programs`: MBPP's own solutions to the problems of the report split, and `MUTANTS` of each with one small change, which
+the sandbox executes and the evaluator settles. `attacks`: every attack of `benchmarks.attacks` on a function, on one
+wrong mutant a problem. No model is asked: what would be asked of it counts as left to it.
+
+Counts are letters. Of a program two: P or F, what its tests come to when executed, T where that took too long to tell;
+then how it is settled, P or F by the dry run, R (wrong) by a rule, ? left to the judge. Of a problem's attacks one
+each, in the order of the settings; - where an attack does not apply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks import harness
+from benchmarks.attacks import ATTACKS
+from benchmarks.harness import Arm, Result, Target
+from benchmarks.mutants import mutants
+from benchmarks.power import of_none
+from benchmarks.splits import MBPP, Split, references
+from benchmarks.tables import markdown, share
+from codezero.evaluate.examination import Attempt, Examine
+from codezero.evaluate.examine import examine
+from codezero.evaluate.rules import breaks_fatal
+from codezero.prompts import solver
+from codezero.sandbox.run import Execution, Limits, run_many
+from codezero.tasks.testcases import parse_tests
+from codezero.types import CaseOutcome, Task
+
+OF_FUNCTIONS = [attack for attack in ATTACKS if not attack.of_program]
+"""MBPP has no programs that read stdin."""
+MUTANTS = 5
+LIMITS = Limits(stop_at_failure_from=1)
+WRONG = Target(figure="verdicts of the dry run that are wrong", at_most=0.0)
+REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
+FOOLED = Target(figure="attacks that are taken for right", at_most=0.01)
+
+
+def settle(answer: str, task: Task) -> str:
+    """P, F, R or ?, as above; without a program in the answer R."""
+    code = solver.parse(answer)
+    if code is None:
+        return "R"
+    asked = Examine(
+        origin=task.origin,
+        question=task.question,
+        tests=task.tests,
+        attempts=(Attempt(answer, code),),
+        walk=True,
+        fatal_rules=True,
+        show=False,
+    )
+    (found,) = examine(asked).attempts
+    if breaks_fatal(found.rules):
+        return "R"
+    return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)]
+
+
+def answer(code: str) -> str:
+    return f"```python\n{code}\n```"
+
+
+def programs_of(code: str, name: str, seed: int) -> list[str]:
+    """The program and its mutants."""
+    return [code, *mutants(code, MUTANTS, random.Random(f"{seed} {name}"))]
+
+
+def programs(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> list[str]:
+    """Of the reference and its mutants."""
+    task, code = known[name]
+    suite = parse_tests(task.tests)
+    made = programs_of(code, name, seed)
+    executed = map(came_to, run_many([(one, suite) for one in made], LIMITS))
+    return [was + settle(answer(one), task) for was, one in zip(executed, made, strict=True)]
+
+
+def came_to(run: Execution) -> str:
+    """P, F or T, as above: what loops for ever is not told from what a busy machine has kept waiting."""
+    if {case.outcome for case in run.cases} == {CaseOutcome.PASS}:
+        return "P"
+    return "T" if run.seconds >= LIMITS.case_s else "F"
+
+
+def attacks(known: Mapping[str, tuple[Task, str]], seed: int, found: Mapping[str, Sequence[str]], name: str) -> str:
+    """Of the first mutant that fails its tests, under each attack."""
+    task, code = known[name]
+    wrong = next(i for i, letters in enumerate(found[name]) if i and letters[0] == "F")
+    plain = answer(programs_of(code, name, seed)[wrong])
+    dressed = (attack.apply(plain, task) for attack in OF_FUNCTIONS)
+    return "".join("-" if text == plain else settle(text, task) for text in dressed)
+
+
+def programs_table(results: Mapping[str, Result]) -> str:
+    """Of references and of mutants: how many are settled, and how rightly."""
+    result = results["programs"]
+    wrong, refused = result.targets
+    rows = []
+    for kind, part in (("MBPP's own solutions", slice(1)), ("with one change", slice(1, None))):
+        problems = [found[part] for found in result.counts.values()]
+        right = [[one for one in found if one[0] == "P"] for found in problems]
+        walked = [[one for one in found if not set(one) & set("TR?")] for found in problems]
+        late = sum(was == "T" for found in problems for was, _ in found)
+        rows.append(
+            [
+                kind,
+                f"{sum(map(len, problems))}",
+                f"{sum(map(len, right))}, {late}",
+                share((sum(settled != "?" for _, settled in found), len(found)) for found in problems),
+                share(((sum(was != settled for was, settled in found), len(found)) for found in walked), wrong),
+                share(((sum(settled == "R" for _, settled in found), len(found)) for found in right), refused),
+            ]
+        )
+    header = ["programs", "number", "right, not ended", "settled without the judge", wrong.figure, refused.figure]
+    return markdown(header, rows)
+
+
+def attacks_table(results: Mapping[str, Result]) -> str:
+    """Each attack that was taken for right, and all others as one row."""
+    result = results["attacks"]
+    names = result.settings["attacks"]
+    through = [i for i in range(len(names)) if any(found[i] == "P" for found in result.counts.values())]
+    others = [i for i in range(len(names)) if i not in through]
+    (target,) = result.targets
+    return markdown(
+        ["attack", "tried", "refused", "left to the judge", target.figure],
+        [
+            *(_row(names[i], [i], result, target) for i in through),
+            _row(f"each of {len(others)} others", others, result, target),
+            _row("all", range(len(names)), result, None),
+        ],
+    )
+
+
+def _row(name: str, places: Sequence[int], result: Result, target: Target | None) -> list[str]:
+    found = ["".join(every[i] for i in places if every[i] != "-") for every in result.counts.values()]
+    tried, refused, left = (sum(one in kinds for row in found for one in row) for kinds in ("PFR?", "FR", "?"))
+    through = share(((row.count("P"), len(row)) for row in found), target)
+    return [name, str(tried), str(refused), str(left), through]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = harness.parser("settled", __doc__)
+    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    parser.add_argument("--problems", type=int, metavar="N", help="the first N only")
+    options = parser.parse_args(arguments)
+    known = dict(list(references(Split.report, options.mbpp).items())[: options.problems])
+    data = hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]
+    arm = Arm(
+        benchmark="settled",
+        name="programs",
+        settings={"mbpp": data, "mutants": MUTANTS, "case_s": LIMITS.case_s},
+        seed=0,
+        pieces=list(known),
+        power=[of_none(WRONG.figure, len(known)), of_none(REFUSED.figure, len(known))],
+        targets=[WRONG, REFUSED],
+    )
+    found = harness.run(arm, partial(programs, known, arm.seed), options).counts
+    wrong = [name for name, letters in found.items() if any(one[0] == "F" for one in letters[1:])]
+    arm = Arm(
+        benchmark="settled",
+        name="attacks",
+        settings={**arm.settings, "attacks": [f"{attack.family}: {attack.name}" for attack in OF_FUNCTIONS]},
+        seed=arm.seed,
+        pieces=wrong,
+        power=[of_none(FOOLED.figure, len(wrong))],
+        targets=[FOOLED],
+    )
+    harness.run(arm, partial(attacks, known, arm.seed, found), options)
+    results = harness.results("settled", options.results)
+    print(f"{programs_table(results)}\n\n{attacks_table(results)}")
+
+
+if __name__ == "__main__":
+    main()

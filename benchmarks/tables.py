@@ -1,0 +1,82 @@
+"""The tables of docs/measurements.md that are made from benchmarks/results, each between two marks of its name.
+
+    python -m benchmarks.tables        # makes them again
+
+A test fails where the document and the results differ. Below each table stands what it was measured on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+
+from benchmarks import harness
+from benchmarks.harness import ROOT, Result, Target
+from codezero.evaluate.intervals import clustered
+
+PAGE = ROOT / "docs" / "measurements.md"
+COMMAND = "python -m benchmarks.tables"
+TABLES = {"difficulty": "table", "settled-programs": "programs_table", "settled-attacks": "attacks_table"}
+"""By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
+BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"
+
+
+def page(text: str) -> str:
+    """The document with its tables as the results have them."""
+
+    def made(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{table(match[2])}\n{match[3]}"
+
+    begin, end = re.escape(BEGIN).replace(r"\{\}", r"([\w-]+)"), re.escape(END)
+    return re.sub(f"({begin})\n.*?({end})", made, text, flags=re.DOTALL)
+
+
+def table(name: str) -> str:
+    """A table, and what it was measured on."""
+    benchmark, _, arm = name.partition("-")
+    results = {found: result for found, result in harness.results(benchmark).items() if arm in ("", found)}
+    if not results:
+        raise SystemExit(f"there are no results for the table {name}: run `python -m benchmarks.{benchmark}` first")
+    rows = getattr(import_module(f"benchmarks.{benchmark}"), TABLES[name])(results)
+    return f"{rows}\n\n{_measured_on(benchmark, list(results.values()))}"
+
+
+def _measured_on(benchmark: str, results: Sequence[Result]) -> str:
+    sittings = [sitting for result in results for sitting in result.sittings]
+    power = dict.fromkeys(power.sentence() for result in results for power in result.power)
+    return f"`python -m benchmarks.{benchmark}`: {harness.described(sittings)}. Power: {'; '.join(power)}."
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows))
+
+
+def share(counts: Iterable[tuple[int, int]], target: Target | None = None) -> str:
+    """The share of successes in clusters of (successes, trials), such as problems: `0.9 % [0.4, 1.6]`, and where there
+    is a target whether it is met. A dash where nothing was tried."""
+    tried = [(successes, trials) for successes, trials in counts if trials]
+    if not tried:
+        return "-"
+    found = clustered(tried)
+    value, low, high = (f"{100 * one:.1f}".removesuffix(".0") for one in (found.value, found.low, found.high))
+    text = f"{value} % [{low}, {high}]"
+    return f"{text}, {against(target, found.value, '{:.4g} %', 100)}" if target else text
+
+
+def against(target: Target, value: float, form: str, factor: float = 1) -> str:
+    """`at most 1 %: met`, or **missed**; bounds are written as `form` has it, times `factor`."""
+    bounds = {"at least": target.at_least, "at most": target.at_most}
+    wanted = " and ".join(
+        f"{word} {form.format(factor * bound)}" for word, bound in bounds.items() if bound is not None
+    )
+    return f"{wanted}: {'met' if target.is_met(value) else '**missed**'}"
+
+
+def main() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    harness.write(PAGE, page(text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Where codezero runs from: a checkout or unpacked source, or a package that pip has installed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import codezero
+
+_PACKAGE = Path(codezero.__file__).parent
+ROOT = _PACKAGE.parent if (_PACKAGE.parent / "run_rl_swarm.sh").is_file() else None
+"""The folder of the checkout; None for an installed package."""
+CONFIGS = (ROOT or _PACKAGE) / "configs"
+"""The shipped YAML files."""
+CONSTRAINTS = (ROOT or _PACKAGE) / "scripts" / "constraints.txt"
+"""The versions of packages that codezero was tried with."""
+START = "./run_rl_swarm.sh" if ROOT else "codezero start"
+"""The command that starts a node."""
+INSTALL_AGAIN = (
+    "remove .venv/installed and start ./run_rl_swarm.sh, which installs what was tried"
+    if ROOT
+    else f"install codezero again in a new virtual environment, with --constraint {CONSTRAINTS}"
+)
+
+
+def version() -> str:
+    """The version and, in a git checkout, its commit: `0.1.0 (171a78c)`, or `0.1.0 (171a78c-dirty)` with edits."""
+    said = git(ROOT, "describe", "--always", "--dirty", "--exclude=*") if ROOT and (ROOT / ".git").exists() else None
+    return f"{codezero.__version__} ({said.decode().strip()})" if said else codezero.__version__
+
+
+def git(folder: Path, *arguments: str) -> bytes | None:
+    """The output of git in the folder; None where it fails, such as outside of a git checkout."""
+    try:
+        return subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, timeout=20, check=True, stdin=subprocess.DEVNULL
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,220 @@
+"""From YAML files and `key=value` overrides to a checked `NodeConfig`, and back to YAML with every key explained."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import inspect
+import math
+import os
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from codezero import __version__
+from codezero.config import NodeConfig, checkout, swarm_file
+from codezero.errors import ConfigError
+
+CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
+
+
+def config_dir() -> Path:
+    """The folder of the YAML files that are read: CODEZERO_CONFIG_DIR, else the shipped ones."""
+    own = os.environ.get(CONFIG_DIR_ENV)
+    return Path(own).expanduser().absolute() if own else checkout.CONFIGS
+
+
+def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
+    """The shipped configuration with `key=value` overrides applied, checked.
+
+    A group name selects one of its files (`tasks=builtin`, `reward=faithful`, `preset=local`); any other key sets a
+    value (`train.learning_rate=2e-6`). `swarm=FILE.yaml` stands for what a swarm file says; explicit settings win.
+
+    Raises ConfigError: unknown key or choice, wrong type, value out of range, or combination that cannot work.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    if not (config_dir() / "node.yaml").exists():
+        how = f"{checkout.START} puts the shipped files there; or unset {CONFIG_DIR_ENV}"
+        raise ConfigError(f"{config_dir()} holds no node.yaml: {how}")
+    known = _schema()
+    overrides = _with_swarm_file(overrides)
+    for override in overrides:
+        _check_override(override, known)
+    try:
+        with initialize_config_dir(str(config_dir()), version_base="1.3", job_name="codezero"):
+            config = OmegaConf.to_object(compose("node", [_taken_literally(override) for override in overrides]))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_one_line(error)) from error
+    assert isinstance(config, NodeConfig)
+    return config
+
+
+@cache
+def _schema() -> set[str]:
+    """Makes `NodeConfig` known to Hydra as the schema; returns the keys of all its settings."""
+    from hydra.core.config_store import ConfigStore
+    from omegaconf import OmegaConf
+
+    ConfigStore.instance().store("schema", NodeConfig)
+    return _leaf_keys(OmegaConf.to_container(OmegaConf.structured(NodeConfig)))
+
+
+def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
+    """The overrides with the content of a swarm file in place of `swarm=FILE`, before all others."""
+    choices = [override.removeprefix("swarm=") for override in overrides if override.startswith("swarm=")]
+    files = [choice for choice in choices if swarm_file.is_swarm_file(choice)]
+    if not files:
+        return list(overrides)
+    if len(choices) > 1:
+        raise ConfigError(
+            f"swarm={' swarm='.join(choices)}: give one swarm; single settings of it follow as swarm.key="
+        )
+    rest = [override for override in overrides if not override.startswith("swarm=")]
+    return [*swarm_file.overrides(swarm_file.read(Path(files[0]).expanduser())), *rest]
+
+
+def _leaf_keys(tree: Any, prefix: str = "") -> set[str]:
+    keys: set[str] = set()
+    for name, value in tree.items():
+        keys |= _leaf_keys(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name}
+    return keys
+
+
+def _check_override(override: str, known: set[str]) -> None:
+    key, equals, value = override.partition("=")
+    if not equals:
+        raise ConfigError(f"'{override}' is not a setting: write it as key=value, such as train.learning_rate=2e-6")
+    groups = {
+        folder.name: sorted(f.stem for f in folder.glob("*.yaml"))
+        for folder in config_dir().iterdir()
+        if folder.is_dir()
+    }
+    if key in groups:
+        if value not in groups[key]:
+            or_file = "; a swarm file ends in .yaml" if key == "swarm" else ""
+            raise ConfigError(f"{key}={value} is not one of the shipped choices: {', '.join(groups[key])}{or_file}")
+    elif key not in known:
+        near = difflib.get_close_matches(key, [*known, *groups], n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see `codezero run --show-config` for all keys"
+        raise ConfigError(f"unknown setting {key}: {hint}")
+
+
+def _taken_literally(override: str) -> str:
+    """The override, in quotes where Hydra cannot parse its value, such as ~/swarm.sqlite: that then means itself."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    key, _, value = override.partition("=")
+    try:
+        OverridesParser.create().parse_override(override)
+    except HydraException:
+        return f"{key}={swarm_file.quoted(value)}"
+    return override
+
+
+def _one_line(error: Exception) -> str:
+    """Hydra and OmegaConf put the key and the reason on separate lines; this keeps both and drops their tails."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    key = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
+    return f"{key}: {lines[0]}" if key else lines[0] if lines else type(cause).__name__
+
+
+def explain(config: NodeConfig, shown: Callable[[str, Any], Any] = lambda _, value: value) -> str:
+    """The whole configuration as YAML, each key below its explanation; `load` accepts every value of it.
+
+    `shown` gives what is to stand for a key's value.
+    """
+    return "\n".join(_explained(config, "", shown)) + "\n"
+
+
+def _explained(section: Any, prefix: str, shown: Callable[[str, Any], Any]) -> Iterator[str]:
+    indent = "  " * prefix.count(".")
+    notes = field_notes(type(section))
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        if field.name in notes:
+            yield from textwrap.wrap(
+                " ".join(notes[field.name].split()), 116, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
+            )
+        if dataclasses.is_dataclass(value):
+            yield f"{indent}{field.name}:"
+            yield from _explained(value, f"{prefix}{field.name}.", shown)
+        else:
+            yield f"{indent}{field.name}: {scalar(shown(prefix + field.name, value))}"
+
+
+def settings_of(config: NodeConfig) -> list[str]:
+    """The `key=value` settings that make this configuration of the shipped one."""
+    shipped = leaves(load_config())
+    return [f"{key}={_literal(value)}" for key, value in leaves(config).items() if value != shipped[key]]
+
+
+def learning_settings(config: NodeConfig) -> Mapping[str, object]:
+    """The settings by which a node learns, as plain values: no addresses, accounts or paths, for others see them."""
+    sections: dict[str, object] = {
+        name: {key: _plain(value) for key, value in dataclasses.asdict(getattr(config, name)).items()}
+        for name in ("rollout", "train", "reward")
+    }
+    swarm = {"num_local": config.swarm.num_local, "num_external": config.swarm.num_external}
+    return {"codezero": __version__, "seed": config.seed, "swarm": swarm, **sections}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def leaves(section: Any, prefix: str = "") -> dict[str, Any]:
+    """Every value of a configuration by its key."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        if dataclasses.is_dataclass(value):
+            found |= leaves(value, f"{prefix}{field.name}.")
+        else:
+            found[prefix + field.name] = value
+    return found
+
+
+def _literal(value: Any) -> str:
+    """A value in Hydra's grammar."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, str):
+        return swarm_file.quoted(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_literal, value))}]"
+    return "null" if value is None else str(value)
+
+
+def field_notes(section: type) -> dict[str, str]:
+    """The string below each field of a configuration class, by field name."""
+    (definition,) = ast.parse(inspect.getsource(section)).body
+    assert isinstance(definition, ast.ClassDef)
+    notes = {}
+    for field, note in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(note, ast.Expr):
+            notes[field.target.id] = ast.literal_eval(note.value)
+    return notes
+
+
+def scalar(value: object) -> str:
+    """A value as YAML on one line."""
+    plain = value.value if isinstance(value, Enum) else value
+    return yaml.safe_dump(plain, width=math.inf, default_flow_style=True).removesuffix("...\n").strip()

@@ -1,0 +1,193 @@
+"""The swarm file: what a node needs to know to join a swarm, small enough to send to a friend.
+
+    version: 1
+    name: home
+    network: native
+    bootnodes:
+    - /ip4/203.0.113.7/tcp/4001/p2p/Qm...
+    ledger: local
+    num_generations: 4
+
+A file that is read comes from a stranger: it is data of a fixed shape, and nothing in it can reach other settings.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from dataclasses import dataclass, fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from codezero.config import LedgerKind, Network
+from codezero.config.check import require
+from codezero.config.multiaddr import Multiaddr
+from codezero.errors import ConfigError
+
+VERSION = 1
+MAX_BYTES = 64 * 1024
+MAX_BOOTNODES = 32
+MAX_GENERATIONS = 256
+SUFFIXES = (".yaml", ".yml")
+Choice = TypeVar("Choice", bound=Enum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwarmFile:
+    """Raises ConfigError when made of values that no swarm has."""
+
+    name: str
+    network: Network
+    bootnodes: tuple[str, ...]
+    """Multiaddresses with the peer at their end."""
+    ledger: LedgerKind
+    num_generations: int
+    """G; a swarm drops groups of another size."""
+
+    def __post_init__(self) -> None:
+        require(self.network is not Network.none, "network", "none", "use native or genrl")
+        named = 1 <= len(self.name) <= 64 and self.name.isprintable()
+        require(named, "name", _shown(self.name), "use 1 to 64 printable characters")
+        sized = 2 <= self.num_generations <= MAX_GENERATIONS
+        require(sized, "num_generations", self.num_generations, f"use 2 to {MAX_GENERATIONS}")
+        counted = 1 <= len(self.bootnodes) <= MAX_BOOTNODES
+        require(counted, "bootnodes", f"{len(self.bootnodes)} addresses", f"give 1 to {MAX_BOOTNODES}")
+        for address in self.bootnodes:
+            try:
+                found = Multiaddr.parse(address)
+            except ValueError as error:
+                raise ConfigError(f"bootnodes: {_shown(address)} is no address: {error}") from error
+            require(found.peer is not None, "bootnodes", address, "end it with /p2p/ and the peer id")
+            require(found.port > 0, "bootnodes", address, "name the port")
+
+
+def is_swarm_file(choice: str) -> bool:
+    """Whether `swarm=CHOICE` means a file, not one of the shipped choices."""
+    return choice.lower().endswith(SUFFIXES)
+
+
+def write(path: Path, swarm: SwarmFile) -> None:
+    """Replaces the file in one step. Raises ConfigError: it cannot be written."""
+    content = {
+        "version": VERSION,
+        "name": swarm.name,
+        "network": swarm.network.value,
+        "bootnodes": list(swarm.bootnodes),
+        "ledger": swarm.ledger.value,
+        "num_generations": swarm.num_generations,
+    }
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = "# A codezero swarm. To join it: codezero run swarm=FILE\n" + yaml.safe_dump(
+            content, sort_keys=False, allow_unicode=True, width=MAX_BYTES
+        )
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ConfigError(f"cannot write swarm file {path}: {error.strerror}; give another place") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def read(path: Path) -> SwarmFile:
+    """Raises ConfigError: there is no such file, or it is no swarm file; the message names the file, key and fix."""
+    try:
+        values = _values(path)
+        return SwarmFile(
+            name=_text(values, "name"),
+            network=_choice(values, "network", Network),
+            bootnodes=_texts(values, "bootnodes"),
+            ledger=_choice(values, "ledger", LedgerKind),
+            num_generations=_number(values, "num_generations"),
+        )
+    except ConfigError as error:
+        raise ConfigError(f"swarm file {path}: {error}") from error
+
+
+def overrides(swarm: SwarmFile) -> list[str]:
+    """The settings of a node that joins, for `load_config`."""
+    return [
+        f"swarm={swarm.network.value}",
+        f"swarm.name={quoted(swarm.name)}",
+        f"swarm.bootnodes=[{','.join(map(quoted, swarm.bootnodes))}]",
+        f"ledger={swarm.ledger.value}",
+        f"rollout.num_generations={swarm.num_generations}",
+    ]
+
+
+def quoted(text: str) -> str:
+    """The text as a value of an override that means these characters and nothing else.
+
+    Within quotes Hydra knows one escape, a backslash before the quote, and doubles backslashes only there and at the
+    end (https://hydra.cc/docs/advanced/override_grammar/basic/#quoted-values). OmegaConf reads `${` in the outcome as
+    an interpolation unless an odd number of backslashes stands before it.
+    """
+    literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+    return "'" + re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), literal) + "'"
+
+
+def _values(path: Path) -> dict[str, Any]:
+    """The file's mapping, with every scalar as the text it was written as."""
+    try:
+        if not path.is_file():
+            raise ConfigError("there is no such file; check the path")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise ConfigError(f"it has more than {MAX_BYTES // 1024} KiB; this is no swarm file")
+        # BaseLoader is stricter than safe_load: no merge keys that multiply, no numbers or dates to be converted.
+        values = yaml.load(raw.decode("utf-8"), Loader=yaml.BaseLoader)
+    except OSError as error:
+        raise ConfigError(f"it cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise ConfigError(f"it is not YAML{f' at line {mark.line + 1}' if mark else ''}; ask for it again") from error
+    known = ["version", *(field.name for field in fields(SwarmFile))]
+    if not isinstance(values, dict):
+        raise ConfigError(f"it has no keys; it should have {', '.join(known)}")
+    if values.get("version") != str(VERSION):
+        raise ConfigError(f"version={_shown(values.get('version'))} is not known here, only {VERSION}; update codezero")
+    for key in values:
+        require(key in known, "key", _shown(key), f"remove it; known are {', '.join(known)}")
+    for key in known:
+        require(key in values, key, "nothing", "add it")
+    return values
+
+
+def _text(values: dict[str, Any], key: str) -> str:
+    value = values[key]
+    require(isinstance(value, str), key, _shown(value), "give one text")
+    return str(value)
+
+
+def _texts(values: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = values[key]
+    listed = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    require(listed, key, _shown(value), "give a list of texts")
+    return tuple(value)
+
+
+def _number(values: dict[str, Any], key: str) -> int:
+    text = _text(values, key)
+    require(re.fullmatch("[0-9]{1,9}", text) is not None, key, _shown(text), "give a whole number")
+    return int(text)
+
+
+def _choice(values: dict[str, Any], key: str, choices: type[Choice]) -> Choice:
+    text = _text(values, key)
+    names = [choice.value for choice in choices]
+    require(text in names, key, _shown(text), f"use one of {', '.join(names)}")
+    return choices(text)
+
+
+def _shown(value: object) -> str:
+    """A stranger's value in a message: short, in one line, without control characters."""
+    if not isinstance(value, str):
+        return "nothing" if value is None else f"a {type(value).__name__}"
+    return ascii(value if len(value) <= 60 else value[:60] + "...")

@@ -1,0 +1,179 @@
+"""anvil as a child: found, started, and its state kept in a form from which it starts again.
+
+anvil keeps the chain in memory and writes it to a file every few seconds and when asked to stop. A file that it was
+killed over is cut off, and it refuses to start from that; so a whole copy is kept beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from codezero.devchain.folder import FUNDS_WEI, ChainFolder
+from codezero.errors import ChainError
+
+STATE_INTERVAL_S = 5
+START_S = 60.0
+STOP_S = 15.0
+
+
+def find_anvil() -> str | None:
+    """The program: on PATH, else as npm installs it (`npm install @foundry-rs/anvil`) here or under contracts/."""
+    if found := shutil.which("anvil"):
+        return found
+    # npm 11 does not run the package's install script, which the binary for this platform does not need.
+    for folder in (".", "contracts"):
+        for path in sorted(glob.glob(f"{folder}/node_modules/@foundry-rs/anvil-*/bin/anvil")):
+            if os.access(path, os.X_OK):
+                return str(Path(path).absolute())
+    return None
+
+
+def command_line(program: str, folder: ChainFolder, host: str, port: int) -> list[str]:
+    """Blocks are mined for transactions only, and transactions are kept for good: with `--block-time 2` the file grows
+    by 80 MB a day of nothing, and with `--transaction-block-keeper 200` receipts and events are gone after 200 blocks
+    (both measured with anvil 1.7.1). No accounts of anvil's own: their keys are publicly known."""
+    return [
+        *(program, "--host", host, "--port", str(port)),
+        *("--chain-id", str(folder.chain_id)),  # the state file does not hold it
+        *("--accounts", "0"),
+        *("--state", str(state_path(folder)), "--state-interval", str(STATE_INTERVAL_S)),
+        *("--prune-history", "100", "--silent"),
+    ]
+
+
+def state_path(folder: ChainFolder) -> Path:
+    return folder.path / "anvil.json"
+
+
+def previous_path(folder: ChainFolder) -> Path:
+    return folder.path / "anvil.previous.json"
+
+
+def recover(folder: ChainFolder) -> str | None:
+    """Makes sure that the state file can be started from, by its copy if need be; returns what to tell the user.
+
+    Raises ChainError: neither can.
+    """
+    state, previous = state_path(folder), previous_path(folder)
+    if not state.exists() and not previous.exists():
+        return None
+    if _is_whole(state):
+        return None
+    if not _is_whole(previous):
+        raise ChainError(
+            f"the chain in {folder.path} cannot be read, neither {state.name} nor {previous.name}: restore one of "
+            "them, or move both away to start from nothing"
+        )
+    try:
+        if state.exists():
+            os.replace(state, state.with_suffix(".broken.json"))
+        shutil.copyfile(previous, state)
+    except OSError as error:
+        raise ChainError(f"cannot write {state}: {error.strerror}") from error
+    return f"{state} is cut off; starting from {previous.name}, so what was done after that is lost"
+
+
+def keep_copy(folder: ChainFolder) -> None:
+    """Copies the state file if it is newer than the copy and whole. A copy that cannot be made is made next time."""
+    state, previous = state_path(folder), previous_path(folder)
+    temporary = previous.with_suffix(".tmp")
+    with contextlib.suppress(OSError):
+        if previous.exists() and previous.stat().st_mtime_ns >= state.stat().st_mtime_ns:
+            return
+        shutil.copyfile(state, temporary)  # first, since anvil may begin to write at any moment
+        if _is_whole(temporary):
+            os.replace(temporary, previous)
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        return isinstance(json.loads(path.read_bytes()), dict)
+    except (OSError, ValueError):
+        return False
+
+
+class Anvil:
+    """A running anvil. Ends with `stop`; one that outlives this process keeps the folder locked."""
+
+    def __init__(self, folder: ChainFolder, program: str, host: str, port: int, kept_open: Sequence[int]) -> None:
+        """Starts it and waits until it answers, then sees to the accounts' money. Raises ChainError: it does not."""
+        self._folder, self._log = folder, folder.path / "anvil.log"
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    command_line(program, folder, host, port),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=tuple(kept_open),
+                    start_new_session=True,  # a terminal's Ctrl-C is for us: we ask it to stop, and wait
+                )
+        except OSError as error:
+            raise ChainError(f"cannot start {program}: {error.strerror}; use --engine py-evm") from error
+        self._url = f"http://{reached(host)}:{port}"
+        try:
+            self._wait_until_it_answers()
+            self._fund()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def check(self) -> None:
+        """Raises ChainError: it has ended by itself."""
+        code = self._process.poll()
+        if code is not None:
+            tail = self._log.read_bytes()[-300:].decode("utf-8", "replace").strip().replace("\n", " ")
+            raise ChainError(f"anvil ended with exit code {code}: {tail or 'it says nothing'}; see {self._log}")
+
+    def stop(self) -> None:
+        """Has it write its state and end."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        keep_copy(self._folder)
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_S
+        while True:
+            self.check()
+            with contextlib.suppress(ChainError):
+                if self._ask("eth_chainId") == hex(self._folder.chain_id):
+                    return
+            if time.monotonic() > deadline:
+                raise ChainError(f"anvil does not answer at {self._url} within {START_S:.0f} s: see {self._log}")
+            time.sleep(0.05)
+
+    def _fund(self) -> None:
+        for account in self._folder.accounts():
+            if self._ask("eth_getBalance", account.address, "latest") == "0x0":
+                self._ask("anvil_setBalance", account.address, hex(FUNDS_WEI))
+
+    def _ask(self, method: str, *params: str) -> object:
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+        try:
+            return requests.post(self._url, json=body, timeout=5).json().get("result")
+        except (requests.RequestException, ValueError, AttributeError) as error:
+            raise ChainError(f"anvil does not answer at {self._url}: {error}") from error
+
+
+def reached(host: str) -> str:
+    """Where this machine reaches what listens on a host."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)

@@ -1,0 +1,101 @@
+"""What the owner of a chain does with the coordinator on it: deploy it, name bootnodes, hand out money for gas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from eth_account.signers.local import LocalAccount
+from web3.contract import Contract
+
+from codezero.config.multiaddr import Multiaddr
+from codezero.devchain import folder
+from codezero.devchain.client import ChainClient, checksummed, read
+from codezero.devchain.folder import ChainFolder
+from codezero.errors import ChainError
+from codezero.runtime.console import Console
+
+WEI_PER_COIN = 10**18
+
+
+def connect(path: Path, rpc_url: str | None) -> tuple[ChainFolder, ChainClient]:
+    """The chain of a folder, and its first account on it. Raises ChainError."""
+    chain = folder.find(path)
+    owner: LocalAccount = chain.accounts()[0]
+    return chain, ChainClient(rpc_url or chain.rpc_url, chain.chain_id, owner)
+
+
+def open_coordinator(path: Path, rpc_url: str | None) -> tuple[ChainClient, Contract]:
+    """Raises ChainError: also where none is deployed yet."""
+    chain, client = connect(path, rpc_url)
+    address = chain.coordinator()
+    if address is None:
+        raise ChainError(f"no coordinator is deployed: codezero chain deploy --folder {path}")
+    return client, client.contract("SwarmCoordinator", address)
+
+
+def deploy(path: Path, rpc_url: str | None, stages: int, console: Console) -> None:
+    """Deploys the coordinator, unless the chain has it already, and says how nodes use it. Raises ChainError."""
+    if stages < 1:
+        raise ChainError(f"--stages {stages} is not possible: a round has 1 or more")
+    chain, client = connect(path, rpc_url)
+    address = chain.coordinator()
+    with client.asking():
+        is_there = address is not None and bool(client.web3.eth.get_code(client.web3.to_checksum_address(address)))
+    if address is None or not is_there:
+        address = client.deploy("SwarmCoordinator", client.account.address, stages)
+        chain.set_coordinator(address)
+        console.line(f"coordinator deployed at {address}, owned by {client.account.address}")
+    else:
+        console.line(f"the coordinator is at {address} already, owned by {client.account.address}")
+    console.line(f"use it: ledger=wallet ledger.rpc_url={client.rpc_url} ledger.contract_address={address} \\")
+    console.line(f"  ledger.chain_id={chain.chain_id}")
+    console.line(f"give a node's wallet money for gas: codezero chain fund ADDRESS --folder {path}")
+    console.line(f"let the rounds advance: codezero chain tick --every 60s --folder {path}")
+
+
+def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str, console: Console) -> None:
+    """Sends so many coins to each address. Raises ChainError."""
+    try:
+        wei = Decimal(amount) * WEI_PER_COIN
+    except InvalidOperation:
+        wei = Decimal(-1)
+    if not (wei.is_finite() and 0 < wei <= folder.FUNDS_WEI and wei == wei.to_integral_value()):
+        raise ChainError(f"--amount {amount} is not possible: use a number of coins such as 1 or 0.5")
+    for address in addresses:
+        checksummed(address)
+    _, client = connect(path, rpc_url)
+    for address in addresses:
+        client.transfer(address, int(wei))
+        console.line(f"{address} has got {amount} ETH")
+
+
+def bootnodes(path: Path, rpc_url: str | None) -> list[str]:
+    """Raises ChainError."""
+    client, contract = open_coordinator(path, rpc_url)
+    return list(read(client, contract, "getBootnodes()"))
+
+
+def add_bootnodes(path: Path, rpc_url: str | None, addresses: Sequence[str], console: Console) -> None:
+    """Adds those that are not there yet. Raises ChainError: one is no bootnode's address."""
+    for text in addresses:
+        try:
+            named = Multiaddr.parse(text).peer is not None
+        except ValueError as error:
+            raise ChainError(f"{text} is no address: {error}") from error
+        if not named:
+            raise ChainError(f"{text} is no bootnode: end it with /p2p/ and the peer id")
+    client, contract = open_coordinator(path, rpc_url)
+    known = read(client, contract, "getBootnodes()")
+    new = [text for text in dict.fromkeys(addresses) if text not in known]
+    if new:
+        client.transact(contract, "addBootnodes(string[])", new)
+    console.line(f"{len(new)} added, {len(known) + len(new)} in all")
+
+
+def clear_bootnodes(path: Path, rpc_url: str | None, console: Console) -> None:
+    """Raises ChainError."""
+    client, contract = open_coordinator(path, rpc_url)
+    client.transact(contract, "clearBootnodes()")
+    console.line("no bootnodes are left")

@@ -1,0 +1,178 @@
+"""The evaluator as the configuration wants it: where its judge runs, what that takes, and its parts put together."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from codezero.config import Backend, Dtype, NodeConfig, VerdictMode
+from codezero.errors import ModelError
+from codezero.evaluate.backends.base import JudgeBackend
+from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp, make_outside
+from codezero.evaluate.backends.transformers import TransformersBackend
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.judge import Judge, ModelJudge
+from codezero.llm import catalogue, store
+from codezero.llm import device as devices
+from codezero.llm.load import LoadedModel, load_model
+from codezero.ports import Progress
+from codezero.runtime.console import Console
+from codezero.train import memory
+from codezero.train.method import free_room
+from codezero.workers import Workers
+from codezero.workers.pool import num_workers
+
+logger = logging.getLogger(__name__)
+
+SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
+LARGE_JUDGE_MEMORY_BYTES = 24 << 30
+"""Usable memory from which evaluator.model=auto takes the large judge: what a machine of 32 GB has."""
+LLAMA_CPP_BYTES = 400 << 20
+"""A llama.cpp process without its weights: its libraries, cache and buffers for a prompt of 6,144 tokens."""
+
+
+def judge_that_fits(memory_bytes: int) -> str:
+    """What evaluator.model=auto comes to."""
+    return LARGE_JUDGE if memory_bytes >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
+
+
+class JudgeWeights:
+    """The judge's weights: their folder or file, their size, and loading them. Prepares each only when asked."""
+
+    def __init__(
+        self, config: NodeConfig, name: str, device: torch.device, console: Console, token: str | None = None
+    ) -> None:
+        """`token` as of `store.prepare`."""
+        self.name, self._config, self._device, self._console, self._token = name, config, device, console, token
+
+    def folder(self) -> Path:
+        """Raises ModelError: they cannot be had."""
+        return store.prepare(self.name, self._config.model.cache_dir, report=self._console.line, token=self._token)
+
+    def file(self) -> Path:
+        """The GGUF file. Raises ModelError: they cannot be had as one."""
+        return store.weight_file(self.name, self._config.model.cache_dir, report=self._console.line)
+
+    def dtype(self) -> torch.dtype:
+        """The solver's precision where the judge may share its weights; else for auto the fastest of the device."""
+        wanted = self._config.evaluator.dtype
+        if wanted is Dtype.auto and self.name == self._config.model.name:
+            wanted = self._config.model.dtype
+        elif wanted is Dtype.auto and self._device.type == "cpu" and devices.computes_in_bfloat16():
+            wanted = Dtype.bfloat16
+        return devices.choose_dtype(wanted, self._device)
+
+    def num_bytes(self, backend: Backend) -> int:
+        """What a judge there takes of the memory that is planned for."""
+        if backend is Backend.transformers:
+            return memory.read_shape(self.folder()).num_parameters * self.dtype().itemsize
+        if backend is Backend.llama_cpp and self._device.type != "cuda":
+            return self.file().stat().st_size + LLAMA_CPP_BYTES
+        return 0
+
+    def load(self) -> LoadedModel:
+        loaded = load_model(self.name, self.folder(), self._device, self.dtype())
+        loaded.model.requires_grad_(False)
+        return loaded
+
+    def outside(self, backend: Backend) -> JudgeBackend | None:
+        """A judge that is not in this process, checked; None where there is none. Raises EvaluatorError."""
+        weights = self.file() if backend is Backend.llama_cpp else None
+        made = make_outside(backend, self._config.evaluator, weights, torch.get_num_threads())
+        if made is not None:
+            made.check()
+        return made
+
+    def choose(self, fits: bool, begun_with: str | None = None) -> tuple[Backend, str]:
+        """Where the judge runs, and why there. `fits` says whether this process has room for it."""
+        machine = Machine(
+            device_type=self._device.type,
+            fits=fits,
+            has_llama_cpp=has_llama_cpp(),
+            has_gguf=catalogue.find(self.name) is not None,
+            begun_with=Backend(begun_with) if begun_with else None,
+        )
+        return choose_backend(self._config.evaluator, machine)
+
+
+def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
+    """The evaluator in one line."""
+    if backend is Backend.execution:
+        return "evaluator: WARNING: evaluator.backend=execution RUNS what models wrote, in a sandbox"
+    first = "rules, a dry run, then " if config.evaluator.dry_run else "rules, then "
+    verdict = config.evaluator.verdict
+    if verdict is VerdictMode.auto:
+        verdict = VerdictMode.likelihood if backend is Backend.transformers else VerdictMode.logit
+    return f"evaluator: {first}{name}, frozen, by {verdict.value}; it never runs code ({backend.value}: {why})"
+
+
+def make_evaluator(
+    config: NodeConfig, backend: JudgeBackend | None, progress: Progress, workers: Workers
+) -> FrozenEvaluator:
+    """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions.
+
+    Raises EvaluatorError: this machine has no sandbox to execute in.
+    """
+    settings = config.evaluator
+    walk = settings.dry_run and backend is not None
+    examiner = Examiner(workers, walk=walk, fatal_rules=settings.fatal_rules, show=backend is not None)
+    judge: Judge
+    if backend is None:
+        # Imported only here: a node that has not been told to must be unable to run what models wrote.
+        from codezero.evaluate.execution import ExecutionJudge
+
+        judge = executing = ExecutionJudge(settings, workers)
+        logger.warning(executing.warning())
+    else:
+        judge = ModelJudge(backend, settings)
+    num_external = config.swarm.num_external if walk else math.inf
+    return FrozenEvaluator(judge, settings, config.reward, progress, examiner, num_external)
+
+
+def count_workers(config: NodeConfig) -> int:
+    """How many processes read what others wrote, as the configuration and the machine want."""
+    return num_workers(config.evaluator.workers, free_room(config.train, torch.device("cpu"), config.state_dir).memory)
+
+
+def start_workers(config: NodeConfig) -> Workers:
+    """Those processes. Raises WorkerError: they do not start."""
+    return Workers(count_workers(config))
+
+
+@contextmanager
+def evaluator_alone(config: NodeConfig, console: Console) -> Iterator[FrozenEvaluator]:
+    """The evaluator of a round without a node around it, with workers of its own.
+
+    Raises ModelError or EvaluatorError: there is no judge; WorkerError: the workers do not start.
+    """
+    judge = judge_alone(config, console)
+    with start_workers(config) as workers:
+        yield make_evaluator(config, judge, lambda *_: None, workers)
+
+
+def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
+    """A judge without a node around it; None for execution.
+
+    Raises ModelError or EvaluatorError: it cannot be had or asked.
+    """
+    device = devices.choose_device(config.model.device)
+    devices.set_threads(config.model.threads)
+    room = free_room(config.train, device, Path())
+    name = config.evaluator.model if config.evaluator.model != "auto" else judge_that_fits(room.memory)
+    weights = JudgeWeights(config, name, device, console)
+    fits = weights.num_bytes(Backend.transformers) < room.memory
+    chosen, why = weights.choose(fits)
+    if chosen is Backend.transformers and not fits:
+        raise ModelError(f"memory does not hold {name}: set evaluator.model to a smaller one")
+    console.line(describe(config, name, chosen, why))
+    if chosen is not Backend.transformers:
+        return weights.outside(chosen)
+    backend = TransformersBackend(weights.load(), config.evaluator)
+    backend.check()
+    return backend

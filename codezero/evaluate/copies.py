@@ -1,0 +1,40 @@
+"""Knowing a program again where names, comments, layout or dead code were changed; in worker processes."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Collection
+
+from codezero.evaluate.examination import ProgramPrint
+from codezero.evaluate.normalise import reachable, stripped
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_NAME = "_"
+
+
+def program_of(code: str, wanted: Collection[str] | None) -> ProgramPrint | None:
+    """A program, equal for copies of it; None if it does not parse. `wanted` is that of `normalise.reachable`.
+
+    Every name is the same one here, since renaming takes no thought; imports and what `reachable` drops are gone.
+    """
+    try:
+        tree = reachable(stripped(code), wanted)
+        for node in ast.walk(tree):
+            _blind(node)
+        text = ast.unparse(tree)
+    except ValueError:
+        return None
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+    return ProgramPrint(digest=digest, num_tokens=len(_TOKEN.findall(text)))
+
+
+def _blind(node: ast.AST) -> None:
+    """Gives all names of a node the same one, and drops the imports in it."""
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, str) and not isinstance(node, ast.Constant):
+            setattr(node, field, _NAME)
+        elif isinstance(value, list):
+            kept = [item for item in value if not isinstance(item, ast.Import | ast.ImportFrom)]
+            value[:] = [_NAME if isinstance(item, str) else item for item in kept]

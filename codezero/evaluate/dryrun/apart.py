@@ -1,0 +1,58 @@
+"""Which tests of a suite stand on their own, and which go on from what others have left behind."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+_CAN_CHANGE = (ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
+
+
+def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
+    """The numbers of the cases, in order, in groups that have nothing to do with each other.
+
+    Cases belong together that use a variable which the tests' setup gives a value that can change, by themselves or
+    through functions of the setup. A call whose result nobody looks at is made for what it changes, such as
+    `stack.push(1)`: where there is one that no function of the setup explains, all cases belong together.
+    """
+    functions = {node.name: _names([node]) for node in setup.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    if any(_called(case) not in (None, *functions) for case in cases):
+        return [list(range(len(cases)))]
+    variables = {name for node in setup.body for name in _variables(node)}
+    groups: list[tuple[set[str], list[int]]] = []
+    for number, case in enumerate(cases):
+        used, members = _reached(_names(case.body), functions) & variables, [number]
+        for other in [group for group in groups if used and group[0] & used]:
+            groups.remove(other)
+            used, members = used | other[0], other[1] + members
+        groups.append((used, sorted(members)))
+    return [members for _, members in groups]
+
+
+def _called(case: ast.Module) -> str | None:
+    """The name of the function that a bare call calls, empty for any other callee; None for an assert."""
+    value = case.body[0].value if case.body and isinstance(case.body[0], ast.Expr) else None
+    if not isinstance(value, ast.Call):
+        return None
+    return value.func.id if isinstance(value.func, ast.Name) else ""
+
+
+def _variables(node: ast.stmt) -> Iterable[str]:
+    """Names that a statement of the setup gives a value which can change."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef) or not any(isinstance(n, _CAN_CHANGE) for n in ast.walk(node)):
+        return ()
+    return (n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _reached(names: set[str], functions: dict[str, set[str]]) -> set[str]:
+    """The names, and those that the functions among them use."""
+    found, todo = set(names), list(names)
+    while todo:
+        new = functions.get(todo.pop(), set()) - found
+        found |= new
+        todo.extend(new)
+    return found

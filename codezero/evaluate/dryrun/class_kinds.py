@@ -1,0 +1,148 @@
+"""What a class statement makes: a class, an enumeration or a named tuple."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.classes import Class, abstract_names
+from codezero.evaluate.dryrun.descriptors import CachedProperty, ClassMethod, Property, StaticMethod
+from codezero.evaluate.dryrun.named_tuples import MAX_FIELDS, NAMED_TUPLE, NamedTuple
+from codezero.evaluate.dryrun.objects import DEFINABLE, Instance
+from codezero.evaluate.dryrun.operators import equal
+from codezero.evaluate.dryrun.text import repr_of
+from codezero.evaluate.dryrun.type_values import TYPES
+from codezero.evaluate.dryrun.values import Builtin, Function, Generic, Hidden, TypeValue
+
+
+def _member_text(member: Instance) -> str:
+    return f"{member.cls.name}.{member.attrs['_name_']}"
+
+
+def _member_repr(member: Instance) -> str:
+    return f"<{_member_text(member)}: {repr_of(member.attrs['_value_'])}>"
+
+
+def _integer_text(member: Instance) -> str:
+    if sys.version_info < (3, 11):
+        raise Unsupported("the text of an IntEnum")
+    return str(member.data)
+
+
+ABC = Class("ABC", namespace={"__slots__": ()}, trusted=True)
+ENUM = Class("Enum", namespace={"__repr__": _member_repr, "__str__": _member_text}, trusted=True)
+ENUM.members = {}
+INT_ENUM = Class("IntEnum", (ENUM, TYPES["int"]), {"__str__": _integer_text}, trusted=True)
+_DERIVABLE = (TYPES["dict"], TYPES["list"])
+_NO_MEMBERS = (Function, Property, CachedProperty, StaticMethod, ClassMethod)
+
+
+class Auto(Hidden):
+    """`enum.auto()`."""
+
+    __slots__ = ()
+
+
+def make_class(
+    name: str, bases: Iterable[Any], namespace: dict[str, Any], annotated: dict[str, bool], trusted: bool, qualname: str
+) -> Any:
+    """The class of a class statement, whose body has bound `namespace` and annotated names (True: as a class variable).
+
+    Raises Stop for what is not interpreted.
+    """
+    meter.work((1 + len(namespace)) << 6)
+    for key in namespace:
+        if key.startswith("__") and key.endswith("__") and key not in DEFINABLE:
+            raise Unsupported(f"a class with {key[:40]}")
+    parents = [base for base in bases if base is not TYPES["object"] and type(base) is not Generic]
+    if any(type(base) is NamedTuple for base in parents):
+        return _named_tuple(name, parents, namespace, annotated)
+    for base in parents:
+        is_error = type(base) is TypeValue and issubclass(base.host, BaseException)
+        if not is_error and type(base) is not Class and base not in _DERIVABLE:
+            raise Unsupported("a class with these bases")
+        if type(base) is Class and base.members:
+            raise TypeError(f"<enum '{name}'> cannot extend <enum '{base.name}'>")
+    cls = Class(name, parents, namespace, trusted, qualname)
+    if cls.members is not None:
+        _make_members(cls)
+    if ABC in cls.mro:
+        cls.abstract = abstract_names(cls)
+    cls.annotated = annotated
+    return cls
+
+
+def _named_tuple(name: str, bases: list[Any], namespace: dict[str, Any], annotated: dict[str, bool]) -> NamedTuple:
+    if len(bases) > 1 or any(key.startswith("__") and key not in ("__slots__", "__doc__") for key in namespace):
+        raise Unsupported("this class of named tuples")
+    (base,) = bases
+    if base is not NAMED_TUPLE:
+        return NamedTuple(name, base.fields, base.defaults, namespace, base)
+    fields = tuple(annotated)
+    if len(fields) > MAX_FIELDS:
+        raise Unsupported("this class of named tuples")
+    with_default = [field for field in fields if field in namespace]
+    if with_default != list(fields[len(fields) - len(with_default) :]):
+        raise TypeError("Non-default namedtuple field cannot follow default fields")
+    defaults = tuple(namespace.pop(field) for field in with_default)
+    return NamedTuple(name, fields, defaults, namespace, NAMED_TUPLE)
+
+
+def _make_members(cls: Class) -> None:
+    """Turns what the body of an enumeration binds into its members; names of equal values stand for the first."""
+    cls.members, last = {}, 0
+    init = cls.lookup("__init__")
+    for name, value in list(cls.namespace.items()):
+        if name.startswith("_") or isinstance(value, _NO_MEMBERS):
+            if name.startswith("_") and not name.startswith("__"):
+                raise Unsupported("a private name in an enumeration")
+            continue
+        value = last + 1 if type(value) is Auto else value
+        if type(value) is int:
+            last = max(last, value)
+        elif cls.builtin is not None:
+            raise Unsupported("this value of an IntEnum")
+        member = next((m for m in cls.members.values() if equal(m.attrs["_value_"], value)), None)
+        if member is None:
+            member = cls.new()
+            if cls.builtin is not None:
+                member.data = value
+            member.attrs.update({"_name_": name, "_value_": value, "name": name, "value": value})
+            if init is not None:
+                init(member, *(value if type(value) is tuple else (value,)))
+        cls.members[name] = cls.namespace[name] = member
+    cls.frozen = True
+
+    def of_value(value: Any, /) -> Instance:
+        for member in cls.distinct_members():
+            if value is member or equal(member.attrs["_value_"], value):
+                return member
+        raise ValueError(f"{repr_of(value)} is not a valid {cls.qualname}")
+
+    cls.call = of_value
+
+
+def _abstract(function: Any, /) -> Any:
+    if type(function) is not Function or function.code.fixed:
+        raise Unsupported("abstractmethod of this")
+    function.attrs["__isabstractmethod__"] = True
+    return function
+
+
+ABC_MODULE: dict[str, Any] = {"ABC": ABC, "ABCMeta": ABC, "abstractmethod": Builtin("abstractmethod", _abstract)}
+ENUM_MODULE: dict[str, Any] = {
+    "Enum": ENUM,
+    "IntEnum": INT_ENUM,
+    "auto": Builtin("auto", Auto),
+    "unique": Builtin("unique", lambda enumeration, /: _unique(enumeration)),
+}
+
+
+def _unique(cls: Any) -> Any:
+    if type(cls) is not Class or cls.members is None:
+        raise Unsupported("unique of this")
+    if len(cls.distinct_members()) < len(cls.members):
+        raise ValueError(f"duplicate values found in <enum '{cls.name}'>")
+    return cls

@@ -1,0 +1,164 @@
+"""Interpreted classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.values import Function, TypeValue
+
+_MAX_BASES = 50
+
+
+class Class:
+    """An interpreted class. Its bases are others, and at most one builtin: an exception, or a type that objects of it
+    keep their data as."""
+
+    __slots__ = (
+        "abstract",
+        "annotated",
+        "bases",
+        "builtin",
+        "call",
+        "fields",
+        "frozen",
+        "members",
+        "mro",
+        "name",
+        "namespace",
+        "qualname",
+        "slots",
+        "trusted",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        bases: Sequence[Class | TypeValue] = (),
+        namespace: dict[str, Any] | None = None,
+        trusted: bool = False,
+        qualname: str = "",
+    ) -> None:
+        """`trusted` are the classes of tests and of the library. Raises TypeError like CPython where the bases have no
+        consistent order."""
+        self.name, self.qualname, self.trusted = name, qualname or name, trusted
+        self.namespace: dict[str, Any] = {} if namespace is None else namespace
+        self.bases = tuple(base for base in bases if type(base) is Class)
+        self.mro: tuple[Class, ...] = (self, *_merged([*[list(base.mro) for base in self.bases], list(self.bases)]))
+        if len(self.mro) > _MAX_BASES:
+            raise Stop("inheritance too deep")
+        builtins = [base for base in bases if type(base) is TypeValue]
+        builtins += [base.builtin for base in self.bases if base.builtin is not None]
+        self.builtin: TypeValue | None = builtins[0] if builtins else None
+        """The exception or type, if any."""
+        if any(base is not self.builtin for base in builtins):
+            raise Unsupported("a class with several builtin bases")
+        self.fields: dict[str, Any] = {}
+        """Of a dataclass, by name."""
+        self.frozen = False
+        """Whether attributes of its objects may not be set."""
+        self.members: dict[str, Any] | None = {} if any(b.members is not None for b in self.bases) else None
+        """Of an enumeration, by name."""
+        self.call: Callable[..., Any] | None = None
+        """What calling it does, if not make an object."""
+        self.abstract: tuple[str, ...] = ()
+        """Names of methods that a class that can be called must define."""
+        self.annotated: dict[str, bool] = {}
+        """Names that its body annotates: True for those of the class itself."""
+        self.slots = _slots(self)
+
+    @property
+    def error(self) -> type | None:
+        """The builtin exception that its objects are, if any."""
+        host = self.builtin.host if self.builtin is not None else None
+        return host if host is not None and issubclass(host, BaseException) else None
+
+    def owner(self, name: str) -> Class | None:
+        """The class that `name` comes from."""
+        for cls in self.mro:
+            if name in cls.namespace:
+                return cls
+        return None
+
+    def lookup(self, name: str, default: Any = None) -> Any:
+        for cls in self.mro:
+            if name in cls.namespace:
+                return cls.namespace[name]
+        return default
+
+    def distinct_members(self) -> list[Instance]:
+        """The members of an enumeration in order, each once. Raises TypeError for any other class."""
+        if self.members is None:
+            raise TypeError("'type' object is not iterable")
+        meter.work(len(self.members) << 3)
+        return list({id(member): member for member in self.members.values()}.values())
+
+    def new(self, args: tuple[Any, ...] = ()) -> Instance:
+        """An object without its `__init__`."""
+        is_data = self.builtin is not None and self.error is None
+        if is_data:
+            meter.derived = True
+        return Instance(self, args, self.builtin() if is_data else None)  # type: ignore[misc]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        meter.work(0)
+        if self.call is not None:
+            return self.call(*args, **kwargs)
+        if self.abstract:
+            raise TypeError(f"Can't instantiate abstract class {self.name} with abstract methods")
+        instance = self.new(args)
+        init = self.lookup("__init__")
+        if init is not None:
+            if init(instance, *args, **kwargs) is not None:
+                raise TypeError("__init__() should return None")
+        elif instance.data is not None:
+            instance.data = self.builtin(*args, **kwargs)  # type: ignore[misc]
+        elif kwargs or (args and self.error is None):
+            raise TypeError(f"{self.name}() takes no arguments")
+        return instance
+
+    def __repr__(self) -> str:
+        return f"<class '__main__.{self.qualname}'>"
+
+
+def _merged(orders: list[list[Class]]) -> list[Class]:
+    """The C3 merge of lists of classes: https://www.python.org/download/releases/2.3/mro."""
+    found: list[Class] = []
+    while orders := [order for order in orders if order]:
+        meter.work(len(orders) << 6)
+        head = next((order[0] for order in orders if not any(order[0] in other[1:] for other in orders)), None)
+        if head is None:
+            raise TypeError("Cannot create a consistent method resolution order (MRO) for bases")
+        found.append(head)
+        orders = [order[1:] if order[0] is head else order for order in orders]
+    return found
+
+
+def _slots(cls: Class) -> frozenset[str] | None:
+    """Names of the only attributes that its objects can have; None if they can have any."""
+    found: set[str] = set()
+    for one in cls.mro:
+        names: Any = one.namespace.get("__slots__")
+        names = (names,) if type(names) is str else names
+        if type(names) not in (tuple, list) or not all(type(name) is str for name in names):
+            return None
+        private = f"_{one.name.lstrip('_')}"
+        found.update(f"{private}{n}" if n.startswith("__") and not n.endswith("__") else n for n in names)
+    return None if "__dict__" in found or cls.builtin is not None else frozenset(found)
+
+
+def abstract_names(cls: Class) -> tuple[str, ...]:
+    """Names that a base marks as abstract and nothing defines."""
+    names = {name for one in cls.mro for name in one.namespace if is_abstract(one.namespace[name])}
+    return tuple(sorted(name for name in names if is_abstract(cls.lookup(name))))
+
+
+def is_abstract(value: Any) -> bool:
+    """Whether `abstractmethod` marked a function, or what a property or class method holds."""
+    inner = getattr(value, "getter", None) or (
+        getattr(value, "function", None) if type(value) is not Function else None
+    )
+    value = value if inner is None else inner
+    return type(value) is Function and "__isabstractmethod__" in value.attrs

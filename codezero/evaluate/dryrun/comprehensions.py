@@ -1,0 +1,146 @@
+"""Comprehensions and generator expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Store, Unit
+from codezero.evaluate.dryrun.measure import hashable, iterate, kept
+from codezero.evaluate.dryrun.scope import Comprehension, comprehension_scope
+from codezero.evaluate.dryrun.targets import target_store
+from codezero.evaluate.dryrun.values import UNBOUND, Frame, Iterating
+
+
+class _Loop:
+    """One `for` of a comprehension with its conditions."""
+
+    __slots__ = ("conditions", "source", "store")
+
+    def __init__(self, source: Expression, store: Store, conditions: list[Expression]) -> None:
+        self.source, self.store, self.conditions = source, store, conditions
+
+
+def _comprehension(unit: Unit, node: Comprehension) -> tuple[Expression, Unit, list[_Loop]]:
+    """(the first iterable, which is evaluated outside; the inner unit; its loops)."""
+    inner = unit.within(comprehension_scope(node, unit.scope))
+    loops = []
+    for number, generator in enumerate(node.generators):
+        if generator.is_async:
+            raise Unsupported("an asynchronous comprehension")
+        source = (unit if number == 0 else inner).expression(generator.iter)
+        loops.append(_Loop(source, target_store(inner, generator.target), inner.expressions(generator.ifs)))
+    return loops[0].source, inner, loops
+
+
+def _walk(loops: list[_Loop], number: int, frame: Frame, items: Any) -> Iterator[None]:
+    """Sets the variables of loops `number` and later, once for each combination that meets the conditions."""
+    loop = loops[number]
+    store, conditions = loop.store, loop.conditions
+    is_last = number + 1 == len(loops)
+    for item in items:
+        meter.left -= 1
+        if meter.left < 0:
+            meter.refill()
+        store(frame, item)
+        for condition in conditions:
+            if not condition(frame):
+                break
+        else:
+            if is_last:
+                yield
+            else:
+                yield from _walk(loops, number + 1, frame, kept(loops[number + 1].source(frame)))
+
+
+def _list_comprehension(unit: Unit, node: ast.ListComp) -> Expression:
+    source, inner, loops = _comprehension(unit, node)
+    value = inner.expression(node.elt)
+    pad = [UNBOUND] * len(inner.scope.slots)
+    if len(loops) > 1 or loops[0].conditions:
+
+        def collect(frame: Frame) -> list[Any]:
+            items = iterate(source(frame))
+            own = [frame, *pad]
+            return [value(own) for _ in _walk(loops, 0, own, items)]
+
+        return collect
+    store = loops[0].store
+
+    def collect_all(frame: Frame) -> list[Any]:
+        result = []
+        items = iterate(source(frame))
+        own = [frame, *pad]
+        for item in items:
+            meter.left -= 1
+            if meter.left < 0:
+                meter.refill()
+            store(own, item)
+            result.append(value(own))
+        return result
+
+    return collect_all
+
+
+def _set_comprehension(unit: Unit, node: ast.SetComp) -> Expression:
+    source, inner, loops = _comprehension(unit, node)
+    value = inner.expression(node.elt)
+    pad = [UNBOUND] * len(inner.scope.slots)
+
+    def collect(frame: Frame) -> set[Any]:
+        items = iterate(source(frame))
+        own = [frame, *pad]
+        return {hashable(value(own)) for _ in _walk(loops, 0, own, items)}
+
+    return collect
+
+
+def _dict_comprehension(unit: Unit, node: ast.DictComp) -> Expression:
+    source, inner, loops = _comprehension(unit, node)
+    key, value = inner.expression(node.key), inner.expression(node.value)
+    pad = [UNBOUND] * len(inner.scope.slots)
+
+    def collect(frame: Frame) -> dict[Any, Any]:
+        items = iterate(source(frame))
+        own = [frame, *pad]
+        return {hashable(key(own)): value(own) for _ in _walk(loops, 0, own, items)}
+
+    return collect
+
+
+def _generator(unit: Unit, node: ast.GeneratorExp) -> Expression:
+    source, inner, loops = _comprehension(unit, node)
+    value = inner.expression(node.elt)
+    pad = [UNBOUND] * len(inner.scope.slots)
+
+    def run(own: Frame, items: Iterable[Any]) -> Iterator[Any]:
+        """While it runs it counts as a call in progress, as in CPython."""
+        meter.enter()
+        try:
+            for _ in _walk(loops, 0, own, items):
+                item = value(own)
+                meter.depth -= 1
+                try:
+                    yield item
+                finally:
+                    meter.depth += 1
+        finally:
+            meter.depth -= 1
+
+    def make(frame: Frame) -> Iterating:
+        items = iter(kept(source(frame)))
+        return Iterating(run([frame, *pad], items))
+
+    return make
+
+
+EXPRESSIONS.update(
+    {
+        ast.ListComp: _list_comprehension,
+        ast.SetComp: _set_comprehension,
+        ast.DictComp: _dict_comprehension,
+        ast.GeneratorExp: _generator,
+    }
+)

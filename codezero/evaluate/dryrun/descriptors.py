@@ -1,0 +1,93 @@
+"""What stands for functions in classes and around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.values import Hidden
+
+if TYPE_CHECKING:
+    from codezero.evaluate.dryrun.classes import Class
+
+_MISSING = object()
+
+
+class BoundMethod(Hidden):
+    """A function with its first argument."""
+
+    __slots__ = ("function", "owner")
+
+    def __init__(self, function: Callable[..., Any], owner: Any) -> None:
+        self.function, self.owner = function, owner
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.owner, *args, **kwargs)
+
+
+class Property(Hidden):
+    """`property`, with an optional setter."""
+
+    __slots__ = ("getter", "setter")
+
+    def __init__(self, getter: Any, setter: Any = None) -> None:
+        self.getter, self.setter = getter, setter
+
+
+class StaticMethod(Hidden):
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+
+class ClassMethod(Hidden):
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+
+class CachedProperty(Hidden):
+    """`functools.cached_property`: an attribute that is worked out when it is first asked for."""
+
+    __slots__ = ("getter",)
+
+    def __init__(self, getter: Any) -> None:
+        self.getter = getter
+
+
+class Super(Hidden):
+    """`super()` in a method: the attributes that `instance` has from what comes after `cls` in its order of classes."""
+
+    __slots__ = ("cls", "instance")
+
+    def __init__(self, cls: Class, instance: Instance) -> None:
+        if cls not in instance.cls.mro:
+            raise TypeError("super(type, obj): obj must be an instance or subtype of type")
+        self.cls, self.instance = cls, instance
+
+    def bases(self) -> tuple[Class, ...]:
+        mro = self.instance.cls.mro
+        return mro[mro.index(self.cls) + 1 :]
+
+
+class Cached(Hidden):
+    """A function with its results remembered, as `lru_cache` does; none is ever forgotten."""
+
+    __slots__ = ("charge", "function", "results")
+
+    def __init__(self, function: Any, charge: Callable[[Any], Any]) -> None:
+        """`charge` is applied to the arguments before they are hashed."""
+        if not callable(function):
+            raise TypeError("the first argument must be callable")
+        self.function, self.charge = function, charge
+        self.results: dict[Any, Any] = {}
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        key = (*args, *kwargs.items()) if kwargs else args
+        found = self.results.get(self.charge(key), _MISSING)
+        if found is _MISSING:
+            found = self.results[key] = self.function(*args, **kwargs)
+        return found

@@ -1,0 +1,237 @@
+"""Expressions: constants, names, operators, displays, subscripts, f-strings."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from codezero.evaluate.dryrun import operators
+from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
+from codezero.evaluate.dryrun.measure import checked
+from codezero.evaluate.dryrun.text import convert, format_value
+from codezero.evaluate.dryrun.values import Frame
+
+_SMALL = 1 << 62
+_COMPARE_FAST: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": lambda a, b: a < b,
+    "LtE": lambda a, b: a <= b,
+    "Gt": lambda a, b: a > b,
+    "GtE": lambda a, b: a >= b,
+    "Eq": lambda a, b: a == b,
+    "NotEq": lambda a, b: a != b,
+}
+
+
+def _constant(unit: Unit, node: ast.Constant) -> Expression:
+    value = node.value
+    return lambda frame: value
+
+
+def _name(unit: Unit, node: ast.Name) -> Expression:
+    return unit.load(node.id)
+
+
+def judged(unit: Unit, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator as tests use it: what a solution's objects have to say in it is looked into."""
+    if not unit.judges:
+        return run
+
+    def judge(a: Any, b: Any) -> Any:
+        meter.judging = True
+        try:
+            return run(a, b)
+        finally:
+            meter.judging = False
+
+    return judge
+
+
+def _binary(unit: Unit, node: ast.BinOp) -> Expression:
+    left, right = unit.expression(node.left), unit.expression(node.right)
+    kind = type(node.op).__name__
+    run = judged(unit, operators.BINARY[kind])
+    if kind == "Add":
+
+        def plus(frame: Frame) -> Any:
+            a, b = left(frame), right(frame)
+            if type(a) is int and type(b) is int:
+                result = a + b
+                return result if -_SMALL < result < _SMALL else checked(result)
+            return run(a, b)
+
+        return plus
+    if kind == "Sub":
+
+        def minus(frame: Frame) -> Any:
+            a, b = left(frame), right(frame)
+            if type(a) is int and type(b) is int:
+                result = a - b
+                return result if -_SMALL < result < _SMALL else checked(result)
+            return run(a, b)
+
+        return minus
+    return lambda frame: run(left(frame), right(frame))
+
+
+def _unary(unit: Unit, node: ast.UnaryOp) -> Expression:
+    operand = unit.expression(node.operand)
+    if isinstance(node.op, ast.Not):
+        truth = judged_truth(unit, operand)
+        return lambda frame: not truth(frame)
+    if isinstance(node.op, ast.USub):
+        if isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, int | float):
+            value = -node.operand.value
+            return lambda frame: value
+        return lambda frame: operators.unary(operator.neg, operand(frame))
+    if isinstance(node.op, ast.UAdd):
+        return lambda frame: operators.unary(operator.pos, operand(frame))
+    return lambda frame: operators.unary(operator.invert, operand(frame))
+
+
+def judged_truth(unit: Unit, test: Expression) -> Expression:
+    """The value of a condition; in tests, an object of the solution may not decide its own truth."""
+    if not unit.judges:
+        return test
+
+    def judge(frame: Frame) -> bool:
+        value = test(frame)
+        meter.judging = True
+        try:
+            return bool(value)
+        finally:
+            meter.judging = False
+
+    return judge
+
+
+def _boolean(unit: Unit, node: ast.BoolOp) -> Expression:
+    values = unit.expressions(node.values)
+    is_and = isinstance(node.op, ast.And)
+    first, rest = values[0], values[1:]
+    if len(values) == 2:
+        second = values[1]
+        if is_and:
+            return lambda frame: first(frame) and second(frame)
+        return lambda frame: first(frame) or second(frame)
+
+    def combine(frame: Frame) -> Any:
+        value = first(frame)
+        for part in rest:
+            if bool(value) is not is_and:
+                return value
+            value = part(frame)
+        return value
+
+    return combine
+
+
+def _conditional(unit: Unit, node: ast.IfExp) -> Expression:
+    test, body, orelse = unit.expression(node.test), unit.expression(node.body), unit.expression(node.orelse)
+    return lambda frame: body(frame) if test(frame) else orelse(frame)
+
+
+def _compare(unit: Unit, node: ast.Compare) -> Expression:
+    left, rights = unit.expression(node.left), unit.expressions(node.comparators)
+    names = [type(op).__name__ for op in node.ops]
+    runs = [judged(unit, operators.COMPARE[name]) for name in names]
+    if len(rights) == 1:
+        right, run = rights[0], runs[0]
+        fast = _COMPARE_FAST.get(names[0])
+        if fast is None or unit.judges:
+            return lambda frame: run(left(frame), right(frame))
+        return _fast_compare(names[0], left, right, run)
+
+    def chain(frame: Frame) -> Any:
+        a = left(frame)
+        result: Any = True
+        for run, right in zip(runs, rights, strict=True):
+            b = right(frame)
+            result = run(a, b)
+            if not result:
+                return result
+            a = b
+        return result
+
+    return chain
+
+
+def _fast_compare(name: str, left: Expression, right: Expression, run: Callable[[Any, Any], Any]) -> Expression:
+    """A comparison that needs no measuring where the left side is an integer."""
+    if name == "Eq":
+
+        def equal(frame: Frame) -> Any:
+            a, b = left(frame), right(frame)
+            return a == b if type(a) is int else run(a, b)
+
+        return equal
+    if name == "Lt":
+
+        def less(frame: Frame) -> Any:
+            a, b = left(frame), right(frame)
+            return a < b if type(a) is int else run(a, b)
+
+        return less
+    fast = _COMPARE_FAST[name]
+
+    def compare(frame: Frame) -> Any:
+        a, b = left(frame), right(frame)
+        return fast(a, b) if type(a) is int else run(a, b)
+
+    return compare
+
+
+def _fstring(unit: Unit, node: ast.JoinedStr) -> Expression:
+    parts = unit.expressions(node.values)
+
+    def join(frame: Frame) -> str:
+        texts = [part(frame) for part in parts]
+        meter.allocate(sum(map(len, texts)))
+        return "".join(texts)
+
+    return join
+
+
+def _formatted(unit: Unit, node: ast.FormattedValue) -> Expression:
+    value = unit.expression(node.value)
+    spec = unit.expression(node.format_spec) if node.format_spec else None
+    conversion = chr(node.conversion) if node.conversion > 0 else None
+    return lambda frame: format_value(convert(value(frame), conversion), spec(frame) if spec else "")
+
+
+def _walrus(unit: Unit, node: ast.NamedExpr) -> Expression:
+    value = unit.expression(node.value)
+    scope, target = unit.scope, unit.scope.target_scope()
+    up = 0
+    while scope is not target and scope.parent is not None:
+        scope, up = scope.parent, up + 1
+    if up and target.kind == "class":
+        raise Unsupported(":= in a class body")
+    store = unit.within(target).store(node.target.id)
+
+    def bind(frame: Frame) -> Any:
+        result = value(frame)
+        for _ in range(up):
+            frame = frame[0]
+        store(frame, result)
+        return result
+
+    return bind
+
+
+EXPRESSIONS.update(
+    {
+        ast.Constant: _constant,
+        ast.Name: _name,
+        ast.BinOp: _binary,
+        ast.UnaryOp: _unary,
+        ast.BoolOp: _boolean,
+        ast.IfExp: _conditional,
+        ast.Compare: _compare,
+        ast.JoinedStr: _fstring,
+        ast.FormattedValue: _formatted,
+        ast.NamedExpr: _walrus,
+    }
+)

@@ -1,0 +1,261 @@
+"""Statements that steer: if, loops, try, raise, assert."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import DepthError, Stop, meter
+from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, STATEMENTS, Expression, Statement, Unit
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised, throwable
+from codezero.evaluate.dryrun.expressions import judged, judged_truth
+from codezero.evaluate.dryrun.measure import iterate
+from codezero.evaluate.dryrun.operators import COMPARE
+from codezero.evaluate.dryrun.targets import delete_name, target_store
+from codezero.evaluate.dryrun.text import repr_of
+from codezero.evaluate.dryrun.values import Frame, TypeValue, charged
+
+_OURS = __name__.rpartition(".")[0]
+
+
+def _if(unit: Unit, node: ast.If) -> Statement:
+    test, body = unit.expression(node.test), unit.block(node.body)
+    if not node.orelse:
+        return lambda frame: body(frame) if test(frame) else None
+    orelse = unit.block(node.orelse)
+    return lambda frame: body(frame) if test(frame) else orelse(frame)
+
+
+def loop_body(unit: Unit, nodes: Sequence[ast.stmt]) -> Statement:
+    unit.loops += 1
+    try:
+        return unit.block(nodes)
+    finally:
+        unit.loops -= 1
+
+
+def _while(unit: Unit, node: ast.While) -> Statement:
+    test, body = unit.expression(node.test), loop_body(unit, node.body)
+    orelse = unit.block(node.orelse) if node.orelse else None
+
+    def repeat(frame: Frame) -> Any:
+        while test(frame):
+            meter.left -= 1
+            if meter.left < 0:
+                meter.refill()
+            result = body(frame)
+            if result is not None:
+                if result is BREAK:
+                    return None
+                if result is not CONTINUE:
+                    return result
+        return orelse(frame) if orelse is not None else None
+
+    return repeat
+
+
+def _for(unit: Unit, node: ast.For) -> Statement:
+    source, store = unit.expression(node.iter), target_store(unit, node.target)
+    body = loop_body(unit, node.body)
+    orelse = unit.block(node.orelse) if node.orelse else None
+
+    def repeat(frame: Frame) -> Any:
+        for item in iterate(source(frame)):
+            meter.left -= 1
+            if meter.left < 0:
+                meter.refill()
+            store(frame, item)
+            result = body(frame)
+            if result is not None:
+                if result is BREAK:
+                    return None
+                if result is not CONTINUE:
+                    return result
+        return orelse(frame) if orelse is not None else None
+
+    return repeat
+
+
+class Handler:
+    """One `except` clause."""
+
+    def __init__(self, unit: Unit, node: ast.ExceptHandler) -> None:
+        self._kind = unit.expression(node.type) if node.type else None
+        self._store = unit.store(node.name) if node.name else None
+        self._forget = delete_name(unit, node.name) if node.name else None
+
+    def matches(self, frame: Frame, error: BaseException) -> bool:
+        return self._kind is None or _is_error(error, self._kind(frame))
+
+    def enter(self, frame: Frame, error: BaseException) -> list[BaseException]:
+        """Returns what `leave` wants back: a generator of an earlier case may be collected in a later one."""
+        if any(callable(arg) and not type(arg).__module__.startswith(_OURS) for arg in error.args):
+            raise Stop("an error of the host")  # none is known to hold a function or type of it; none ever shall
+        # Nobody reads tracebacks, and they keep every frame alive.
+        error.__traceback__ = error.__context__ = error.__cause__ = None
+        meter.handling.append(error)
+        if self._store:
+            self._store(frame, error.instance if isinstance(error, Raised) else error)
+        return meter.handling
+
+    def leave(self, frame: Frame, handling: list[BaseException]) -> None:
+        handling.pop()
+        if self._forget:
+            with suppress(NameError):  # the handler itself may have deleted it
+                self._forget(frame)
+
+
+def _is_error(error: BaseException, kind: Any) -> bool:
+    """True if `except kind` catches the error. Raises TypeError for what is no exception class or tuple of these."""
+    return any(_is_instance(error, one) for one in charged(kind if type(kind) is tuple else (kind,)))
+
+
+def _is_instance(error: BaseException, kind: Any) -> bool:
+    if type(kind) is Class and kind.error is not None:
+        return isinstance(error, Raised) and kind in error.instance.cls.mro
+    if type(kind) is TypeValue and issubclass(kind.host, BaseException):
+        if isinstance(error, Raised):
+            return issubclass(error.instance.cls.error or Exception, kind.host)
+        return isinstance(error, kind.host)
+    raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+
+
+def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) -> Handler | None:
+    """The first handler that matches. Raises Stop for an error of the interpreter instead of the program."""
+    if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
+        raise Stop("recursion depth")
+    meter.work(256)
+    return next((handler for handler in handlers if handler.matches(frame, error)), None)
+
+
+def _try(unit: Unit, node: ast.Try) -> Statement:
+    body = unit.block(node.body)
+    handlers = [Handler(unit, handler) for handler in node.handlers]
+    blocks = dict(zip(handlers, [unit.block(handler.body) for handler in node.handlers], strict=True))
+    orelse = unit.block(node.orelse) if node.orelse else None
+
+    def guarded(frame: Frame) -> Any:
+        try:
+            result = body(frame)
+        except PROGRAM_ERRORS as error:
+            handler = find_handler(handlers, frame, error)
+            if handler is None:
+                raise
+            handling = handler.enter(frame, error)
+            try:
+                return blocks[handler](frame)
+            finally:
+                handler.leave(frame, handling)
+        return orelse(frame) if result is None and orelse is not None else result
+
+    if not node.finalbody:
+        return guarded
+    final = unit.block(node.finalbody)
+
+    def with_final(frame: Frame) -> Any:
+        try:
+            result = guarded(frame)
+        except PROGRAM_ERRORS as error:
+            find_handler([], frame, error)
+            last = final(frame)
+            if last is not None:
+                return last
+            raise
+        last = final(frame)
+        return result if last is None else last
+
+    return with_final
+
+
+def _raise(unit: Unit, node: ast.Raise) -> Statement:
+    if node.exc is None:
+
+        def again(frame: Frame) -> None:
+            if not meter.handling:
+                raise RuntimeError("No active exception to reraise")
+            raise meter.handling[-1]
+
+        return again
+    error = unit.expression(node.exc)
+    cause = unit.expression(node.cause) if node.cause else None
+
+    def throw(frame: Frame) -> None:
+        value = error(frame)
+        if cause is not None:
+            cause(frame)
+        raise throwable(value)
+
+    return throw
+
+
+class Unequal(AssertionError):
+    """A test's assert that does not hold, with both sides of its comparison."""
+
+
+def _assert(unit: Unit, node: ast.Assert) -> Statement:
+    message = unit.expression(node.msg) if node.msg else None
+    comparison = node.test
+    if unit.judges and isinstance(comparison, ast.Compare) and len(comparison.ops) == 1:
+        return _assert_comparison(unit, comparison)
+    test = judged_truth(unit, unit.expression(node.test))
+
+    def check(frame: Frame) -> None:
+        if not test(frame):
+            raise AssertionError(*([message(frame)] if message else []))
+
+    return check
+
+
+_MAX_SHOWN = 60
+
+
+def _assert_comparison(unit: Unit, node: ast.Compare) -> Statement:
+    """`assert a == b` of a test, which says what it got when it fails."""
+    left, right = unit.expression(node.left), unit.expression(node.comparators[0])
+    sides: list[Any] = [None, None]
+
+    def kept(number: int, value: Expression) -> Expression:
+        def keep(frame: Frame) -> Any:
+            sides[number] = value(frame)
+            return sides[number]
+
+        return keep
+
+    run = judged(unit, COMPARE[type(node.ops[0]).__name__])
+    first, second = kept(0, left), kept(1, right)
+    test = judged_truth(unit, lambda frame: run(first(frame), second(frame)))
+
+    def check(frame: Frame) -> None:
+        try:
+            if not test(frame):
+                raise Unequal(_unequal(type(node.ops[0]).__name__, *sides))
+        finally:
+            sides[:] = [None, None]
+
+    return check
+
+
+_SIGNS = {"NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "In": "in", "NotIn": "not in", "Is": "is",
+          "IsNot": "is not"}  # fmt: skip
+
+
+def _unequal(operator: str, left: Any, right: Any) -> str:
+    if operator == "Eq":
+        return f"got {_shown(left)}, expected {_shown(right)}"
+    return f"not {_shown(left)} {_SIGNS[operator]} {_shown(right)}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr_of(value)
+    except (*PROGRAM_ERRORS, Stop):
+        return "something"
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
+
+
+STATEMENTS.update(
+    {ast.If: _if, ast.While: _while, ast.For: _for, ast.Try: _try, ast.Raise: _raise, ast.Assert: _assert}
+)

@@ -1,0 +1,202 @@
+"""Bodies of generator functions: the statements that hold a `yield` run as host generators.
+
+A `yield` is interpreted where it is a whole statement or the whole value of an assignment or a return.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import meter
+from codezero.evaluate.dryrun.compiler import BREAK, CONTINUE, Expression, Unit
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS
+from codezero.evaluate.dryrun.flow import Handler, find_handler
+from codezero.evaluate.dryrun.measure import kept
+from codezero.evaluate.dryrun.scope import own_nodes
+from codezero.evaluate.dryrun.targets import target_store
+from codezero.evaluate.dryrun.values import Frame
+
+Yielding = Callable[[Frame], Generator[Any, Any, Any]]
+
+
+def _yields(node: ast.AST) -> bool:
+    return any(isinstance(found, ast.Yield | ast.YieldFrom) for found in own_nodes([node]))
+
+
+def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
+    """Statements one after the other, some of which yield."""
+    steps: list[tuple[bool, Any]] = []
+    for node in nodes:
+        translate = STATEMENTS.get(type(node)) if _yields(node) else None
+        steps.append((True, translate(unit, node)) if translate else (False, unit.statement(node)))
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        for is_yielding, step in steps:
+            result = (yield from step(frame)) if is_yielding else step(frame)
+            if result is not None:
+                return result
+        return None
+
+    return run
+
+
+def _value(unit: Unit, node: ast.expr) -> Yielding:
+    """`yield x`, `yield from x`, or an expression without either."""
+    if isinstance(node, ast.YieldFrom):
+        source = unit.expression(node.value)
+
+        def delegate(frame: Frame) -> Generator[Any, Any, Any]:
+            items = source(frame)
+            return (yield from kept(items))
+
+        return delegate
+    if isinstance(node, ast.Yield):
+        value: Expression = unit.expression(node.value) if node.value else lambda frame: None
+
+        def hand_out(frame: Frame) -> Generator[Any, Any, Any]:
+            return (yield value(frame))
+
+        return hand_out
+    plain = unit.expression(node)
+
+    def evaluate(frame: Frame) -> Generator[Any, Any, Any]:
+        yield from ()
+        return plain(frame)
+
+    return evaluate
+
+
+def _expression(unit: Unit, node: ast.Expr) -> Yielding:
+    value = _value(unit, node.value)
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        yield from value(frame)
+
+    return run
+
+
+def _assign(unit: Unit, node: ast.Assign) -> Yielding:
+    value = _value(unit, node.value)
+    stores = [target_store(unit, target) for target in node.targets]
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        new = yield from value(frame)
+        for store in stores:
+            store(frame, new)
+
+    return run
+
+
+def _return(unit: Unit, node: ast.Return) -> Yielding:
+    value = _value(unit, node.value) if node.value else None
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        return ((yield from value(frame)) if value else None,)
+
+    return run
+
+
+def _if(unit: Unit, node: ast.If) -> Yielding:
+    test = unit.expression(node.test)
+    body, orelse = generator_block(unit, node.body), generator_block(unit, node.orelse)
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        return (yield from (body if test(frame) else orelse)(frame))
+
+    return run
+
+
+def _body(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
+    unit.loops += 1
+    try:
+        return generator_block(unit, nodes)
+    finally:
+        unit.loops -= 1
+
+
+def _while(unit: Unit, node: ast.While) -> Yielding:
+    test, body, orelse = unit.expression(node.test), _body(unit, node.body), generator_block(unit, node.orelse)
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        while test(frame):
+            meter.work(0)
+            result = yield from body(frame)
+            if result is BREAK:
+                return None
+            if result is not None and result is not CONTINUE:
+                return result
+        return (yield from orelse(frame))
+
+    return run
+
+
+def _for(unit: Unit, node: ast.For) -> Yielding:
+    source, store = unit.expression(node.iter), target_store(unit, node.target)
+    body, orelse = _body(unit, node.body), generator_block(unit, node.orelse)
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        for item in kept(source(frame)):
+            meter.work(0)
+            store(frame, item)
+            result = yield from body(frame)
+            if result is BREAK:
+                return None
+            if result is not None and result is not CONTINUE:
+                return result
+        return (yield from orelse(frame))
+
+    return run
+
+
+def _try(unit: Unit, node: ast.Try) -> Yielding:
+    """A generator that is dropped half-way does not run its `finally` blocks, since they would run at any later time,
+    and leaves its case unknown."""
+    body, orelse, final = (generator_block(unit, part) for part in (node.body, node.orelse, node.finalbody))
+    handlers = [Handler(unit, handler) for handler in node.handlers]
+    blocks = dict(zip(handlers, [generator_block(unit, handler.body) for handler in node.handlers], strict=True))
+
+    def guarded(frame: Frame) -> Generator[Any, Any, Any]:
+        try:
+            result = yield from body(frame)
+        except PROGRAM_ERRORS as error:
+            handler = find_handler(handlers, frame, error)
+            if handler is None:
+                raise
+            handling = handler.enter(frame, error)
+            try:
+                return (yield from blocks[handler](frame))
+            finally:
+                handler.leave(frame, handling)
+        return (yield from orelse(frame)) if result is None else result
+
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        case = meter.case
+        try:
+            result = yield from guarded(frame)
+        except GeneratorExit:
+            if node.finalbody and meter.case == case:  # garbage of an earlier case says nothing of this one
+                meter.unsure = "a generator dropped in a try statement"
+            raise
+        except PROGRAM_ERRORS as error:
+            find_handler([], frame, error)
+            last = yield from final(frame)
+            if last is not None:
+                return last
+            raise
+        last = yield from final(frame)
+        return result if last is None else last
+
+    return run
+
+
+STATEMENTS: dict[type, Callable[[Unit, Any], Yielding]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.Return: _return,
+    ast.If: _if,
+    ast.While: _while,
+    ast.For: _for,
+    ast.Try: _try,
+}

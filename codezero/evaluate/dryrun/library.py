@@ -1,0 +1,222 @@
+"""What `import` finds: modules with the names of them that are interpreted. Nothing is imported for a program."""
+
+from __future__ import annotations
+
+import abc
+import array
+import bisect
+import cmath
+import collections
+import contextlib
+import copy
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import gc
+import heapq
+import io
+import itertools
+import json
+import math
+import operator
+import os
+import queue
+import random
+import re
+import statistics
+import string
+import struct
+import sys
+import threading
+import typing
+from sys import getsizeof
+from types import ModuleType
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.class_kinds import ABC_MODULE, ENUM_MODULE
+from codezero.evaluate.dryrun.library_data import ARRAY, JSON, STRUCT
+from codezero.evaluate.dryrun.library_dataclasses import DATACLASSES
+from codezero.evaluate.dryrun.library_decimal import DECIMAL
+from codezero.evaluate.dryrun.library_iteration import BISECT, FUNCTOOLS, HEAPQ, ITERTOOLS
+from codezero.evaluate.dryrun.library_math import CMATH, MATH, OPERATOR, STATISTICS
+from codezero.evaluate.dryrun.library_random import RANDOM
+from codezero.evaluate.dryrun.library_system import GC, IO, OS, RESOURCE, SYS
+from codezero.evaluate.dryrun.library_time import DATETIME
+from codezero.evaluate.dryrun.measure import ATOMS, DICTS, NamedTupleValue, defaultdict, deque
+from codezero.evaluate.dryrun.named_tuples import NAMED_TUPLE, namedtuple
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.regular import MEMBERS as RE
+from codezero.evaluate.dryrun.type_values import COLLECTIONS
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Generic, Module, Opaque
+
+
+def _copy(value: Any) -> Any:
+    kind = type(value)
+    if kind is Instance:
+        meter.allocate(getsizeof(value.attrs))
+        new = Instance(value.cls, value.args, _copy(value.data))
+        new.attrs = dict(value.attrs)
+        return new
+    if kind in (list, set, deque) or kind in DICTS:
+        meter.allocate(getsizeof(value))
+        return value.copy()
+    if kind in ATOMS or kind in (tuple, frozenset, range, NamedTupleValue):
+        return value
+    raise Unsupported("a copy of this value")
+
+
+def _deepcopy(value: Any, memo: Any = None) -> Any:
+    return _copied(value, {})
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    """A deep copy; `memo` has those made already by the id of the original."""
+    kind = type(value)
+    if kind in ATOMS or kind is range:
+        return value
+    if id(value) in memo:
+        return memo[id(value)]
+    meter.allocate(getsizeof(value.attrs if kind is Instance else value))
+    new: Any
+    if kind in (list, set, deque):
+        new = memo[id(value)] = kind() if kind is not deque else deque(maxlen=value.maxlen)
+        add = new.add if kind is set else new.append
+        for item in list(value):
+            add(_copied(item, memo))
+    elif kind in (tuple, frozenset):
+        new = kind(_copied(item, memo) for item in value)
+    elif kind in DICTS:
+        new = memo[id(value)] = defaultdict(value.default_factory) if kind is defaultdict else kind()
+        for key, item in list(value.items()):
+            new[_copied(key, memo)] = _copied(item, memo)
+    elif kind is Instance:
+        new = memo[id(value)] = Instance(value.cls, value.args)
+        new.data = _copied(value.data, memo)
+        for name, item in list(value.attrs.items()):
+            new.attrs[name] = _copied(item, memo)
+    else:
+        raise Unsupported("a copy of this value")
+    return new
+
+
+_TYPING: dict[str, Any] = {
+    name: Annotation()
+    for name in [
+        "Any",
+        "AnyStr",
+        "Callable",
+        "ClassVar",
+        "Collection",
+        "Counter",
+        "DefaultDict",
+        "Deque",
+        "Dict",
+        "Final",
+        "FrozenSet",
+        "Generator",
+        "Hashable",
+        "Iterable",
+        "Iterator",
+        "List",
+        "Literal",
+        "Mapping",
+        "MutableMapping",
+        "MutableSequence",
+        "NoReturn",
+        "Optional",
+        "OrderedDict",
+        "Sequence",
+        "Set",
+        "Sized",
+        "Text",
+        "Tuple",
+        "Type",
+        "Union",
+    ]
+}
+_TYPING |= {
+    "Generic": Generic(),
+    "NamedTuple": NAMED_TUPLE,
+    "TypeVar": Builtin("TypeVar", lambda name, *bounds, **kwargs: Annotation()),
+}
+_STRING = {
+    name: getattr(string, name)
+    for name in [
+        "ascii_letters",
+        "ascii_lowercase",
+        "ascii_uppercase",
+        "digits",
+        "hexdigits",
+        "octdigits",
+        "printable",
+        "punctuation",
+        "whitespace",
+    ]
+}
+
+
+def _module(host: ModuleType, members: dict[str, Any]) -> Module:
+    return Module(host.__name__, members, frozenset(dir(host)))
+
+
+MODULES: dict[str, Module] = {
+    module.name: module
+    for module in (
+        _module(abc, ABC_MODULE),
+        _module(bisect, BISECT),
+        _module(cmath, CMATH),
+        _module(collections, {**COLLECTIONS, "namedtuple": Builtin("namedtuple", namedtuple)}),
+        _module(copy, {"copy": Builtin("copy", _copy), "deepcopy": Builtin("deepcopy", _deepcopy)}),
+        _module(enum, ENUM_MODULE),
+        _module(contextlib, {}),
+        _module(dataclasses, DATACLASSES),
+        _module(functools, FUNCTOOLS),
+        _module(gc, GC),
+        _module(heapq, HEAPQ),
+        _module(io, IO),
+        _module(itertools, ITERTOOLS),
+        _module(math, MATH),
+        _module(operator, OPERATOR),
+        _module(re, RE),
+        _module(statistics, STATISTICS),
+        _module(string, _STRING),
+        _module(os, OS),
+        OS["path"],
+        _module(sys, SYS),
+        _module(typing, _TYPING),
+        Module("resource", RESOURCE, frozenset(RESOURCE)),
+        _module(array, ARRAY),
+        _module(datetime, DATETIME),
+        _module(decimal, DECIMAL),
+        _module(json, JSON),
+        _module(random, RANDOM),
+        _module(struct, STRUCT),
+        _module(threading, {}),
+        _module(queue, {}),
+        _module(fractions, {}),
+    )
+}
+
+
+def find_module(name: str) -> Module | Opaque:
+    """The module of an import. Raises Stop for one outside the standard library: it may or may not be installed."""
+    if name in MODULES:
+        return MODULES[name]
+    if name.split(".")[0] in sys.stdlib_module_names:
+        return Opaque(f"module {name}")
+    raise Stop(f"module {name[:40]} is not interpreted")
+
+
+def import_from(module_name: str, name: str) -> Any:
+    """The value of `from module_name import name`. Raises ImportError like CPython."""
+    module = find_module(module_name)
+    if isinstance(module, Opaque):
+        return Opaque(f"{module_name}.{name}")
+    try:
+        return module.member(name)
+    except KeyError:
+        raise ImportError(f"cannot import name '{name}' from '{module_name}'") from None

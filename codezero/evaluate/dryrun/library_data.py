@@ -1,0 +1,138 @@
+"""`array`, `struct` and `json`, as far as interpreted."""
+
+from __future__ import annotations
+
+import json
+import struct
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.measure import DICTS, NamedTupleValue, measure, to_list, type_name
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.values import Builtin, TypeValue
+
+_MAX_FORMAT = 200
+_MAX_NESTED = 100
+_MAX_INDENT = 16
+
+
+def _array(typecode: Any, items: Any = (), /) -> Any:
+    if isinstance(items, str | bytes | bytearray):
+        meter.allocate(len(items) * 8)
+        return array(typecode, items)
+    return array(typecode, to_list(items))
+
+
+def _moving(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that may walk through or move all items."""
+
+    def call(value: Any, /, *args: Any) -> Any:
+        meter.work(len(value) << 3)
+        return method(value, *args)
+
+    return call
+
+
+def _extend(value: Any, items: Any, /) -> None:
+    found = items if type(items) is array else to_list(items)
+    meter.allocate(len(found) << 3)
+    value.extend(found)
+
+
+def _to_list(value: Any) -> list[Any]:
+    return to_list(value)
+
+
+ARRAY_METHODS: dict[str, Callable[..., Any]] = {
+    "append": array.append,
+    "extend": _extend,
+    "fromlist": _extend,
+    "tolist": _to_list,
+    **{name: _moving(getattr(array, name)) for name in ("count", "index", "insert", "pop", "remove", "reverse")},
+}
+ARRAY: dict[str, Any] = {"array": TypeValue(array, _array)}
+
+
+def _size(form: Any) -> int:
+    """Bytes that a format stands for, charged with what is made of them."""
+    if type(form) is not str or len(form) > _MAX_FORMAT:
+        raise Unsupported("this format of a struct")
+    size = struct.calcsize(form)
+    meter.allocate(size << 4)
+    return size
+
+
+def _pack(form: Any, /, *values: Any) -> bytes:
+    _size(form)
+    if any(type(value) is Instance for value in values):
+        raise Unsupported("an object in a struct")
+    return struct.pack(form, *values)
+
+
+def _unpack(form: Any, data: Any, /) -> tuple[Any, ...]:
+    _size(form)
+    return struct.unpack(form, data)
+
+
+STRUCT: dict[str, Any] = {
+    "calcsize": Builtin("calcsize", _size),
+    "error": TypeValue(struct.error, struct.error),
+    "pack": Builtin("pack", _pack),
+    "unpack": Builtin("unpack", _unpack),
+}
+
+
+def _check(value: Any, depth: int = 0) -> None:
+    """Raises TypeError like CPython for what JSON has no form for, Stop for what is nested too deep."""
+    kind = type(value)
+    if depth > _MAX_NESTED:
+        raise Stop("JSON nested too deep")
+    if kind in (list, tuple, NamedTupleValue):
+        for item in value:
+            _check(item, depth + 1)
+    elif kind in DICTS:
+        for key, item in value.items():
+            if not isinstance(key, str | int | float | None):
+                raise TypeError(f"keys must be str, int, float, bool or None, not {type_name(key)}")
+            _check(item, depth + 1)
+    elif kind is Instance and value.data is not None:
+        raise Unsupported("JSON of this type")
+    elif not isinstance(value, str | int | float | None):
+        raise TypeError(f"Object of type {type_name(value)} is not JSON serializable")
+
+
+def _dumps(
+    obj: Any, *, indent: Any = None, sort_keys: Any = False, separators: Any = None, ensure_ascii: Any = True
+) -> str:
+    if indent is not None and (type(indent) is not int or not 0 <= indent <= _MAX_INDENT):
+        raise Unsupported("this indent")
+    if separators is not None:
+        separators = tuple(to_list(separators))
+        if len(separators) != 2 or not all(type(part) is str and len(part) < _MAX_INDENT for part in separators):
+            raise Unsupported("these separators")
+    meter.allocate(measure(obj) * (7 * 64 + _MAX_NESTED * (indent or 0)))
+    _check(obj)
+    return json.dumps(
+        obj, indent=indent, sort_keys=bool(sort_keys), separators=separators, ensure_ascii=bool(ensure_ascii)
+    )
+
+
+def _loads(s: Any) -> Any:
+    if type(s) is not str:
+        raise Unsupported("JSON of anything but text")
+    meter.allocate(len(s) * 48)
+    depth = 0
+    for char in s:
+        depth += (char in "[{") - (char in "]}")
+        if depth > _MAX_NESTED:
+            raise Stop("JSON nested too deep")
+    return json.loads(s)
+
+
+JSON: dict[str, Any] = {
+    "JSONDecodeError": TypeValue(json.JSONDecodeError, json.JSONDecodeError),
+    "dumps": Builtin("dumps", _dumps),
+    "loads": Builtin("loads", _loads),
+}

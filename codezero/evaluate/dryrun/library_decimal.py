@@ -1,0 +1,141 @@
+"""`decimal`: the host's numbers, of bounded size, with what they cost charged."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from sys import getsizeof
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.text import FORMATTERS
+from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
+
+_MAX_BITS = 4_096
+_MAX_BYTES = 2_048
+_MAX_EXPONENT = 5_000
+"""Largest power of ten of a number, which as an integer or as text has as many digits."""
+_MAX_PRECISION = 1_000
+
+
+def _taken(value: Any) -> Any:
+    """An operand, if the host converts it in little time."""
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise Stop("a decimal with a long integer")
+    return value
+
+
+def _given(value: Any) -> Any:
+    """A result as a program may have it. Raises Stop if it is too large."""
+    if type(value) is tuple:
+        return tuple(_given(part) for part in value)
+    if not isinstance(value, decimal.Decimal):
+        return value
+    if getsizeof(value) > _MAX_BYTES or (value.is_finite() and abs(value.adjusted()) > _MAX_EXPONENT):
+        raise Stop("a decimal too long")
+    return value if type(value) is Decimal else Decimal(value)
+
+
+def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of decimals and numbers. The host's errors hold types of it, so they are made anew."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        meter.work(decimal.getcontext().prec << 3)
+        for arg in args:
+            _taken(arg)
+        try:
+            return _given(function(*args, **kwargs))
+        except decimal.DecimalException as error:
+            raise type(error)() from None
+
+    return call
+
+
+class Decimal(decimal.Decimal):
+    """`decimal.Decimal`, of which no operation takes long."""
+
+    __slots__ = ()
+    __module__ = "decimal"
+    __hash__ = decimal.Decimal.__hash__
+
+
+for _name in (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "radd", "rsub", "rmul", "rtruediv", "rfloordiv",
+    "rmod", "rpow", "rdivmod", "neg", "pos", "abs", "eq", "ne", "lt", "le", "gt", "ge", "round", "floor", "ceil",
+):  # fmt: skip
+    setattr(Decimal, f"__{_name}__", _bounded(getattr(decimal.Decimal, f"__{_name}__")))
+
+
+def _rounded(name: str) -> Callable[..., Any]:
+    method = getattr(decimal.Decimal, name)
+
+    def call(value: Decimal, /, *args: Any, **kwargs: Any) -> Any:
+        """Arguments are another decimal, for `quantize`, and a way of rounding."""
+        for arg in (*args, *kwargs.values()):
+            if not isinstance(arg, decimal.Decimal) and arg not in _ROUNDING.values():
+                raise Unsupported(f"{name} with this")
+        return _bounded(method)(value, *args, **kwargs)
+
+    return call
+
+
+_ROUNDING = {name: getattr(decimal, name) for name in dir(decimal) if name.startswith("ROUND_")}
+DECIMAL_METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _rounded(name) for name in ("quantize", "to_integral_value", "to_integral")},
+    **{
+        name: _bounded(getattr(decimal.Decimal, name))
+        for name in (
+            "adjusted", "compare", "copy_abs", "copy_negate", "exp", "is_finite", "is_infinite", "is_nan",
+            "is_signed", "is_zero", "ln", "log10", "max", "min", "normalize", "sqrt",
+        )
+    },
+}  # fmt: skip
+
+
+def _decimal(value: Any = "0", /) -> Decimal:
+    if isinstance(value, str) and len(value) > _MAX_PRECISION:
+        raise Stop("a decimal too long")
+    if not isinstance(value, str | int | float | decimal.Decimal):
+        raise Unsupported("a decimal of this")
+    return _bounded(decimal.Decimal)(value)  # type: ignore[no-any-return]
+
+
+class Context(Hidden):
+    """What `getcontext()` gives."""
+
+    __slots__ = ()
+
+    @property
+    def prec(self) -> int:
+        return decimal.getcontext().prec
+
+    @prec.setter
+    def prec(self, digits: Any) -> None:
+        if type(digits) is int and digits > _MAX_PRECISION:
+            raise Stop("decimals of so many digits")
+        decimal.getcontext().prec = digits
+
+    @property
+    def rounding(self) -> str:
+        return decimal.getcontext().rounding
+
+    @rounding.setter
+    def rounding(self, name: Any) -> None:
+        decimal.getcontext().rounding = name
+
+
+def reset_context() -> None:
+    """Makes the rules of arithmetic those of a new process."""
+    decimal.setcontext(decimal.Context(prec=28, rounding=decimal.ROUND_HALF_EVEN))
+
+
+DECIMAL: dict[str, Any] = {
+    "Decimal": TypeValue(Decimal, _decimal),
+    **{
+        name: TypeValue(getattr(decimal, name), getattr(decimal, name))
+        for name in ("DecimalException", "DivisionByZero", "InvalidOperation", "Overflow")
+    },
+    **_ROUNDING,
+    "getcontext": Builtin("getcontext", Context),
+}
+FORMATTERS[Decimal] = format

@@ -1,0 +1,112 @@
+"""Modules of the library whose contents are interpreted, and what they hold."""
+
+from __future__ import annotations
+
+import fractions
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Stop, Unsupported
+from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.descriptors import CachedProperty
+from codezero.evaluate.dryrun.interpreted import library
+from codezero.evaluate.dryrun.interpreted_sources import CHAIN_MAP, CONTEXTLIB, QUEUE, THREADING
+from codezero.evaluate.dryrun.library import MODULES
+from codezero.evaluate.dryrun.library_fractions import FRACTIONS
+from codezero.evaluate.dryrun.measure import SIZED, checked
+from codezero.evaluate.dryrun.objects import ORDER
+from codezero.evaluate.dryrun.values import Builtin
+
+_TOTAL_ORDERING = """
+def total_ordering(cls):
+    first = _first_order(cls)
+    if first == "__lt__":
+        def gt(self, other):
+            less = _ask(self, other, first)
+            return less if less is NotImplemented else not less and self != other
+        def le(self, other):
+            less = _ask(self, other, first)
+            return less if less is NotImplemented else less or self == other
+        made = {"__gt__": gt, "__le__": le}
+    elif first == "__le__":
+        def lt(self, other):
+            less = _ask(self, other, first)
+            return less if less is NotImplemented else less and self != other
+        def ge(self, other):
+            less = _ask(self, other, first)
+            return less if less is NotImplemented else not less or self == other
+        made = {"__lt__": lt, "__ge__": ge}
+    elif first == "__gt__":
+        def lt(self, other):
+            more = _ask(self, other, first)
+            return more if more is NotImplemented else not more and self != other
+        def ge(self, other):
+            more = _ask(self, other, first)
+            return more if more is NotImplemented else more or self == other
+        made = {"__lt__": lt, "__ge__": ge}
+    else:
+        def gt(self, other):
+            more = _ask(self, other, first)
+            return more if more is NotImplemented else more and self != other
+        def le(self, other):
+            more = _ask(self, other, first)
+            return more if more is NotImplemented else not more or self == other
+        made = {"__gt__": gt, "__le__": le}
+    def opposite(self, other):
+        found = _ask(self, other, first)
+        return found if found is NotImplemented else not found
+    made[_OPPOSITE[first]] = opposite
+    _add_missing(cls, made)
+    return cls
+"""
+
+
+def _wait_for_ever() -> None:
+    raise Stop("a wait that nothing ends")
+
+
+def _hash_of_ratio(numerator: int, denominator: int, /) -> int:
+    return hash(fractions.Fraction(checked(numerator), checked(denominator)))
+
+
+def _refused(*parts: Any) -> TypeError:
+    if any(part is not None and type(part) not in SIZED for part in parts[:1]):
+        raise Unsupported("a fraction of this")
+    return TypeError("argument should be a string or a Rational instance")
+
+
+def _first_order(cls: Any, /) -> str:
+    if type(cls) is not Class:
+        raise Unsupported("total_ordering of this")
+    for name in ORDER:
+        if cls.owner(name) is not None:
+            return name
+    raise ValueError("must define at least one ordering operation: < > <= >=")
+
+
+def _add_missing(cls: Class, methods: dict[str, Any], /) -> None:
+    for name, method in methods.items():
+        if cls.owner(name) is None:
+            cls.namespace[name] = method
+
+
+def load() -> None:
+    """Adds what is interpreted to its modules. All kinds of syntax must be known by then."""
+    ordering = {
+        "_OPPOSITE": {"__lt__": "__ge__", "__ge__": "__lt__", "__gt__": "__le__", "__le__": "__gt__"},
+        "_add_missing": Builtin("add", _add_missing),
+        "_ask": Builtin("ask", lambda value, other, name, /: value.cls.lookup(name)(value, other)),
+        "_first_order": Builtin("first", _first_order),
+    }
+    MODULES["contextlib"].members.update(library(CONTEXTLIB, {}))
+    waits = {"_wait_for_ever": Builtin("wait", _wait_for_ever)}
+    MODULES["threading"].members.update(library(THREADING, dict(waits)))
+    MODULES["queue"].members.update(library(QUEUE, dict(waits)))
+    MODULES["collections"].members.update(library(CHAIN_MAP, {}))
+    ratios = {
+        "_INFINITE": float("inf"),
+        "_hash_of_ratio": Builtin("hash", _hash_of_ratio),
+        "_refused": Builtin("refused", _refused),
+    }
+    MODULES["fractions"].members.update(library(FRACTIONS, ratios))
+    MODULES["functools"].members.update(library(_TOTAL_ORDERING, ordering))
+    MODULES["functools"].members["cached_property"] = Builtin("cached_property", CachedProperty)

@@ -1,0 +1,219 @@
+"""`math`, `cmath`, `operator` and `statistics`, as far as interpreted."""
+
+from __future__ import annotations
+
+import cmath
+import math
+import operator
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from codezero.evaluate.dryrun import operators
+from codezero.evaluate.dryrun.attributes import get_attribute
+from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
+from codezero.evaluate.dryrun.items import get_item
+from codezero.evaluate.dryrun.library_decimal import Decimal
+from codezero.evaluate.dryrun.measure import MAX_BITS, checked, to_list
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.operators import BINARY, COMPARE
+from codezero.evaluate.dryrun.sorting import sort_cost
+from codezero.evaluate.dryrun.type_values import counter
+from codezero.evaluate.dryrun.values import Builtin
+
+_FLOAT_FUNCTIONS = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor "
+    "fmod frexp gamma hypot isclose isfinite isinf isnan ldexp lgamma log log10 log1p log2 modf nextafter pow radians "
+    "remainder sin sinh sqrt tan tanh trunc ulp"
+)
+_COMPLEX_FUNCTIONS = (
+    "acos acosh asin asinh atan atanh cos cosh exp isclose isfinite isinf isnan log log10 phase polar rect sin sinh "
+    "sqrt tan tanh"
+)
+_NUMBERS = int | float | complex | Decimal
+
+
+def _of_numbers(function: Callable[..., Any], name: str) -> Builtin:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        meter.work(len(args) << 4)
+        if len(args) == 1 and type(args[0]) is Instance and args[0].cls.owner(f"__{name}__") is not None:
+            return args[0].invoke(f"__{name}__")
+        args = tuple(arg.as_number("__float__") if type(arg) is Instance else arg for arg in args)
+        for arg in (*args, *kwargs.values()):
+            if not isinstance(arg, _NUMBERS):
+                raise TypeError(f"must be real number, not {type(arg).__name__}")
+            checked(arg)
+        return function(*args, **kwargs)
+
+    return Builtin(name, call)
+
+
+def _factorial(n: Any, /) -> int:
+    if isinstance(n, int) and n > 0 and n * n.bit_length() > MAX_BITS:
+        raise Stop("an integer too long")
+    return checked(math.factorial(n))  # type: ignore[no-any-return]
+
+
+def _choices(function: Callable[..., int]) -> Callable[..., int]:
+    def choose(n: Any, /, *k: Any) -> int:
+        given = [arg for arg in k if arg is not None]
+        if all(isinstance(arg, int) for arg in (n, *given)) and n > 0:
+            count = min(*given, n) if given else n
+            if function is math.comb:
+                count = min(count, n - count)
+            if count > 0 and count * n.bit_length() > MAX_BITS:
+                raise Stop("an integer too long")
+        return checked(function(n, *k))  # type: ignore[no-any-return]
+
+    return choose
+
+
+def _many(function: Callable[[int, int], int], empty: int) -> Callable[..., int]:
+    def combine(*numbers: Any) -> int:
+        result = empty
+        for number in numbers:
+            result = checked(function(result, checked(number)))
+            meter.work(0)
+        return result
+
+    return combine
+
+
+def _prod(items: Any, /, *, start: Any = 1) -> Any:
+    for item in to_list(items):
+        start = operators.mul(start, item)
+    return start
+
+
+def _vector(function: Callable[..., float]) -> Callable[..., float]:
+    def call(*vectors: Any) -> float:
+        return function(*[to_list(vector) for vector in vectors])
+
+    return call
+
+
+MATH: dict[str, Any] = {
+    **{name: _of_numbers(f, name) for name in _FLOAT_FUNCTIONS.split() if (f := getattr(math, name, None))},
+    **{name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")},
+    "comb": Builtin("comb", _choices(math.comb)),
+    "perm": Builtin("perm", _choices(math.perm)),
+    "factorial": Builtin("factorial", _factorial),
+    "gcd": Builtin("gcd", _many(math.gcd, 0)),
+    "lcm": Builtin("lcm", _many(math.lcm, 1)),
+    "isqrt": _of_numbers(math.isqrt, "isqrt"),
+    "prod": Builtin("prod", _prod),
+    "fsum": Builtin("fsum", _vector(math.fsum)),
+    "dist": Builtin("dist", _vector(math.dist)),
+}
+CMATH: dict[str, Any] = {
+    **{name: _of_numbers(getattr(cmath, name), name) for name in _COMPLEX_FUNCTIONS.split()},
+    **{name: getattr(cmath, name) for name in ("pi", "e", "tau", "inf", "nan", "infj", "nanj")},
+}
+
+_OPERATORS = {
+    "add": "Add", "sub": "Sub", "mul": "Mult", "truediv": "Div", "floordiv": "FloorDiv", "mod": "Mod", "pow": "Pow",
+    "lshift": "LShift", "rshift": "RShift", "and_": "BitAnd", "or_": "BitOr", "xor": "BitXor", "concat": "Add",
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": "Eq", "ne": "NotEq", "lt": "Lt", "le": "LtE", "gt": "Gt", "ge": "GtE", "is_": "Is", "is_not": "IsNot",
+}  # fmt: skip
+
+
+def _itemgetter(*indices: Any) -> Builtin:
+    if not indices:
+        raise TypeError("itemgetter expected 1 argument, got 0")
+
+    def get(value: Any, /) -> Any:
+        meter.work(len(indices) << 4)
+        found = tuple(get_item(value, index) for index in indices)
+        return found[0] if len(found) == 1 else found
+
+    return Builtin("itemgetter", get)
+
+
+def _attrgetter(*names: Any) -> Builtin:
+    if not names or not all(type(name) is str for name in names):
+        raise TypeError("attribute name must be a string")
+    paths = [name.split(".") for name in names]
+
+    def follow(value: Any, path: list[str]) -> Any:
+        for name in path:
+            value = get_attribute(value, name)
+        return value
+
+    def get(value: Any, /) -> Any:
+        meter.work(sum(map(len, paths)) << 6)
+        found = tuple(follow(value, path) for path in paths)
+        return found[0] if len(found) == 1 else found
+
+    return Builtin("attrgetter", get)
+
+
+def _methodcaller(name: Any, /, *args: Any, **kwargs: Any) -> Builtin:
+    if type(name) is not str:
+        raise TypeError("method name must be a string")
+    return Builtin("methodcaller", lambda value, /: get_attribute(value, name)(*args, **kwargs))
+
+
+def _one(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def call(a: Any, /) -> Any:
+        return operators.unary(function, a)
+
+    return call
+
+
+def _two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def call(a: Any, b: Any, /) -> Any:
+        return function(a, b)
+
+    return call
+
+
+OPERATOR: dict[str, Any] = {
+    **{name: Builtin(name, _two(BINARY[key])) for name, key in _OPERATORS.items()},
+    **{name: Builtin(name, _two(COMPARE[key])) for name, key in _COMPARISONS.items()},
+    **{f"i{name.rstrip('_')}": Builtin(name, _two(operators.in_place(key))) for name, key in _OPERATORS.items()},
+    **{name: Builtin(name, _one(getattr(operator, name))) for name in ("neg", "pos", "abs", "invert")},
+    **{name: Builtin(name, getattr(operator, name)) for name in ("not_", "truth")},
+    "contains": Builtin("contains", _two(operators.contains)),
+    "getitem": Builtin("getitem", _two(get_item)),
+    "attrgetter": Builtin("attrgetter", _attrgetter),
+    "methodcaller": Builtin("methodcaller", _methodcaller),
+    "itemgetter": Builtin("itemgetter", _itemgetter),
+}
+
+
+def _numbers(items: Any) -> list[Any]:
+    found = to_list(items)
+    if not {int, float, bool}.issuperset(map(type, found)):
+        raise Unsupported("statistics of anything but numbers")
+    sort_cost(found)
+    if not found:
+        raise statistics.StatisticsError("no data points")
+    meter.work(len(found) << 6)
+    return found
+
+
+def _mean(items: Any, /) -> Any:
+    return statistics.mean(_numbers(items))
+
+
+def _median(items: Any, /) -> Any:
+    found = sorted(_numbers(items))
+    middle = len(found) // 2
+    return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
+
+
+def _mode(items: Any, /) -> Any:
+    counts = counter(items)
+    if not counts:
+        raise statistics.StatisticsError("no mode for empty data")
+    return max(counts, key=counts.__getitem__)
+
+
+STATISTICS: dict[str, Any] = {
+    "mean": Builtin("mean", _mean),
+    "fmean": Builtin("fmean", lambda items, /: math.fsum(found := _numbers(items)) / len(found)),
+    "median": Builtin("median", _median),
+    "mode": Builtin("mode", _mode),
+}

@@ -1,0 +1,86 @@
+"""`sys`, `os`, `io` and `threading`: what contest programs do with their input, their output and their stack."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from codezero.evaluate.dryrun.attributes import get_attribute
+from codezero.evaluate.dryrun.budget import RECURSION_LIMIT, Unsupported, meter
+from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.methods_streams import byte_stream, read_descriptor, text_stream, write_descriptor
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.streams import PER_CASE, FileStatus, open_file
+from codezero.evaluate.dryrun.values import Builtin, Module, PerCase
+
+
+def end_of_program() -> None:
+    """Flushes what the program put in the place of standard output, as the host does at the end."""
+    output = PER_CASE["stdout"].get()
+    if type(output) is Instance:
+        get_attribute(output, "flush")()
+
+
+def _set_recursion_limit(limit: Any) -> None:
+    if not isinstance(limit, int):
+        raise TypeError("an integer is required")
+    if limit < RECURSION_LIMIT:
+        raise Unsupported("a low recursion limit")
+    meter.recursion_limit = limit
+
+
+def _exit(code: Any = None, /) -> None:
+    raise SystemExit(code)
+
+
+SYS: dict[str, Any] = {
+    "maxsize": sys.maxsize,
+    "argv": PerCase("argv", lambda: ["program.py"]),
+    "exit": Builtin("exit", _exit),
+    "setrecursionlimit": Builtin("setrecursionlimit", _set_recursion_limit),
+    "getrecursionlimit": Builtin("getrecursionlimit", lambda: meter.recursion_limit),
+    "set_int_max_str_digits": Builtin("set_int_max_str_digits", lambda maxdigits: None),
+    **{name: PER_CASE[name] for name in ("stdin", "stdout", "stderr")},
+}
+
+
+def _fstat(descriptor: Any, /) -> FileStatus:
+    if descriptor != 0:
+        raise Unsupported("os.fstat of anything but standard input")
+    meter.work(len(meter.given))
+    return FileStatus(len(meter.given.encode("utf-8", "replace")))
+
+
+def _exists(path: Any, /) -> bool:
+    if type(path) is not str or not path.endswith((".txt", ".in", ".out")) or "/" in path:
+        raise Unsupported("a look at this file")
+    return False
+
+
+PATH: dict[str, Any] = {name: Builtin(name, _exists) for name in ("exists", "isfile")}
+OS: dict[str, Any] = {
+    "fstat": Builtin("fstat", _fstat),
+    "linesep": "\n",
+    "path": Module("os.path", PATH, frozenset(dir(sys.modules["os"].path))),
+    "read": Builtin("read", read_descriptor),
+    "write": Builtin("write", write_descriptor),
+}
+IO: dict[str, Any] = {
+    "IOBase": Class("IOBase", trusted=True),
+    "BytesIO": Builtin("BytesIO", byte_stream),
+    "StringIO": Builtin("StringIO", text_stream),
+    "open": Builtin("open", open_file),
+}
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """What has no effect on the outcome of a program."""
+
+
+GC: dict[str, Any] = {name: Builtin(name, _nothing) for name in ("disable", "enable", "freeze")}
+RESOURCE: dict[str, Any] = {
+    "RLIMIT_STACK": 3,
+    "RLIM_INFINITY": -1,
+    "getrlimit": Builtin("getrlimit", lambda resource, /: (-1, -1)),
+    "setrlimit": Builtin("setrlimit", _nothing),
+}

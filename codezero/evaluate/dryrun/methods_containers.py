@@ -1,0 +1,249 @@
+"""The methods of lists, tuples, dicts, sets and the containers of `collections`."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from sys import getsizeof
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import meter
+from codezero.evaluate.dryrun.measure import (
+    DICTS,
+    VIEWS,
+    NamedTupleValue,
+    defaultdict,
+    deque,
+    hashable,
+    measure,
+    measured,
+    to_list,
+)
+from codezero.evaluate.dryrun.operators import add, subtract
+from codezero.evaluate.dryrun.sorting import sorted_items
+from codezero.evaluate.dryrun.tables import dict_from_keys, hashed_items, in_pieces, new_set, table_cost, update_dict
+from codezero.evaluate.dryrun.values import Iterating, charged
+
+Method = Callable[..., Any]
+
+
+def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
+    """As in CPython, the list is empty while it is sorted, and may not be changed meanwhile."""
+    items = value[:]
+    value.clear()
+    try:
+        items = sorted_items(items, key, reverse)
+        if value:
+            raise ValueError("list modified during sort")
+    finally:
+        value[:] = items
+
+
+def _moving(method: Method) -> Method:
+    """A method that may move or walk through all items without comparing them."""
+
+    def call(value: Any, /, *args: Any) -> Any:
+        meter.work(len(value) << 2)
+        return method(value, *args)
+
+    return call
+
+
+def _copying(method: Method) -> Method:
+    def call(value: Any, /) -> Any:
+        meter.allocate(getsizeof(value))
+        return method(value)
+
+    return call
+
+
+def _searching(method: Method) -> Method:
+    def call(value: Any, item: Any, /, *args: Any) -> Any:
+        meter.work(len(value) * measure(item))
+        return method(value, item, *args)
+
+    return call
+
+
+def _keyed(method: Method) -> Method:
+    def call(value: Any, key: Any, /, *args: Any) -> Any:
+        return method(value, hashable(key), *args)
+
+    return call
+
+
+def _extend(value: Any, items: Any, /) -> None:
+    value.extend(to_list(items))
+
+
+def _pop(value: list[Any], /, *index: Any) -> Any:
+    if index:
+        meter.work(len(value))
+    return value.pop(*index)
+
+
+def _set_operation(method: Method, many: bool = True) -> Method:
+    """An operation with other iterables: each becomes a set first, which gives the same result."""
+
+    def call(value: Any, /, *others: Any) -> Any:
+        if not many and len(others) != 1:
+            raise TypeError(f"{method.__name__}() takes exactly one argument ({len(others)} given)")
+        sets = [other if type(other) in (set, frozenset) else new_set(other) for other in others]
+        for table in (value, *sets):
+            table_cost(table)
+        return method(value, *sets)
+
+    return call
+
+
+def _dict_update(value: Any, /, *sources: Any, **kwargs: Any) -> None:
+    if len(sources) > 1:
+        raise TypeError(f"update expected at most 1 argument, got {len(sources)}")
+    for source in sources:
+        update_dict(value, source)
+    update_dict(value, kwargs)
+
+
+def _fromkeys(_: Any, keys: Any, value: Any = None, /) -> Any:
+    return dict_from_keys(dict, keys, value)
+
+
+def counter_update(method: Method) -> Method:
+    """Counter's update and subtract: of a mapping's counts, or of items."""
+    is_update = method is Counter.update
+
+    def call(value: Any, /, *sources: Any, **kwargs: Any) -> None:
+        if len(sources) > 1:
+            raise TypeError(f"update expected at most 1 argument, got {len(sources)}")
+        for source in (*sources, kwargs):
+            if type(source) in DICTS and is_update and not value:
+                update_dict(value, source)
+            elif type(source) in DICTS:
+                for key, count in list(source.items()):
+                    meter.allocate(64)
+                    old = value.get(hashable(key), 0)
+                    value[key] = add(count, old) if is_update else subtract(old, count)
+            elif source is not None:
+                for piece in in_pieces(hashed_items(source), value):
+                    method(value, piece)
+
+    return call
+
+
+def _most_common(value: Counter[Any], n: Any = None) -> list[Any]:
+    meter.work(len(value) << 6)
+    measure(list(value.values()))
+    return value.most_common(n)
+
+
+_LIST: dict[str, Method] = {
+    "append": list.append,
+    "clear": list.clear,
+    "copy": _copying(list.copy),
+    "count": _searching(list.count),
+    "extend": _extend,
+    "index": _searching(list.index),
+    "insert": _moving(list.insert),
+    "pop": _pop,
+    "remove": _searching(list.remove),
+    "reverse": _moving(list.reverse),
+    "sort": _sort,
+}
+_TUPLE: dict[str, Method] = {"count": _searching(tuple.count), "index": _searching(tuple.index)}
+
+
+def _as_dict(value: NamedTupleValue) -> dict[str, Any]:
+    meter.allocate(len(value) * 64)
+    return dict(zip(value.kind.fields, value, strict=True))
+
+
+_RECORD: dict[str, Method] = {
+    **_TUPLE,
+    "_asdict": _as_dict,
+    "_replace": lambda value, /, **new: value.kind(**{**dict(zip(value.kind.fields, value, strict=True)), **new}),
+}
+
+
+def _dict_methods(kind: type) -> dict[str, Method]:
+    host: Any = kind
+    return {
+        "clear": host.clear,
+        "copy": _copying(host.copy),
+        "get": _keyed(dict.get),
+        "items": host.items,
+        "keys": host.keys,
+        "pop": _keyed(host.pop),
+        "popitem": host.popitem,
+        "setdefault": _keyed(host.setdefault),
+        "update": _dict_update,
+        "values": host.values,
+        "fromkeys": _fromkeys,
+    }
+
+
+def _total(value: Counter[Any]) -> Any:
+    meter.work(len(value) << 3)
+    return sum(measured(count) for count in value.values())
+
+
+_COUNTER: dict[str, Method] = {
+    **_dict_methods(Counter),
+    "elements": lambda value: Iterating(charged(value.elements())),
+    "most_common": _most_common,
+    "subtract": counter_update(Counter.subtract),
+    "total": _total,
+    "update": counter_update(Counter.update),
+}
+_FROZENSET: dict[str, Method] = {
+    "copy": _copying(frozenset.copy),
+    **{name: _set_operation(getattr(frozenset, name)) for name in ("union", "intersection", "difference")},
+    **{
+        name: _set_operation(getattr(frozenset, name), many=False)
+        for name in ("symmetric_difference", "isdisjoint", "issubset", "issuperset")
+    },
+}
+_SET: dict[str, Method] = {
+    "copy": _copying(set.copy),
+    **{
+        name: _set_operation(getattr(set, name))
+        for name in ("union", "intersection", "difference", "update", "intersection_update", "difference_update")
+    },
+    **{
+        name: _set_operation(getattr(set, name), many=False)
+        for name in ("symmetric_difference", "symmetric_difference_update", "isdisjoint", "issubset", "issuperset")
+    },
+    "add": _keyed(set.add),
+    "clear": set.clear,
+    "discard": _keyed(set.discard),
+    "pop": set.pop,
+    "remove": _keyed(set.remove),
+}
+_DEQUE: dict[str, Method] = {
+    "append": deque.append,
+    "appendleft": deque.appendleft,
+    "clear": deque.clear,
+    "copy": _copying(deque.copy),
+    "count": _searching(deque.count),
+    "extend": _extend,
+    "extendleft": lambda value, items, /: value.extendleft(to_list(items)),
+    "index": _searching(deque.index),
+    "insert": _moving(deque.insert),
+    "pop": deque.pop,
+    "popleft": deque.popleft,
+    "remove": _searching(deque.remove),
+    "reverse": _moving(deque.reverse),
+    "rotate": _moving(deque.rotate),
+}
+CONTAINER_METHODS: dict[type, dict[str, Method]] = {
+    list: _LIST,
+    tuple: _TUPLE,
+    NamedTupleValue: _RECORD,
+    dict: _dict_methods(dict),
+    defaultdict: _dict_methods(defaultdict),
+    OrderedDict: {**_dict_methods(OrderedDict), "move_to_end": _keyed(OrderedDict.move_to_end)},
+    Counter: _COUNTER,
+    set: _SET,
+    frozenset: _FROZENSET,
+    deque: _DEQUE,
+    **{view: {} for view in VIEWS},
+}

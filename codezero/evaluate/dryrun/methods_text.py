@@ -1,0 +1,221 @@
+"""The methods of `str`, `bytes` and `bytearray`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Stop, meter
+from codezero.evaluate.dryrun.measure import item_bytes, to_list, type_name
+from codezero.evaluate.dryrun.operators import search_cost
+from codezero.evaluate.dryrun.tables import table_cost
+from codezero.evaluate.dryrun.text import format_text
+
+Method = Callable[..., Any]
+
+
+def _linear(method: Method) -> Method:
+    """A method whose time and result are proportional to the text."""
+
+    def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        meter.allocate(len(value) * item_bytes(value))
+        return method(value, *args, **kwargs)
+
+    return call
+
+
+_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+
+
+def _lines(value: str, keepends: Any = False) -> list[str]:
+    meter.allocate(len(value) * item_bytes(value))
+    meter.allocate(sum(map(value.count, _BREAKS)) * 80)
+    return value.splitlines(keepends)
+
+
+def _strip(method: Method) -> Method:
+    """At worst each character is looked for among all of `chars`."""
+
+    def call(value: Any, /, *chars: Any) -> Any:
+        meter.allocate(len(value) * item_bytes(value))
+        for part in chars:
+            search_cost(value, part)
+        return method(value, *chars)
+
+    return call
+
+
+def _cut(method: Method) -> Method:
+    """A method that finds a part and copies what is around it."""
+
+    def call(value: Any, part: Any, /) -> Any:
+        search_cost(value, part)
+        meter.allocate(len(value) * item_bytes(value))
+        return method(value, part)
+
+    return call
+
+
+def _search(method: Method) -> Method:
+    def call(value: Any, /, *args: Any) -> Any:
+        parts = args[0] if args and type(args[0]) is tuple else args[:1]
+        for part in parts:
+            search_cost(value, part)
+        return method(value, *args)
+
+    return call
+
+
+def _split(method: Method) -> Method:
+    """Keyword arguments too: `sep` and `maxsplit`."""
+
+    def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
+        search_cost(value, args[0] if args else kwargs.get("sep"))
+        meter.allocate(len(value) * 50)
+        return method(value, *args, **kwargs)
+
+    return call
+
+
+def _fill(method: Method) -> Method:
+    def call(value: Any, width: Any, /, *args: Any) -> Any:
+        if isinstance(width, int):
+            meter.allocate(max(width, len(value)))
+        return method(value, width, *args)
+
+    return call
+
+
+def _expandtabs(value: str, tabsize: Any = 8) -> str:
+    if isinstance(tabsize, int):
+        meter.allocate(len(value) * max(tabsize, 1))
+    return value.expandtabs(tabsize)
+
+
+def _join(value: Any, items: Any, /) -> Any:
+    parts = to_list(items)
+    size, width = len(value) * len(parts), item_bytes(value)
+    for part in parts:
+        if type(part) is type(value):
+            size += len(part)
+            width = max(width, item_bytes(part))
+    meter.allocate(size * width)
+    if type(value) is str:
+        for index, part in enumerate(parts):
+            if type(part) is not str:
+                raise TypeError(f"sequence item {index}: expected str instance, {type_name(part)} found")
+    return value.join(parts)
+
+
+def _replace(value: Any, old: Any, new: Any, /, *count: Any) -> Any:
+    search_cost(value, old)
+    if type(old) is type(value) and type(new) is type(value):
+        meter.allocate((len(value) + value.count(old) * len(new)) * max(item_bytes(value), item_bytes(new)))
+    return value.replace(old, new, *count)
+
+
+def _translate(value: str, table: Any, /) -> str:
+    meter.allocate(len(value) << 4)
+    if type(table) is not dict:
+        raise Stop("str.translate without a dict is not interpreted")
+    table_cost(table)
+    longest = max((len(new) for new in table.values() if type(new) is str), default=1)
+    meter.allocate(len(value) * longest + len(table))
+    return value.translate(table)
+
+
+def _format(template: str, /, *args: Any, **kwargs: Any) -> str:
+    return format_text(template, args, kwargs)
+
+
+def _encode(value: str, encoding: Any = "utf-8") -> bytes:
+    if encoding not in ("utf-8", "utf8", "ascii", "latin-1"):
+        raise Stop("an encoding that is not interpreted")
+    meter.allocate(len(value) * 4)
+    return value.encode(encoding)
+
+
+def _decode(value: bytes, encoding: Any = "utf-8") -> str:
+    if encoding not in ("utf-8", "utf8", "ascii", "latin-1"):
+        raise Stop("an encoding that is not interpreted")
+    meter.allocate(len(value) * 4)
+    return value.decode(encoding)
+
+
+_LINEAR = (
+    "capitalize casefold isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace "
+    "istitle isupper lower removeprefix removesuffix swapcase title upper"
+)
+_SEARCH = "count endswith find index rfind rindex startswith"
+
+STR_METHODS: dict[str, Method] = {
+    **{name: _linear(getattr(str, name)) for name in _LINEAR.split()},
+    **{name: _search(getattr(str, name)) for name in _SEARCH.split()},
+    **{name: _fill(getattr(str, name)) for name in ("center", "ljust", "rjust", "zfill")},
+    **{name: _strip(getattr(str, name)) for name in ("strip", "lstrip", "rstrip")},
+    **{name: _cut(getattr(str, name)) for name in ("partition", "rpartition")},
+    "splitlines": _lines,
+    "split": _split(str.split),
+    "rsplit": _split(str.rsplit),
+    "expandtabs": _expandtabs,
+    "join": _join,
+    "replace": _replace,
+    "translate": _translate,
+    "format": _format,
+    "encode": _encode,
+}
+
+
+def _hex(value: Any) -> str:
+    meter.allocate(len(value) * 2)
+    return value.hex()  # type: ignore[no-any-return]
+
+
+_BYTES_LINEAR = "isalnum isalpha isascii isdigit islower isspace istitle isupper lower swapcase title upper"
+
+
+def _byte_methods(kind: type) -> dict[str, Method]:
+    """The methods that `bytes` and `bytearray` share."""
+    return {
+        **{name: _linear(getattr(kind, name)) for name in _BYTES_LINEAR.split()},
+        **{name: _search(getattr(kind, name)) for name in _SEARCH.split()},
+        **{name: _fill(getattr(kind, name)) for name in ("center", "ljust", "rjust", "zfill")},
+        **{name: _strip(getattr(kind, name)) for name in ("strip", "lstrip", "rstrip")},
+        **{name: _split(getattr(kind, name)) for name in ("split", "rsplit", "splitlines")},
+        "decode": _decode,
+        "hex": _hex,
+        "join": _join,
+        "replace": _replace,
+    }
+
+
+def byte_items(items: Any) -> Any:
+    """`items` as what a bytearray takes up in one call: bytes, or a list of integers."""
+    return items if isinstance(items, bytes | bytearray) else to_list(items)
+
+
+def _extend(value: bytearray, items: Any, /) -> None:
+    found = byte_items(items)
+    meter.allocate(len(found))
+    value.extend(found)
+
+
+def _moving(method: Method) -> Method:
+    """A method that may move all items."""
+
+    def call(value: bytearray, /, *args: Any) -> Any:
+        meter.work(len(value))
+        return method(value, *args)
+
+    return call
+
+
+BYTES_METHODS = _byte_methods(bytes)
+BYTEARRAY_METHODS: dict[str, Method] = {
+    **_byte_methods(bytearray),
+    "append": bytearray.append,
+    "clear": bytearray.clear,
+    "copy": _linear(bytearray.copy),
+    "extend": _extend,
+    **{name: _moving(getattr(bytearray, name)) for name in ("insert", "pop", "remove", "reverse")},
+}

@@ -1,0 +1,75 @@
+"""Types whose instances are tuples with names for their parts."""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.measure import NamedTupleValue, to_list
+from codezero.evaluate.dryrun.text import repr_of
+from codezero.evaluate.dryrun.values import Hidden
+
+MAX_FIELDS = 100
+
+
+class NamedTuple(Hidden):
+    """A type made by `namedtuple`, or a class that derives from one (`base`) or from `typing.NamedTuple`."""
+
+    __slots__ = ("base", "defaults", "fields", "name", "namespace")
+
+    def __init__(
+        self,
+        name: str,
+        fields: tuple[str, ...],
+        defaults: tuple[Any, ...],
+        namespace: dict[str, Any] | None = None,
+        base: NamedTuple | None = None,
+    ) -> None:
+        self.name, self.fields, self.defaults, self.base = name, fields, defaults, base
+        self.namespace: dict[str, Any] = namespace or {}
+        """Methods and the like that its class body binds."""
+
+    def lookup(self, name: str) -> Any:
+        """What a class body binds to the name, or None."""
+        kind: NamedTuple | None = self
+        while kind is not None:
+            if name in kind.namespace:
+                return kind.namespace[name]
+            kind = kind.base
+        return None
+
+    def derives_from(self, other: NamedTuple) -> bool:
+        kind: NamedTuple | None = self
+        while kind is not None and kind is not other:
+            kind = kind.base
+        return kind is other
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> NamedTupleValue:
+        meter.work(len(self.fields) << 4)
+        values = dict(zip(self.fields, args, strict=False))
+        if len(args) > len(self.fields) or kwargs.keys() - set(self.fields) or values.keys() & kwargs.keys():
+            raise TypeError(f"{self.name}() got arguments that do not fit its fields")
+        first = len(self.fields) - len(self.defaults)
+        values = {**dict(zip(self.fields[first:], self.defaults, strict=True)), **values, **kwargs}
+        if len(values) < len(self.fields):
+            raise TypeError(f"{self.name}() missing required positional arguments")
+        record = NamedTupleValue(values[field] for field in self.fields)
+        record.kind = self
+        return record
+
+
+def namedtuple(typename: Any, field_names: Any, *, defaults: Any = ()) -> NamedTuple:
+    names = field_names.replace(",", " ").split() if type(field_names) is str else to_list(field_names)
+    if len(names) > MAX_FIELDS or type(typename) is not str:
+        raise Unsupported("this namedtuple")
+    for name in names:
+        if type(name) is not str or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+            raise ValueError(f"Type names and field names must be valid identifiers: {repr_of(name)}")
+    if len(set(names)) < len(names):
+        raise ValueError("Encountered duplicate field name")
+    return NamedTuple(typename, tuple(names), tuple(to_list(defaults if defaults is not None else ())))
+
+
+NAMED_TUPLE = NamedTuple("NamedTuple", (), ())
+"""`typing.NamedTuple`."""

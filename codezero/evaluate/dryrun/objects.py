@@ -1,0 +1,230 @@
+"""Interpreted classes and their instances.
+
+One host class stands for the instances of all interpreted classes. It has every dunder method that host operators and
+functions may call, and each looks up the interpreted one or does what CPython does without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from codezero.evaluate.dryrun.budget import Cheat, Stop, Unsupported, meter
+from codezero.evaluate.dryrun.values import Iterating, charged
+
+if TYPE_CHECKING:
+    from codezero.evaluate.dryrun.classes import Class
+
+_MISSING = object()
+
+BINARY = tuple(
+    f"__{side}{name}__"
+    for name in (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul",
+    )
+    for side in ("", "r", "i")
+)  # fmt: skip
+ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+UNARY = ("__neg__", "__pos__", "__invert__", "__abs__")
+DEFINABLE = frozenset(
+    (*BINARY, *ORDER, *UNARY, "__init__", "__eq__", "__ne__", "__hash__", "__bool__", "__len__", "__str__", "__repr__",
+     "__iter__", "__next__", "__contains__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__doc__",
+     "__reversed__", "__enter__", "__exit__", "__int__", "__float__", "__round__", "__floor__", "__ceil__",
+     "__divmod__", "__rdivmod__", "__missing__", "__post_init__", "__slots__", "__match_args__")
+)  # fmt: skip
+"""Dunder names that a class body may bind; with any other, the class is not interpreted."""
+
+
+OF_DATA: dict[str, Callable[..., Any]] = {}
+"""What the methods of a builtin type do to an object that derives from it; filled by derived.py."""
+
+
+class Instance:
+    """An instance of an interpreted class; of one that derives from a builtin type, `data` is what it is of that."""
+
+    __slots__ = ("args", "attrs", "cls", "data")
+
+    def __init__(self, cls: Class, args: tuple[Any, ...], data: Any = None) -> None:
+        self.cls, self.args, self.data = cls, args, data
+        self.attrs: dict[str, Any] = {}
+
+    def invoke(self, name: str, *others: Any, missing: str = "") -> Any:
+        """The result of an interpreted method, or NotImplemented; TypeError with the text `missing` if that is given.
+
+        While a test compares, a solution's own class may not have a say about plain values.
+        """
+        owner = self.cls.owner(name)
+        if owner is None:
+            if self.data is not None and name in OF_DATA:
+                return OF_DATA[name](self, *others)
+            if missing:
+                raise TypeError(missing)
+            return NotImplemented
+        method = owner.namespace[name]
+        if method is None:
+            raise TypeError(missing or f"'{self.cls.name}' object does not support {name}")
+        if not meter.judging or self.cls.trusted:
+            return method(self, *others)
+        if owner.trusted:
+            raise Stop(
+                "a test depends on a class that derives from the library's"
+            )  # its methods may call overridden ones
+        if not any(type(other) is Instance for other in others):
+            if self.cls.name in meter.test_names:
+                raise Stop(f"a test depends on {name} of the solution's class")
+            raise Cheat(f"the result overrides {'equality' if name == '__eq__' else name}")
+        meter.judging = False
+        try:
+            return method(self, *others)
+        finally:
+            meter.judging = True
+
+    def as_number(self, name: str, *others: Any) -> Any:
+        """What int(), float(), round() and the like work with: the result of its method, its data, or itself."""
+        if self.cls.owner(name) is not None:
+            return self.invoke(name, *others)
+        return self if self.data is None else self.data
+
+    def __eq__(self, other: object) -> Any:
+        meter.work(0)  # the host may compare many in one go
+        return self.invoke("__eq__", other)
+
+    def __ne__(self, other: object) -> Any:
+        result = self.invoke("__ne__", other)
+        if result is NotImplemented:
+            result = self.invoke("__eq__", other)
+            return result if result is NotImplemented else not result
+        return result
+
+    def __hash__(self) -> int:
+        if self.data is not None and self.cls.owner("__hash__") is None:
+            return hash(self.data)
+        for cls in self.cls.mro:
+            own = cls.namespace.get("__hash__", _MISSING)
+            if own is None or (own is _MISSING and "__eq__" in cls.namespace):
+                raise TypeError(f"unhashable type: '{self.cls.name}'")
+            if own is not _MISSING:
+                found = own(self)
+                if type(found) is not int:
+                    raise TypeError("__hash__ method should return an integer")
+                return hash(found)
+        return object.__hash__(self)
+
+    def __bool__(self) -> bool:
+        if self.cls.lookup("__bool__") is not None:
+            result: bool = self.invoke("__bool__")
+            return result
+        if self.data is not None:
+            return bool(len(self)) if self.cls.lookup("__len__") else bool(self.data)
+        return self.cls.lookup("__len__") is None or bool(len(self))
+
+    def __len__(self) -> Any:
+        return self.invoke("__len__", missing=f"object of type '{self.cls.name}' has no len()")
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.data is None and self.cls.lookup("__iter__") is None and self.cls.lookup("__getitem__") is not None:
+            return Iterating(self._items(), is_generator=False)
+        found = self.invoke("__iter__", missing=f"'{self.cls.name}' object is not iterable")
+        if type(found) is Iterating:
+            return found
+        if type(found) is Instance and found.cls.lookup("__next__") is not None:
+            return charged(_Stepping(found))
+        raise TypeError(f"iter() returned non-iterator of type '{type(found).__name__}'")
+
+    def _items(self) -> Iterator[Any]:
+        """What `__getitem__` gives for 0, 1, 2, ... until it raises IndexError."""
+        index = 0
+        while True:
+            meter.work(0)
+            try:
+                item = self[index]
+            except IndexError:
+                return
+            yield item
+            index += 1
+
+    def __next__(self) -> Any:
+        return self.invoke("__next__", missing=f"'{self.cls.name}' object is not an iterator")
+
+    def __contains__(self, item: object) -> Any:
+        return self.invoke("__contains__", item)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.invoke("__getitem__", index, missing=f"'{self.cls.name}' object is not subscriptable")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.invoke("__setitem__", index, value, missing=f"'{self.cls.name}' object does not support item assignment")
+
+    def __delitem__(self, index: Any) -> None:
+        self.invoke("__delitem__", index, missing=f"'{self.cls.name}' object doesn't support item deletion")
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        method = self.cls.lookup("__call__")
+        if method is None:
+            raise TypeError(f"'{self.cls.name}' object is not callable")
+        return method(self, *args, **kwargs)
+
+    def _text(self, name: str) -> Any:
+        """What the method gives, charged: the host may join the texts of many objects in one go."""
+        text = self.invoke(name)
+        if type(text) is str:
+            meter.allocate(len(text))
+        return text
+
+    def __str__(self) -> str:
+        for name in ("__str__", "__repr__"):
+            if self.cls.lookup(name) is not None:
+                return self._text(name)  # type: ignore[no-any-return]
+        if self.cls.error is not None:
+            return str(self.cls.error(*self.args)) if self.cls.error is not KeyError else str(KeyError(*self.args))
+        if self.data is not None:
+            return str(self.data)
+        raise Unsupported("the text of an object")
+
+    def __repr__(self) -> str:
+        if self.cls.lookup("__repr__") is not None:
+            return self._text("__repr__")  # type: ignore[no-any-return]
+        if self.cls.error is not None:
+            return f"{self.cls.name}{self.args!r}" if len(self.args) != 1 else f"{self.cls.name}({self.args[0]!r})"
+        if self.data is not None:
+            return repr(self.data)
+        raise Unsupported("the text of an object")
+
+    def __format__(self, spec: str) -> str:
+        if spec and self.data is not None:
+            return format(self.data, spec)
+        if spec:
+            raise TypeError(f"unsupported format string passed to {self.cls.name}.__format__")
+        return str(self)
+
+
+def _define(name: str) -> None:
+    if name in UNARY:
+
+        def method(self: Instance) -> Any:
+            return self.invoke(name, missing=f"bad operand type for {name}: '{self.cls.name}'")
+    else:
+
+        def method(self: Instance, other: Any) -> Any:  # type: ignore[misc]
+            return self.invoke(name, other)
+
+    setattr(Instance, name, method)
+
+
+for _name in (*BINARY, *ORDER, *UNARY):
+    _define(_name)
+
+
+class _Stepping:
+    """Iterates an interpreted object that has __next__."""
+
+    __slots__ = ("instance",)
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+
+    def __iter__(self) -> _Stepping:
+        return self
+
+    def __next__(self) -> Any:
+        return self.instance.invoke("__next__")

@@ -1,0 +1,304 @@
+"""The dry run: walks a solution over the tests of its task without executing it.
+
+An interpreter of a pure subset of Python, written as closures over a syntax tree. It calls no exec, eval or compile,
+imports nothing for a program, and gives it no host object to hold on to; what it does not know ends the case as
+unknown.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+from dataclasses import replace
+from time import thread_time
+from typing import Any
+
+from codezero.evaluate.dryrun import (
+    calls,
+    comprehensions,
+    contexts,
+    definitions,
+    derived,
+    displays,
+    expressions,
+    flow,
+    library_interpreted,
+    patterns,
+    targets,
+)
+from codezero.evaluate.dryrun.apart import apart
+from codezero.evaluate.dryrun.budget import OUT_OF_STEPS, Budget, Cheat, DepthError, Stop, meter
+from codezero.evaluate.dryrun.compiler import Statement, Unit
+from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised
+from codezero.evaluate.dryrun.flow import Unequal
+from codezero.evaluate.dryrun.functions import BUILTIN_NAMES
+from codezero.evaluate.dryrun.library_decimal import reset_context
+from codezero.evaluate.dryrun.library_system import end_of_program
+from codezero.evaluate.dryrun.measure import type_name
+from codezero.evaluate.dryrun.scope import BadScope
+from codezero.evaluate.dryrun.text import text_of
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, parse_source
+from codezero.types import CaseOutcome, CaseResult
+
+_TRANSLATORS = (calls, comprehensions, contexts, definitions, derived, displays, expressions, flow, patterns, targets)
+"""Imported for the kinds of nodes that they translate."""
+library_interpreted.load()
+
+_STACK_BYTES = 256 << 20
+"""Address space for the interpreter's thread, of which only what it uses is taken. CPython hashes nested tuples on it
+without a limit of its own: measure.MAX_NODES levels take some 50 MiB."""
+_HOST_RECURSION = 320_000 if sys.version_info >= (3, 11) else 160_000
+"""Frames of ours: nested calls of a program take some 10 to 20 each. Before 3.11 each is on the host's stack."""
+_MAX_REASON = 160
+_PASSED = CaseResult(outcome=CaseOutcome.PASS)
+
+
+def dry_run(code: str, suite: TestSuite, budget: Budget = Budget()) -> tuple[CaseResult, ...]:  # noqa: B008
+    """What each case of `suite` comes to with the solution `code`, in order.
+
+    PASS and FAIL are what executing it would give, but a case that passes only after those before it is a FAIL.
+    UNKNOWN means that it uses something that is not interpreted, or more than the budget. Never raises because of
+    `code` or the tests. One call at a time in a process.
+    """
+    if suite.num_cases == 0:
+        return ()
+    if budget.total_seconds <= 0:
+        return _all(suite, CaseOutcome.UNKNOWN, "time budget")
+    tree = parse_source(code)
+    if tree is None:
+        failed = len(code) <= MAX_SOURCE_CHARS
+        reason = "SyntaxError: does not parse" if failed else "too long"
+        return _all(suite, CaseOutcome.FAIL if failed else CaseOutcome.UNKNOWN, reason)
+    results: list[CaseResult] = []
+    program = _Program(tree, suite, budget, results)
+    _on_own_stack(program)
+    missing = suite.num_cases - len(results)
+    return (*results, *[_unknown("time budget")] * missing)
+
+
+def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
+    """What a program prints when it is given nothing to read; None where that cannot be told, or it ends in an error.
+
+    Like `dry_run`, never raises because of `code`.
+    """
+    tree = parse_source(code)
+    if tree is None:
+        return None
+    program = _Program(tree, TestSuite(examples=(StdinExample(given="", expected=""),)), budget, [])
+    _on_own_stack(program)
+    return program.output
+
+
+def _on_own_stack(program: _Program) -> None:
+    """Runs it in a thread with room for deep recursion, and with the process's recursion limit raised meanwhile."""
+    limit = sys.getrecursionlimit()
+    stack = threading.stack_size(_STACK_BYTES)
+    try:
+        thread = threading.Thread(target=program.run, name="dry-run", daemon=True)
+        sys.setrecursionlimit(max(limit, _HOST_RECURSION))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(stack)
+        sys.setrecursionlimit(limit)
+
+
+def _all(suite: TestSuite, outcome: CaseOutcome, reason: str) -> tuple[CaseResult, ...]:
+    return (CaseResult(outcome=outcome, reason=_short(reason)),) * suite.num_cases
+
+
+def _unknown(reason: str) -> CaseResult:
+    return CaseResult(outcome=CaseOutcome.UNKNOWN, reason=_short(reason))
+
+
+def _short(reason: str) -> str:
+    reason = " ".join(reason[: 10 * _MAX_REASON].split())
+    return reason if len(reason) <= _MAX_REASON else reason[:_MAX_REASON] + "..."
+
+
+class _Program:
+    """A solution and its tests: two sets of names, where the tests see the solution's but not the other way round
+    what the solution does to theirs."""
+
+    def __init__(self, tree: ast.Module, suite: TestSuite, budget: Budget, results: list[CaseResult]) -> None:
+        self._tree, self._suite, self._budget, self._results = tree, suite, budget, results
+        self._names: dict[str, Any] = {}
+        self._test_names: dict[str, Any] = {}
+        self._body: Statement | None = None
+        self._setup: Statement | None = None
+        self.output: str | None = None
+        """What the last example's run printed, if that went through."""
+
+    def run(self) -> None:
+        """Appends a result for each case."""
+        self._end = thread_time() + self._budget.total_seconds
+        self._cases = [parse_source(case.source) for case in self._suite.statements]
+        meter.test_names = frozenset(
+            node.id
+            for tree in (parse_source(self._suite.setup), *self._cases)
+            for node in ast.walk(tree or ast.Module([], []))
+            if isinstance(node, ast.Name)
+        )
+        try:
+            if self._suite.examples:
+                self._run_examples()
+            else:
+                self._run_statements()
+        finally:
+            self._names.clear()
+            self._test_names.clear()
+            meter.new_process(0)
+            meter.start(self._budget, 0.0)
+
+    def _start(self, budget: Budget, stdin: str = "") -> None:
+        meter.start(budget, max(self._end - thread_time(), 0.0), stdin)
+
+    def _attempt(self, what: Any) -> CaseResult | None:
+        """The result that `what` ends with; None if it goes through."""
+        try:
+            what()
+        except Cheat as cheat:
+            return CaseResult(outcome=CaseOutcome.FAIL, reason=_short(str(cheat)))
+        except Stop as stop:
+            return _unknown(str(stop))
+        except BadScope as error:
+            return CaseResult(outcome=CaseOutcome.FAIL, reason=_short(f"SyntaxError: {error}"))
+        except PROGRAM_ERRORS as error:
+            if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
+                return _unknown("recursion depth")
+            if meter.derived and isinstance(error, TypeError):
+                return _unknown("a class that derives from a builtin type")
+            return CaseResult(outcome=CaseOutcome.FAIL, reason=_describe(error))
+        return _unknown(meter.unsure) if meter.unsure else None
+
+    def _define(self) -> None:
+        """Runs the solution's own statements."""
+        self._names.clear()
+        reset_context()
+        meter.new_process(self._budget.memory)
+        if self._body is None:
+            future = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in self._tree.body)
+            unit = Unit(self._names, self._test_names, future_annotations=future)
+            self._body = unit.block(self._tree.body)
+        self._body([None])
+
+    def _prepare(self) -> None:
+        """Runs the solution and then the tests' setup, whose names the solution's functions see too."""
+        self._test_names.clear()
+        self._define()
+        if self._setup is None:
+            tree = parse_source(self._suite.setup)
+            if tree is None:
+                raise Stop("the tests' setup does not parse")
+            self._setup = Unit(self._test_names, self._names, judges=True).block(tree.body)
+        self._setup([None])
+        self._names.update(self._test_names)
+
+    def _run_statements(self) -> None:
+        self._run_together()
+        if all(result.outcome is not CaseOutcome.FAIL for result in self._results):
+            self._run_apart()
+
+    def _run_together(self) -> None:
+        """The cases in order with one definition of the solution, as executing them would."""
+        budget = self._budget
+        self._start(budget)
+        failed = self._attempt(self._prepare)
+        for case in self._cases:
+            if failed is not None:
+                self._results.append(failed)
+                continue
+            if thread_time() > self._end:
+                return
+            self._start(budget)
+            result = self._attempt(lambda case=case: self._check(case))
+            self._results.append(result or _PASSED)
+            if result is not None and result.reason == OUT_OF_STEPS:
+                # Further cases will mostly end the same way.
+                budget = replace(budget, steps=max(budget.steps // 4, 1))
+            if result is not None and result.outcome is CaseOutcome.UNKNOWN:
+                # It was cut off somewhere: the next case should not see what it had half done.
+                self._start(budget)
+                failed = self._attempt(self._prepare)
+
+    def _run_apart(self) -> None:
+        """Those that passed once more, each with a definition of its own: a solution that counts its calls, or hands
+        out answers one after the other, fails. Tests that go on from each other stay together."""
+        cases = [case for case in self._cases if case is not None]
+        setup = parse_source(self._suite.setup)
+        if setup is None or len(cases) < len(self._cases):
+            return
+        for group in apart(setup, cases[: len(self._results)]):
+            if group == list(range(len(group))):
+                continue  # nothing came before it
+            self._start(self._budget)
+            failed = self._attempt(self._prepare) if thread_time() < self._end else _unknown("time budget")
+            for number in group:
+                self._start(self._budget)
+                result = failed or self._attempt(lambda number=number: self._check(cases[number]))
+                if result is not None and self._results[number] == _PASSED:
+                    self._results[number] = replace(result, reason=_short(f"on its own: {result.reason}"))
+
+    def _check(self, tree: ast.Module | None) -> None:
+        if tree is None:
+            raise Stop("the test does not parse")
+        own_builtins = self._subjects(tree)
+        Unit(self._test_names, self._names, judges=True, own_builtins=own_builtins).block(tree.body)([None])
+
+    def _subjects(self, tree: ast.Module) -> frozenset[str]:
+        """Names of builtins that stand for the solution's functions in a test: those that the solution defines, in a
+        test that calls nothing else. Raises Stop where that cannot be told."""
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        redefined = {n for n in used & BUILTIN_NAMES & self._names.keys() if n not in self._test_names}
+        if not redefined:
+            return frozenset()
+        called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        if called == redefined and len(called) == 1:
+            return frozenset(called)
+        if called <= BUILTIN_NAMES or not redefined <= called:
+            raise Stop("the solution redefines builtins of the test")
+        return frozenset()
+
+    def _run_examples(self) -> None:
+        for example in self._suite.examples:
+            if thread_time() > self._end:
+                return
+            self._start(self._budget, example.given)
+            self._results.append(self._run_example(example))
+
+    def _run_example(self, example: StdinExample) -> CaseResult:
+        try:
+            result = self._attempt(self._define_until_exit)
+        finally:
+            output = "".join(meter.output)
+        if result is not None:
+            return result
+        self.output = output
+        got, expected = output.split(), example.expected.split()
+        if got != expected:
+            reason = f"printed {' '.join(got)[:60]!r} instead of {' '.join(expected)[:60]!r}"
+        elif example.given.strip() and meter.reader is None:
+            reason = "printed the answer without having read the input"
+        else:
+            return _PASSED
+        return CaseResult(outcome=CaseOutcome.FAIL, reason=_short(reason))
+
+    def _define_until_exit(self) -> None:
+        try:
+            self._define()
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                raise
+        end_of_program()
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, Unequal):
+        return _short(str(error))
+    name = type_name(error)
+    try:
+        text = text_of(error.instance if isinstance(error, Raised) else error)
+    except (*PROGRAM_ERRORS, Stop):
+        text = ""
+    return _short(f"{name}: {text}" if text else name)

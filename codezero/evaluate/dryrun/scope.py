@@ -1,0 +1,164 @@
+"""Where each name lives: the scoping rules of Python, worked out once from the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+class BadScope(Exception):
+    """The program is one that CPython refuses to compile."""
+
+
+class Scope:
+    """A module, class, function or comprehension. Frames are lists: [enclosing frame, local 1, local 2, ...];
+    a class's frame is [enclosing frame, namespace, the class, names that it annotates]."""
+
+    def __init__(self, kind: str, parent: Scope | None = None, class_name: str = "", prefix: str = "") -> None:
+        self.kind, self.parent = kind, parent
+        self.prefix: str = (parent.prefix if parent else "") + prefix
+        """What stands before the qualified names of what is defined in it."""
+        self.slots: dict[str, int] = {}
+        self.globals: set[str] = set()
+        self.nonlocals: set[str] = set()
+        self.class_name: str = class_name or (parent.class_name if parent else "")
+        """The innermost class around, for private names."""
+
+    def declare(self, name: str) -> int:
+        """The slot of a local variable, made if it is new."""
+        return self.slots.setdefault(name, len(self.slots) + 1)
+
+    def find(self, name: str) -> tuple[int, int] | None:
+        """(frames up, slot) of a variable of a function; None for a global. A class's own names are not asked for."""
+        scope: Scope | None = self
+        up = 0
+        while scope is not None:
+            if name in scope.globals:
+                return None
+            if scope.kind == "function" and name in scope.slots and name not in scope.nonlocals:
+                return up, scope.slots[name]
+            scope = scope.parent
+            up += 1
+        return None
+
+    def mangled(self, name: str) -> str:
+        """A private name of a class as CPython rewrites it."""
+        if self.class_name and name.startswith("__") and not name.endswith("__"):
+            return f"_{self.class_name.lstrip('_')}{name}"
+        return name
+
+    def target_scope(self) -> Scope:
+        """Where `:=` binds: outside of comprehensions."""
+        scope = self
+        while scope.kind == "function" and scope.parent is not None and scope.is_comprehension:
+            scope = scope.parent
+        return scope
+
+    is_comprehension = False
+
+
+def function_scope(node: FunctionNode | ast.Lambda, parent: Scope) -> Scope:
+    """The scope of a function with its parameters first. Raises BadScope for what CPython calls a syntax error."""
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    scope = Scope("function", parent, prefix=f"{name}.<locals>.")
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    names += [arguments.vararg.arg] if arguments.vararg else []
+    names += [a.arg for a in arguments.kwonlyargs]
+    names += [arguments.kwarg.arg] if arguments.kwarg else []
+    for name in names:
+        if scope.mangled(name) in scope.slots:
+            raise BadScope(f"duplicate argument '{name}' in function definition")
+        scope.declare(scope.mangled(name))
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    _declare(scope, body, set(names))
+    return scope
+
+
+def class_scope(node: ast.ClassDef, parent: Scope) -> Scope:
+    scope = Scope("class", parent, node.name, f"{node.name}.")
+    _declare(scope, node.body, set())
+    return scope
+
+
+def comprehension_scope(node: Comprehension, parent: Scope) -> Scope:
+    scope = Scope("function", parent)
+    scope.is_comprehension = True
+    for generator in node.generators:
+        for name in _stored(generator.target):
+            scope.declare(scope.mangled(name))
+    return scope
+
+
+def _declare(scope: Scope, body: Iterable[ast.AST], params: set[str]) -> None:
+    stored: set[str] = set()
+    names: list[str] = []
+    for found in own_nodes(body):
+        if isinstance(found, ast.Global | ast.Nonlocal):
+            for name in found.names:
+                if name in params or scope.mangled(name) in stored:
+                    raise BadScope(f"name '{name}' is parameter or assigned before its declaration")
+                name = scope.mangled(name)
+                if isinstance(found, ast.Global):
+                    scope.globals.add(name)
+                    continue
+                if scope.parent is None or scope.parent.find(name) is None:
+                    raise BadScope(f"no binding for nonlocal '{name}' found")
+                scope.nonlocals.add(name)
+        else:
+            for name in _bound_by(found):
+                stored.add(scope.mangled(name))
+                names.append(scope.mangled(name))
+    for name in names:
+        if name not in scope.globals and name not in scope.nonlocals:
+            scope.declare(name)
+
+
+def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of a body in source order, without the insides of nested functions, classes and comprehensions, but
+    with what `:=` binds inside comprehensions."""
+    stack = list(body)[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, FunctionNode):
+            arguments = node.args
+            children: list[ast.AST] = [*node.decorator_list, *arguments.defaults]
+            children += [default for default in arguments.kw_defaults if default is not None]
+        elif isinstance(node, ast.Lambda):
+            children = [*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]
+        elif isinstance(node, ast.ClassDef):
+            children = [*node.decorator_list, *node.bases]
+        elif isinstance(node, Comprehension):
+            children = [n for n in ast.walk(node) if isinstance(n, ast.NamedExpr)]
+        else:
+            children = list(ast.iter_child_nodes(node))
+        stack.extend(reversed(children))
+
+
+def _bound_by(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, FunctionNode | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+    elif (isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar)) and node.name:
+        yield node.name
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        yield node.rest
+
+
+def _stored(target: ast.AST) -> Iterator[str]:
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def has_yield(node: FunctionNode | ast.Lambda) -> bool:
+    """Whether a function is a generator."""
+    body = [node.body] if isinstance(node, ast.Lambda) else node.body
+    return any(isinstance(found, ast.Yield | ast.YieldFrom) for found in own_nodes(body))

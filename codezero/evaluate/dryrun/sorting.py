@@ -1,0 +1,30 @@
+"""Sorting, with the keys made and their comparisons charged before the host compares any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import meter
+from codezero.evaluate.dryrun.measure import SCALARS, measure
+
+
+def sort_cost(items: list[Any]) -> None:
+    """Charges the comparisons of a sort."""
+    parts = len(items) if SCALARS.issuperset(map(type, items)) else measure(items)
+    meter.work(parts * max(len(items).bit_length(), 1) << 2)
+
+
+def keys_of(items: list[Any], key: Any) -> list[Any]:
+    """What a sort compares: the keys, made and charged before the host compares any."""
+    keys = items if key is None else [key(item) for item in items]
+    sort_cost(keys)
+    return keys
+
+
+def sorted_items(items: list[Any], key: Any, reverse: Any) -> list[Any]:
+    """sorted(items, key=key, reverse=reverse)."""
+    keys = keys_of(items, key)
+    if key is None:
+        return sorted(items, reverse=bool(reverse))
+    order = sorted(range(len(items)), key=keys.__getitem__, reverse=bool(reverse))
+    return [items[index] for index in order]

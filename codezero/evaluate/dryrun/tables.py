@@ -1,0 +1,74 @@
+"""Filling sets and dicts: each key is hashed and compared, and those chosen to collide take quadratic time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Unsupported, meter
+from codezero.evaluate.dryrun.measure import ATOMS, DICTS, FEW, hashable, iterate, measure, to_list
+from codezero.evaluate.dryrun.objects import Instance
+
+_CHUNK = 256
+_ENTRY = 64
+"""Bytes charged for an entry of a set or dict."""
+
+
+def hashed_items(items: Any) -> list[Any]:
+    """A list of what goes into a set or dict, charged for its hashes."""
+    found = to_list(items)
+    if not ATOMS.issuperset(map(type, found)):
+        measure(found)
+    return found
+
+
+def in_pieces(items: list[Any], table: Any) -> Iterator[list[Any]]:
+    """The items a few at a time, for `table` to take up: the clock is looked at, and what it grows by is charged."""
+    for start in range(0, len(items), _CHUNK):
+        size = len(table)
+        yield items[start : start + _CHUNK]
+        meter.allocate((_CHUNK << 3) + (len(table) - size) * _ENTRY)
+
+
+def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
+    """kind.fromkeys(keys, value)."""
+    result = kind()
+    for piece in in_pieces(hashed_items(keys), result):
+        result.update(dict.fromkeys(piece, value))
+    return result
+
+
+def new_set(items: Any = ()) -> set[Any]:
+    """A set of the items."""
+    if type(items) in (set, frozenset):
+        table_cost(items)
+        return set(items)
+    result: set[Any] = set()
+    for piece in in_pieces(hashed_items(items), result):
+        result.update(piece)
+    return result
+
+
+def update_dict(target: Any, source: Any) -> None:
+    """target.update(source) for a plain mapping or pairs, with the host's errors for what is neither."""
+    if type(source) is Instance and type(source.data) is dict:
+        source = source.data
+    elif type(source) is Instance and source.cls.owner("keys") is not None:
+        raise Unsupported("the items of a mapping of the program's own")
+    if type(source) in DICTS:
+        table_cost(source)
+        target.update(source)
+        return
+    for number, pair in enumerate(iterate(source)):
+        meter.work(0)
+        items = to_list(pair)
+        if len(items) != 2:
+            raise ValueError(f"dictionary update sequence element #{number} has length {len(items)}; 2 is required")
+        target[hashable(items[0])] = items[1]
+
+
+def table_cost(table: Any) -> None:
+    """Charges for the keys of a set or dict being taken up by another one, or looked up in it."""
+    meter.allocate(len(table) * _ENTRY)
+    if len(table) > FEW:
+        measure(table.keys() if type(table) in DICTS else table)

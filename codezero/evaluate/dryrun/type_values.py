@@ -1,0 +1,281 @@
+"""The builtin types as programs see them: what makes their instances, and what tells them."""
+
+from __future__ import annotations
+
+import builtins
+from collections import Counter, OrderedDict
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import DepthError, Stop, Unsupported, meter
+from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.library_decimal import Decimal
+from codezero.evaluate.dryrun.measure import NamedTupleValue, bound, checked, defaultdict, deque, to_list, type_name
+from codezero.evaluate.dryrun.methods_containers import counter_update
+from codezero.evaluate.dryrun.named_tuples import NamedTuple
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.tables import dict_from_keys, new_set, update_dict
+from codezero.evaluate.dryrun.text import text_of
+from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeValue, charged
+
+_NUMERIC = (int, float, Decimal, str, bytes, bytearray)
+_MAX_DIGITS = 5_000
+"""More digits than CPython converts by default (4,300)."""
+
+_count = counter_update(Counter.update)
+_plain_object = Class("object")
+
+
+def _int(value: Any = 0, /, *base: Any, **kwargs: Any) -> int:
+    base = base or ((kwargs.pop("base"),) if "base" in kwargs else ())
+    if kwargs or len(base) > 1:
+        raise TypeError("int() takes at most 2 arguments")
+    if type(value) is Instance:
+        value = value.as_number("__int__")
+    if not isinstance(value, _NUMERIC):
+        raise TypeError(
+            f"int() argument must be a string, a bytes-like object or a real number, not '{type_name(value)}'"
+        )
+    if isinstance(value, str | bytes | bytearray):
+        if len(value) > _MAX_DIGITS and not base:
+            raise ValueError("Exceeds the limit (4300 digits) for integer string conversion")
+        if len(value) > _MAX_DIGITS * 4:
+            raise Stop("an integer too long")
+        return checked(int(value, *base))  # type: ignore[no-any-return]
+    return int(value, *base) if base else int(value)
+
+
+def _float(value: Any = 0.0, /) -> float:
+    if type(value) is Instance:
+        value = value.as_number("__float__")
+    if not isinstance(value, _NUMERIC):
+        raise TypeError(f"float() argument must be a string or a real number, not '{type_name(value)}'")
+    if isinstance(value, str | bytes | bytearray):
+        meter.work(len(value) << 2)
+    return float(value)
+
+
+def _complex(*args: Any) -> complex:
+    if not all(isinstance(arg, int | float | complex | str) for arg in args):
+        raise TypeError("complex() argument must be a string or a number")
+    for arg in args:
+        meter.work(len(arg) if isinstance(arg, str) else 0)
+    return complex(*args)
+
+
+def _str(value: Any = "", /, *encoding: Any) -> str:
+    if encoding:
+        raise Unsupported("str() with an encoding")
+    return text_of(value)
+
+
+def _bool(value: Any = False, /) -> bool:
+    return bool(value)
+
+
+def _bytes(value: Any = b"", /, *encoding: Any) -> bytes:
+    if isinstance(value, int):
+        meter.allocate(max(value, 0))
+        return bytes(value)
+    if isinstance(value, str):
+        if encoding not in (("utf-8",), ("utf8",), ("ascii",)):
+            raise Unsupported("bytes() with this encoding")
+        meter.allocate(len(value) * 4)
+        return bytes(value, *encoding)
+    return bytes(value) if type(value) is bytearray else bytes(to_list(value))
+
+
+def _bytearray(value: Any = b"", /, *encoding: Any) -> bytearray:
+    made = _bytes(value, *encoding)
+    meter.allocate(len(made))
+    return bytearray(made)
+
+
+def _list(items: Any = (), /) -> list[Any]:
+    return to_list(items)
+
+
+def _tuple(items: Any = (), /) -> tuple[Any, ...]:
+    return items if type(items) is tuple else tuple(to_list(items))
+
+
+def _set(items: Any = (), /) -> set[Any]:
+    return new_set(items)
+
+
+def _frozenset(items: Any = (), /) -> frozenset[Any]:
+    return items if type(items) is frozenset else frozenset(new_set(items))
+
+
+def _dict(*sources: Any, **kwargs: Any) -> dict[Any, Any]:
+    if len(sources) > 1:
+        raise TypeError(f"dict expected at most 1 argument, got {len(sources)}")
+    result: dict[Any, Any] = {}
+    for source in sources:
+        update_dict(result, source)
+    update_dict(result, kwargs)
+    return result
+
+
+def _object() -> Instance:
+    return Instance(_plain_object, ())
+
+
+def _type(*args: Any) -> Any:
+    if len(args) != 1:
+        raise Unsupported("type() with three arguments")
+    return type_of(args[0])
+
+
+def counter(*sources: Any, **kwargs: Any) -> Counter[Any]:
+    result: Counter[Any] = Counter()
+    _count(result, *sources, **kwargs)
+    return result
+
+
+def default_dict(factory: Any = None, /, *sources: Any, **kwargs: Any) -> defaultdict:
+    if factory is not None and not callable(factory):
+        raise TypeError("first argument must be callable or None")
+    return defaultdict(factory, _dict(*sources, **kwargs))
+
+
+def ordered_dict(*sources: Any, **kwargs: Any) -> OrderedDict[Any, Any]:
+    return OrderedDict(_dict(*sources, **kwargs))
+
+
+def _deque(items: Any = (), maxlen: Any = None) -> deque:
+    return deque(to_list(items), maxlen)
+
+
+def _range(*bounds: Any) -> range:
+    return range(*map(bound, bounds))
+
+
+def _error(host: type) -> TypeValue:
+    def make(*args: Any) -> Any:
+        if len(args) > 2 and issubclass(host, OSError):
+            raise Unsupported("an OSError with a file name")  # kept beside its args, where nothing measures it
+        return host(*args)
+
+    return TypeValue(host, make)
+
+
+_ERRORS = [
+    "ArithmeticError",
+    "AssertionError",
+    "AttributeError",
+    "BaseException",
+    "EOFError",
+    "Exception",
+    "FileNotFoundError",
+    "FloatingPointError",
+    "IOError",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "KeyboardInterrupt",
+    "LookupError",
+    "MemoryError",
+    "ModuleNotFoundError",
+    "NameError",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "PermissionError",
+    "RecursionError",
+    "RuntimeError",
+    "StopIteration",
+    "SystemExit",
+    "TimeoutError",
+    "TypeError",
+    "UnboundLocalError",
+    "ValueError",
+    "ZeroDivisionError",
+]
+TYPES: dict[str, TypeValue] = {
+    **{
+        kind.__name__: TypeValue(kind, make)
+        for kind, make in (
+            (int, _int), (float, _float), (complex, _complex), (str, _str), (bool, _bool), (bytes, _bytes),
+            (bytearray, _bytearray),
+            (list, _list), (tuple, _tuple), (set, _set), (frozenset, _frozenset), (dict, _dict), (object, _object),
+            (type, _type), (range, _range),
+        )
+    },
+    **{name: _error(getattr(builtins, name)) for name in _ERRORS},
+}  # fmt: skip
+COLLECTIONS: dict[str, TypeValue] = {
+    "Counter": TypeValue(Counter, counter),
+    "OrderedDict": TypeValue(OrderedDict, ordered_dict),
+    "defaultdict": TypeValue(defaultdict, default_dict),
+    "deque": TypeValue(deque, _deque),
+}
+TYPES["dict"].attrs["fromkeys"] = Builtin("fromkeys", lambda keys, value=None, /: dict_from_keys(dict, keys, value))
+COLLECTIONS["OrderedDict"].attrs["fromkeys"] = Builtin(
+    "fromkeys", lambda keys, value=None, /: dict_from_keys(OrderedDict, keys, value)
+)
+
+
+def _maketrans(*args: Any) -> dict[int, Any]:
+    for arg in args:
+        meter.allocate(len(arg) << 7)
+    return str.maketrans(*args)
+
+
+TYPES["str"].attrs["maketrans"] = Builtin("maketrans", _maketrans)
+
+_none_type = TypeValue(type(None), lambda: None)
+_BY_HOST: dict[type, TypeValue] = {
+    **{value.host: value for value in (*TYPES.values(), *COLLECTIONS.values())},
+    DepthError: TYPES["RecursionError"],
+    type(None): _none_type,
+}
+
+
+def type_of(value: Any) -> Any:
+    """type(value) as a program sees it."""
+    kind = type(value)
+    if kind is Instance:
+        return value.cls
+    if kind is NamedTupleValue:
+        return value.kind
+    if kind in (Class, TypeValue):
+        return TYPES["type"]
+    if kind not in _BY_HOST:
+        raise Unsupported(f"the type of a {type_name(value)}")
+    return _BY_HOST[kind]
+
+
+def is_instance(value: Any, spec: Any, /) -> bool:
+    """isinstance(value, spec)."""
+    if type(spec) is tuple:
+        return any(is_instance(value, part) for part in charged(spec))
+    if type(spec) is Class:
+        return type(value) is Instance and spec in value.cls.mro
+    if type(spec) is TypeValue:
+        if spec.host is object:
+            return True
+        if spec.host is type:
+            return type(value) in (Class, TypeValue)
+        if type(value) is Instance:
+            return value.cls.builtin is not None and issubclass(value.cls.builtin.host, spec.host)
+        return isinstance(value, spec.host)
+    if type(spec) is NamedTuple:
+        return type(value) is NamedTupleValue and value.kind.derives_from(spec)
+    if type(spec) in (Annotation, Opaque, Builtin):
+        raise Unsupported("isinstance with this type")
+    raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
+
+
+def is_subclass(cls: Any, spec: Any, /) -> bool:
+    """issubclass(cls, spec)."""
+    if type(spec) is tuple:
+        return any(is_subclass(cls, part) for part in charged(spec))
+    if type(cls) is Class:
+        if type(spec) is Class:
+            return spec in cls.mro
+        return type(spec) is TypeValue and (
+            spec.host is object or bool(cls.builtin and issubclass(cls.builtin.host, spec.host))
+        )
+    if type(cls) is TypeValue and type(spec) is TypeValue:
+        return issubclass(cls.host, spec.host)
+    raise Unsupported("issubclass with these types")

@@ -1,0 +1,98 @@
+"""Reading attempts at a task, in a worker process: rules, the dry run, and what the judge is to see."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from codezero.evaluate.copies import program_of
+from codezero.evaluate.dryrun import Budget, dry_run
+from codezero.evaluate.examination import (
+    MAX_CASES,
+    MAX_REASONS,
+    Attempt,
+    ExaminationReply,
+    Examine,
+    Examined,
+    ExaminedCase,
+    Shown,
+)
+from codezero.evaluate.rules.check import check
+from codezero.evaluate.rules.solution import asked_of
+from codezero.evaluate.shown import show, wanted_of
+from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
+from codezero.types import CaseOutcome, Task
+
+
+def examine(asked: Examine) -> ExaminationReply:
+    """Everything that reading the attempts can tell. When `walk_s` is used up nothing more is walked."""
+    task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
+    suite = parse_tests(task.tests)
+    ends_s = time.process_time() + asked.walk_s
+    if not asked.attempts and asked.walk:
+        _walk(_stub(task, suite), suite, asked.walk_s)
+    examined, shown = [], None
+    for number, attempt in enumerate(asked.attempts):
+        # nearly twice an even share of what is left, so that slow attempts leave something for those that follow
+        walk_s = 2 * (ends_s - time.process_time()) / (len(asked.attempts) - number + 1)
+        found = _read(asked, task, suite, attempt, walk_s)
+        if asked.show and found.settled(asked.fatal_rules) is None:
+            found, shown_now = _for_the_judge(found, task, suite, attempt)
+            shown = shown or shown_now
+        examined.append(found)
+    return ExaminationReply(
+        question=shown.question if shown else "", tests=shown.tests if shown else "", attempts=tuple(examined)
+    )
+
+
+def shown_to_judge(task: Task, code: str) -> Shown:
+    """Task and program as the judge sees them; as they are where the program does not parse."""
+    try:
+        return show(task, parse_tests(task.tests), code)
+    except ValueError:
+        return Shown(question=task.question, tests=task.tests, code=code)
+
+
+def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s: float) -> Examined:
+    checked = check(attempt.code, attempt.text, task, suite)
+    found = Examined(
+        rules={name: one.score for name, one in checked.items()},
+        reasons={name: one.reason for name, one in checked.items() if one.reason},
+        program=program_of(attempt.code, wanted_of(asked_of(task.origin, suite))),
+    )
+    if not asked.walk or found.settled(asked.fatal_rules) is not None:
+        return found
+    return replace(found, cases=_walk(attempt.code, suite, walk_s))
+
+
+def _walk(code: str, suite: TestSuite, walk_s: float) -> tuple[ExaminedCase, ...]:
+    budget = Budget(total_seconds=min(Budget().total_seconds, walk_s))
+    results = dry_run(code, suite, budget)
+    return tuple(ExaminedCase(case.outcome, case.reason * (i < MAX_REASONS)) for i, case in enumerate(results))
+
+
+def _stub(task: Task, suite: TestSuite) -> str:
+    """Functions of the names that the tests call: with them the tests alone are walked."""
+    asked = asked_of(task.origin, suite)
+    return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in (*asked.calls, *asked.builtin_calls))
+
+
+def _for_the_judge(found: Examined, task: Task, suite: TestSuite, attempt: Attempt) -> tuple[Examined, Shown | None]:
+    try:
+        shown = show(task, suite, attempt.code)
+    except ValueError:
+        return replace(found, sides=_sides(found.cases, suite.statements)), None
+    statements = suite.statements if shown.tests == task.tests else parse_tests(shown.tests).statements
+    if len(statements) != len(suite.statements):
+        statements = ()  # what was taken out of the tests was one of them
+    return replace(found, shown=shown.code, sides=_sides(found.cases, statements)), shown
+
+
+def _sides(cases: Sequence[ExaminedCase], statements: Sequence[Statement]) -> tuple[tuple[int, str, str], ...]:
+    """The first `MAX_CASES` open tests that compare two values."""
+    open_ones = (i for i, case in enumerate(cases[: len(statements)]) if case.outcome is CaseOutcome.UNKNOWN)
+    both = ((i, comparison(statements[i])) for i in open_ones)
+    return tuple(islice(((i, *sides) for i, sides in both if sides is not None), MAX_CASES))

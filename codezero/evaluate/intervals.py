@@ -1,0 +1,77 @@
+"""Estimates with their 95 % intervals: the bootstrap for means over problems, Wilson's for shares of single trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+CONFIDENCE = 0.95
+RESAMPLES = 2_000
+AT_ONCE = 1_000_000
+"""Values drawn at a time, so that many of them need little memory."""
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A figure with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def bootstrap(values: Sequence[float]) -> Estimate:
+    """The mean with its percentile bootstrap interval; equal values always give the same interval."""
+    array = np.asarray(values, float)
+    low, high = central(resampled_means(array, np.random.default_rng(0)))
+    return Estimate(value=float(array.mean()), low=low, high=high)
+
+
+def resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
+    """Means of `RESAMPLES` samples, each drawn from the values with replacement: [RESAMPLES]."""
+    at_once = max(1, AT_ONCE // len(values))
+    return np.concatenate(
+        [
+            values[rng.integers(0, len(values), (min(at_once, RESAMPLES - start), len(values)))].mean(axis=1)
+            for start in range(0, RESAMPLES, at_once)
+        ]
+    )
+
+
+def central(drawn: ArrayLike) -> tuple[float, float]:
+    """The ends of the central 95 % of what was drawn; what is not a number is left out."""
+    low, high = np.nanquantile(np.asarray(drawn, float), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def wilson(successes: int, trials: int) -> Estimate:
+    """The share of successes in independent trials, with Wilson's score interval (Wilson 1927, JASA 22, 209-212), which
+    stays honest where none or all of them succeed."""
+    share, z2 = successes / trials, Z * Z
+    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    return Estimate(value=share, low=max(centre - half, 0.0), high=min(centre + half, 1.0))
+
+
+def clustered(counts: Sequence[tuple[int, int]]) -> Estimate:
+    """The share of successes where trials come in clusters, such as samples of a problem: (successes, trials) of each.
+
+    The bootstrap draws clusters again. Where none or all succeed its interval would have no width; then each cluster
+    counts as one trial of Wilson's."""
+    array = np.asarray(counts, float)
+    successes, trials = array.sum(axis=0)
+    if successes in (0, trials):
+        alike = wilson(len(counts) if successes else 0, len(counts))
+        return Estimate(value=successes / trials, low=alike.low, high=alike.high)
+    rng = np.random.default_rng(0)
+    drawn = [array[rng.integers(0, len(array), len(array))].sum(axis=0) for _ in range(RESAMPLES)]
+    low, high = central([found / tried for found, tried in drawn])
+    return Estimate(value=successes / trials, low=low, high=high)

@@ -1,0 +1,117 @@
+"""Programs that know the answers to the examples by heart, or do not look at their input."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from codezero.evaluate.rules.literals import Literals
+from codezero.evaluate.rules.solution import BUILTINS, RuleScore, Solution, broken
+from codezero.evaluate.rules.tables import branches, tables
+
+_STDIN_NAMES = frozenset({"input", "open", "stdin", "fileinput", "__stdin__", "read"})
+_HARMLESS = BUILTINS - {"print"} | {"sys"}
+"""What may stand in a statement that reads without using what it has read."""
+_MAX_EXAMPLES = 50
+_MIN_TELLING = 4
+"""Characters of an answer, zeros at its ends left out, that no program holds by chance."""
+
+
+def by_heart(solution: Solution) -> RuleScore | None:
+    """Broken by a table of the examples, by the literal answers of all of them, and by input that is not used.
+
+    A table (`tables`) has the whole input of an example, as text, lines, words or numbers, with what is to be printed.
+    It counts if the input has more than one word, or if all its rows are examples; conditions on one word do not
+    count, since honest programs have them as base cases. None, not kept, if it finds nothing.
+    """
+    examples = solution.asked.examples[:_MAX_EXAMPLES]
+    if not examples or not all(example.given.strip() for example in examples):
+        return None  # there is nothing to be read
+    literals = Literals(by_words=True)
+    answers = [set(_spellings(example.expected, literals)) for example in examples]
+    by_row = {
+        (key, answer): len(example.given.split()) > 1
+        for example, found in zip(examples, answers, strict=True)
+        if example.given.strip() not in ("", "0", "1")
+        for key in _spellings(example.given, literals)
+        for answer in found
+    }
+    for line, rows, is_chain in tables(solution.nodes, literals):
+        hits = [by_row[row] for row in rows if row in by_row]
+        if any(hits) or (hits and not is_chain and len(hits) == len(rows)):
+            return broken(f"line {line}: looks up the answers of the examples by their input")
+    if all(_is_telling(example.expected, solution.task.question) for example in examples):
+        held = {literals.of(node) for node in _results(solution.nodes)}
+        if all(found & held for found in answers):
+            return broken("holds just the answers of the examples")
+    return None if _uses_input(solution.nodes) else broken("does not use what it reads")
+
+
+def _spellings(text: str, literals: Literals) -> Iterator[int]:
+    """A text as literals that programs compare with: itself, its lines, its words, and its numbers."""
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    words = text.split()
+    yield literals.text(text)
+    yield literals.sequence(literals.text(" ".join(row)) for row in rows)
+    for number in (literals.text, literals.numeral):
+        try:
+            yield literals.sequence(map(number, words))
+            yield literals.sequence(literals.sequence(map(number, row)) for row in rows)
+            if len(words) == 1:
+                yield number(words[0])
+        except ValueError:
+            return  # not all of them are numbers
+
+
+def _is_telling(expected: str, question: str) -> bool:
+    """Whether no program holds this answer by chance: neither short nor a word that the statement tells to print."""
+    words = expected.split()
+    is_word = len(words) == 1 and re.fullmatch(r"[^\W\d]+", words[0]) and words[0] in question
+    return not is_word and len(" ".join(words).strip("-0. ")) >= _MIN_TELLING
+
+
+def _results(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
+    """What a program may print: arguments of calls, values of assignments, returns and tables."""
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            yield from node.args
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+            yield from node.elts
+        elif isinstance(node, ast.Dict):
+            yield from node.values
+        elif isinstance(node, ast.Assign | ast.Return) and node.value is not None:
+            yield node.value
+        yield from branches(node)
+
+
+def _uses_input(nodes: Sequence[ast.AST]) -> bool:
+    """Whether anything read is more than thrown away, or kept under a name that nothing looks at; True if nothing is
+    read, which the rule `io` and the dry run see to."""
+    statements = [node for node in nodes if isinstance(node, ast.Assign | ast.Expr)]
+    aliases = [s for s in statements if not any(isinstance(part, ast.Call) for part in ast.walk(s))]
+    renamed = [s for s in aliases if any(_name(part) in _STDIN_NAMES for part in ast.walk(s))]
+    readers = _STDIN_NAMES.union(*map(_bound, renamed))
+    loaded = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    idle = {id(part) for statement in aliases for part in ast.walk(statement)}
+    for statement in statements:
+        parts = [part for part in ast.walk(statement) if isinstance(part, ast.Name)]
+        inner = {part.id for part in parts if isinstance(part.ctx, ast.Store)}
+        used = {part.id for part in parts} - inner
+        if used <= _HARMLESS | readers and not _bound(statement) & loaded:
+            idle.update(map(id, ast.walk(statement)))
+    reads = [id(node) in idle for node in nodes if _name(node) in readers]
+    return not reads or not all(reads)
+
+
+def _bound(statement: ast.Assign | ast.Expr) -> set[str]:
+    """The names that a statement gives a value."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+
+
+def _name(node: ast.AST) -> str | None:
+    """The variable or attribute that a node reads."""
+    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        return node.id if isinstance(node, ast.Name) else node.attr
+    return None

@@ -1,0 +1,47 @@
+"""The rules, applied: what can be said of a solution by reading it. It is parsed, never executed, never imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from codezero.evaluate.rules import RULES
+from codezero.evaluate.rules.alignment import copied, statement
+from codezero.evaluate.rules.effects import effects
+from codezero.evaluate.rules.equality import equality
+from codezero.evaluate.rules.formatting import fence, length
+from codezero.evaluate.rules.hardcoded import hardcoded
+from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, asked_of, broken, read
+from codezero.evaluate.rules.structure import arity, defines, io, names, returns
+from codezero.tasks.testcases import TestSuite
+from codezero.types import Task
+
+_SCORES: Mapping[str, Callable[[Solution], RuleScore | None]] = {
+    "parses": lambda _: KEPT,
+    "defines": defines,
+    "arity": arity,
+    "returns": returns,
+    "names": names,
+    "io": io,
+    "effects": effects,
+    "fence": fence,
+    "length": length,
+    "copied": copied,
+    "hardcoded": hardcoded,
+    "equality": equality,
+    "statement": statement,
+}
+"""None where a rule does not apply."""
+
+
+def check(code: str, text: str, task: Task, suite: TestSuite) -> dict[str, RuleScore]:
+    """Scores of the rules that apply to `code`, the parsed block of the completion `text`, given the task's tests.
+
+    Code that does not parse has only `parses`, at 0; tests that cannot be read call nothing. Raises nothing, whatever
+    the text: the work is bounded by testcases.MAX_SOURCE_CHARS and by limits on the syntax tree.
+    """
+    tree = read(code)
+    if isinstance(tree, str):
+        return {"parses": broken(tree)}
+    solution = Solution(text=text, code=code, tree=tree, task=task, asked=asked_of(task.origin, suite))
+    scores = {name: _SCORES[name](solution) for name in RULES}
+    return {name: score for name, score in scores.items() if score is not None}

@@ -1,0 +1,60 @@
+"""The part of a solution that the functions under test can see: not the data and the test runs written below them."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Iterator
+
+from codezero.evaluate.rules.solution import FUNCTIONS, Solution, bound_names, without_docstrings
+from codezero.tasks.testcases import scopes_of
+
+_DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+
+
+def reached(solution: Solution) -> list[ast.AST]:
+    """The nodes of the statements that bind or change what the tested functions use, directly or through others.
+
+    A statement that only calls such a function changes nothing, as `print(f(3) == 9)` and loops over test cases do.
+    """
+    scopes = scopes_of(solution.code)
+    if scopes is None:
+        return solution.nodes
+    own = {name for name, node in solution.defined.items() if not isinstance(node, ast.Import | ast.ImportFrom)}
+    touching: dict[str, list[ast.stmt]] = {}
+    for statement in solution.tree.body:
+        for name in own & set(_touched(statement)):
+            touching.setdefault(name, []).append(statement)
+    taken: dict[int, ast.stmt] = {}
+    todo = [*solution.asked.calls, *solution.asked.builtin_calls]
+    while todo:
+        for statement in touching.pop(todo.pop(), []):
+            if id(statement) not in taken:
+                taken[id(statement)] = statement
+                todo.extend(_used(statement, scopes))
+    return list(without_docstrings(ast.Module(body=list(taken.values()), type_ignores=[])))
+
+
+def _touched(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement binds, or does anything with but call them."""
+    if isinstance(statement, _DEFINITIONS):
+        yield statement.name
+        return
+    callees = {id(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    for node in ast.walk(statement):
+        if id(node) not in callees:
+            yield from [node.id] if isinstance(node, ast.Name) else bound_names(node)
+
+
+def _used(statement: ast.stmt, scopes: list[symtable.SymbolTable]) -> Iterator[str]:
+    """The module's names that a statement uses when it runs, or, of a definition, when that is called."""
+    inside: list[ast.AST] = [statement]
+    if isinstance(statement, _DEFINITIONS):
+        inside = [*statement.decorator_list]
+        inside += statement.bases if isinstance(statement, ast.ClassDef) else [statement.args]
+        stack = [scope for scope in scopes if scope.get_name() == statement.name]
+        while stack:
+            scope = stack.pop()
+            yield from (symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global())
+            stack.extend(scope.get_children())
+    yield from (node.id for root in inside for node in ast.walk(root) if isinstance(node, ast.Name))

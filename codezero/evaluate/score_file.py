@@ -1,0 +1,150 @@
+"""Scoring of stored solutions: lines of JSON in, lines of JSON out, by the evaluator that a round uses."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import groupby, tee
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import ScoringError
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.runtime.console import Console
+from codezero.types import FinishReason, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
+
+MAX_GROUP = 64
+"""Most solutions judged as one group; longer runs of one problem are cut."""
+
+MakeEvaluator = Callable[[], AbstractContextManager[FrozenEvaluator]]
+ScoreGroups = Callable[[Iterable[tuple[RolloutGroup, bool]]], Iterator[ScoredGroup]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """One line: a solution to a problem, or why it is none."""
+
+    number: int
+    fields: Mapping[str, Any]
+    task: Task | None = None
+    rollout: Rollout | None = None
+    error: str = ""
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """What lines must share to be judged side by side."""
+        return (self.fields.get("group"), self.task, self.task is None and self.number)
+
+
+def score_file(source: str, target: str, make_evaluator: MakeEvaluator, console: Console) -> tuple[int, int]:
+    """Scores the lines of a file into another; returns how many got a reward and how many did not.
+
+    Lines are written as soon as their group is scored. Raises ScoringError: a file cannot be read or written;
+    ModelError or EvaluatorError: there is no judge.
+    """
+    if Path(target).resolve() == Path(source).resolve():
+        raise ScoringError(f"{target} is the input: give --out another name")
+    num_scored = num_failed = 0
+    try:
+        with open(source, encoding="utf-8", errors="replace") as lines:
+            total = sum(1 for line in lines if line.strip())
+            lines.seek(0)
+            # the evaluator first: where there is none, an earlier output stays
+            with make_evaluator() as evaluator, open(target, "w", encoding="utf-8") as out:
+                for done, scored in enumerate(score_lines(lines, evaluator.score_groups), start=1):
+                    out.write(json.dumps(scored) + "\n")
+                    out.flush()
+                    failed = "reward" not in scored
+                    num_scored, num_failed = num_scored + (not failed), num_failed + failed
+                    console.progress("score", done, total)
+    except OSError as error:
+        raise ScoringError(f"{error.filename or target}: {error.strerror}: check the path, rights and space") from error
+    return num_scored, num_failed
+
+
+def score_lines(lines: Iterable[str], score: ScoreGroups) -> Iterator[dict[str, Any]]:
+    """A scored line for each line, in order; a line that holds no solution comes back with its `error`.
+
+    Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together.
+    """
+    groups, given = tee(_grouped(lines))
+    scored = score((_group(members), False) for members in given if members[0].task is not None)
+    for members in groups:
+        if members[0].task is None:
+            yield from ({**_names(member), "error": member.error} for member in members)
+            continue
+        started = time.perf_counter()
+        found = next(scored)
+        seconds = (time.perf_counter() - started) / len(members)
+        for position, member in enumerate(members):
+            yield {**_names(member), **_scores(found, position), "seconds": round(seconds, 4)}
+
+
+def _grouped(lines: Iterable[str]) -> Iterator[list[Stored]]:
+    stored = (read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip())
+    for _, run in groupby(stored, key=lambda one: one.group):
+        members = list(run)
+        yield from (members[start : start + MAX_GROUP] for start in range(0, len(members), MAX_GROUP))
+
+
+def _group(members: Sequence[Stored]) -> RolloutGroup:
+    task = members[0].task
+    assert task is not None
+    rollouts = tuple(member.rollout for member in members if member.rollout is not None)
+    return RolloutGroup(peer_id="", model_id="", policy_version=0, task=task, rollouts=rollouts)
+
+
+def read_line(line: str, number: int) -> Stored:
+    """The solution in a line of JSON: question, tests (text or list), source, solution; optional id, group, finish."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Stored(number=number, fields={}, error=f"line {number} is not JSON: {error}")
+    if not isinstance(fields, dict):
+        return Stored(number=number, fields={}, error=f"line {number} is not a JSON object")
+    try:
+        tests = fields["tests"]
+        task = Task(
+            origin=TaskOrigin(fields["source"]),
+            question=_text(fields["question"], "question"),
+            tests="\n".join(_text(test, "tests") for test in (tests if isinstance(tests, list) else [tests])),
+        )
+        finish = FinishReason(fields.get("finish", "stop"))
+        # A solution that is no text is scored as such: peers send them too.
+        rollout = Rollout(text=fields["solution"], finish=finish)
+    except KeyError as error:
+        return Stored(number=number, fields=fields, error=f"line {number} lacks {error.args[0]}")
+    except ValueError as error:
+        return Stored(number=number, fields=fields, error=f"line {number}: {error}")
+    return Stored(number=number, fields=fields, task=task, rollout=rollout)
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, or for tests a list of texts, not {type(value).__name__}")
+    return value
+
+
+def _scores(found: ScoredGroup, position: int) -> dict[str, Any]:
+    """What a line says of one attempt of a group."""
+    verdict = found.verdicts[position]
+    scores = {
+        "outcome": verdict.outcome.value,
+        "p_correct": verdict.p_correct,
+        "rules": dict(verdict.rules),
+        "reasons": dict(verdict.reasons),
+        "cases": [case.outcome.value for case in verdict.cases],
+        "p_cases": [case.p_correct for case in verdict.cases],
+    }
+    if not found.scored:
+        reason = verdict.reply or "the group stays unscored: the evaluator could not judge all of it"
+        return {**scores, "error": reason}
+    reward = found.rewards[position]
+    return {**scores, "parts": dict(reward.parts), "reward": reward.total}
+
+
+def _names(member: Stored) -> dict[str, Any]:
+    return {name: member.fields[name] for name in ("id", "group") if name in member.fields}

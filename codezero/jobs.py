@@ -1,0 +1,27 @@
+"""What the worker processes of a node can do: the one program that parses and walks what strangers wrote.
+
+Nothing imports this module; `workers.pool` names it, and each worker process loads it.
+"""
+
+from __future__ import annotations
+
+from codezero.evaluate.examination import EXAMINE
+from codezero.evaluate.examine import examine
+from codezero.proposer import checks
+from codezero.proposer.jobs import SETTLE, WHY_NOT, ProblemText, Reasoned
+from codezero.proposer.results import settle
+from codezero.tasks.testcases import IS_PYTHON, READ_TESTS, is_python, parse_tests
+from codezero.workers.serve import Jobs
+
+
+def _why_not(asked: ProblemText) -> Reasoned:
+    return Reasoned(checks.why_not(asked.question, asked.tests))
+
+
+JOBS: Jobs = {
+    EXAMINE: examine,
+    READ_TESTS: parse_tests,
+    IS_PYTHON: is_python,
+    WHY_NOT: _why_not,
+    SETTLE: settle,
+}

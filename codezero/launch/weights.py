@@ -1,0 +1,38 @@
+"""The weights that the nodes of one machine load, and the memory that each of them may plan with.
+
+Imports torch, and so has a process of its own (`launch.prepare`).
+"""
+
+from __future__ import annotations
+
+from codezero.config import Backend, NodeConfig, ProposerBackend
+from codezero.evaluate.build import judge_that_fits
+from codezero.llm import device as devices
+from codezero.llm import store
+from codezero.proposer import build
+from codezero.train.method import free_room
+
+
+def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple[int, int]:
+    """Prepares, once, the models that so many nodes and proposers on this machine are going to load.
+
+    Returns the bytes of memory that a node may plan with, and those of a proposer: an equal share, of which nodes get
+    what it does not need. Raises ModelError: weights cannot be had.
+    """
+    device = devices.choose_device(config.model.device)
+    free = free_room(config.train, device, config.state_dir).memory
+    limited = config.train.memory_limit_gib > 0
+    equal = free if limited else free // (num_nodes + num_proposers)
+    if num_proposers and build.choose_backend(config.proposer) is ProposerBackend.transformers:
+        needed = build.num_bytes(config, build.choose_model(config, device, equal), device)
+        free -= num_proposers * min(needed, equal)
+    share = equal if limited else free // num_nodes
+    names = [config.model.name]
+    judge = judge_that_fits(share) if config.evaluator.model == "auto" else config.evaluator.model
+    if config.evaluator.backend is Backend.llama_cpp:
+        store.weight_file(judge, config.model.cache_dir)
+    elif config.evaluator.backend in (Backend.auto, Backend.transformers):
+        names.append(judge)
+    for name in dict.fromkeys(names):
+        store.prepare(name, config.model.cache_dir)
+    return share, equal

@@ -1,0 +1,164 @@
+"""The ledger as the configuration wants it, and what a chain tells a node before it joins its swarm."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codezero.config import LedgerConfig, LedgerKind, NodeConfig, SwarmConfig
+from codezero.config.multiaddr import Multiaddr
+from codezero.errors import LedgerError
+from codezero.ledger.local import LocalLedger
+from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, note_whereabouts
+from codezero.runtime.console import Console
+
+if TYPE_CHECKING:
+    from codezero.ledger.chain import ChainLedger
+    from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
+
+logger = logging.getLogger(__name__)
+
+MAX_BOOTNODES = 16
+"""Of those that a contract names, the first ones that can be dialled."""
+
+
+def load_key(config: LedgerConfig) -> bytes | None:
+    """The account's key, for which the passphrase is asked where it must be; None for a ledger without one. Raises
+    LedgerError: the keystore does not open."""
+    if config.kind is not LedgerKind.wallet:
+        return None
+    from codezero.ledger import keystore
+
+    return keystore.load(Path(config.keystore).expanduser(), keystore.passphrase(config.passphrase_file))
+
+
+def make_ledger(
+    config: NodeConfig, key: bytes | None, folder: Path, peer_id: str, console: Console, stack: ExitStack
+) -> LocalLedger | ChainLedger:
+    """The node's ledger in its state folder; `stack` closes it. `key` is that of `load_key`.
+
+    Raises LedgerError: a file, the chain or the contract cannot be used. IdentityError: the peer id is registered to
+    another account.
+    """
+    path = _local_path(config.ledger, folder)
+    local = LocalLedger(path, peer_id, config.swarm.banned_peers, config.ledger.round_s, config.swarm.vote)
+    shared = str(path.absolute()) if config.ledger.path else ""
+    found = Whereabouts(kind=config.ledger.kind.value, peer_id=peer_id, path=shared)
+    if config.ledger.kind is LedgerKind.local:
+        stack.callback(local.close)
+        note_whereabouts(folder, found)
+        return local
+    ledger, contract = _on_chain(config.ledger, key, local, folder / OUTBOX, peer_id, console)
+    stack.callback(ledger.close)
+    on_chain = replace(found, chain_id=config.ledger.chain_id, contract=contract, rpc_url=config.ledger.rpc_url)
+    note_whereabouts(folder, on_chain)
+    return ledger
+
+
+def _local_path(config: LedgerConfig, folder: Path) -> Path:
+    """Raises LedgerError: the folder of a ledger that others share cannot be made."""
+    if not config.path:
+        return folder / LEDGER
+    path = Path(config.path).expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(
+            f"cannot make the folder of ledger.path={path}: {error.strerror}; give another place"
+        ) from error
+    return path
+
+
+def with_contract_bootnodes(swarm: SwarmConfig, ledger: LedgerConfig, console: Console) -> SwarmConfig:
+    """The swarm's settings with the bootnodes that the contract names, if there is one and it answers."""
+    if ledger.kind is LedgerKind.local or not ledger.bootnodes:
+        return swarm
+    try:
+        named = _read_bootnodes(ledger)
+    except LedgerError as error:
+        logger.warning(
+            "the contract's bootnodes are not known: %s. Those of swarm.bootnodes are used; the next start asks again",
+            error,
+        )
+        return swarm
+    found = list(dict.fromkeys([*swarm.bootnodes, *_usable(named)]))
+    more = len(found) - len(swarm.bootnodes)
+    if more:
+        console.line(f"swarm: {more} bootnode{'s' * (more > 1)} from the contract")
+    return replace(swarm, bootnodes=found)
+
+
+def _read_bootnodes(config: LedgerConfig) -> Sequence[str]:
+    from codezero.ledger import wallet
+
+    coordinator, _, _ = wallet.read_only(
+        rpc_url=config.rpc_url, chain_id=config.chain_id, contract_address=config.contract_address
+    )
+    return coordinator.bootnodes()
+
+
+def _usable(addresses: Sequence[str]) -> list[str]:
+    """What can be dialled: the contract's managers may have written anything."""
+    found = []
+    for text in addresses:
+        try:
+            address = Multiaddr.parse(text)
+        except ValueError as error:
+            logger.warning("a bootnode of the contract is left out: %s. Only the contract's owner can mend it", error)
+            continue
+        if address.peer is not None:
+            found.append(str(address))
+    return found[:MAX_BOOTNODES]
+
+
+def _on_chain(
+    config: LedgerConfig, key: bytes | None, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
+) -> tuple[ChainLedger, str]:
+    """The ledger, and the contract's address."""
+    from codezero.ledger.account import ether
+    from codezero.ledger.chain import ChainLedger
+    from codezero.ledger.items import LedgerScope
+    from codezero.ledger.outbox import Outbox
+    from codezero.ledger.submitter import Policy, Submitter
+
+    coordinator, writer = _connected(config, key)
+    scope = LedgerScope(chain_id=config.chain_id, contract=coordinator.address, peer_id=peer_id)
+    policy = Policy(
+        period_s=config.submit_period_s, threshold=config.submit_threshold, warn_below_eth=config.warn_below_eth
+    )
+    submitter = Submitter(Outbox(outbox_path, scope), coordinator, writer, peer_id, policy)
+    submitter.start()
+    how = f" through {config.proxy_url}" if config.kind is LedgerKind.modal else ""
+    if submitter.view is None:
+        how += ", which does not answer now"
+    elif config.kind is LedgerKind.wallet:
+        how = f", balance {ether(submitter.view.balance_wei)} ETH"
+    console.line(f"ledger: {scope.contract} on chain {scope.chain_id}, as {writer.address}{how}")
+    return ChainLedger(local, submitter, config.patience_s), scope.contract
+
+
+def _connected(config: LedgerConfig, key: bytes | None) -> tuple[Coordinator, CoordinatorWriter]:
+    from codezero.ledger import modal, wallet
+
+    if config.kind is LedgerKind.modal:
+        return modal.connect(
+            rpc_url=config.rpc_url,
+            chain_id=config.chain_id,
+            contract_address=config.contract_address,
+            proxy_url=config.proxy_url,
+            org_id=config.org_id,
+            account_address=config.account_address,
+            login_dir=Path(config.login_dir).expanduser(),
+        )
+    assert key is not None
+    return wallet.connect(
+        rpc_url=config.rpc_url,
+        chain_id=config.chain_id,
+        contract_address=config.contract_address,
+        key=key,
+        max_fee_gwei=config.max_fee_gwei,
+    )

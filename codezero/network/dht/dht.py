@@ -1,0 +1,300 @@
+"""Records in a Kademlia DHT: hivemind's protocol with a server of our own, written and read one replica at a time.
+
+hivemind's own `get` decodes strangers' values inside its search, where one that cannot be decoded leaves the caller
+waiting for ever, and merges what replicas say, so that one lying replica drowns the others; its search goes on for as
+long as somebody names ever nearer nodes. Here each replica's answer stays apart, as bytes, every question has a timeout
+and every search an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from hivemind.dht.protocol import DHTProtocol, ValidationError
+from hivemind.dht.routing import DHTID
+from hivemind.p2p import P2P, PeerID
+from hivemind.proto import dht_pb2
+
+from codezero.network.dht.addresses import AddressBook
+from codezero.network.dht.density import Density
+from codezero.network.dht.dictionary import Packed, read_dictionary
+from codezero.network.dht.neighbours import LookupReply, Neighbours, find, ping, place_of
+from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord
+from codezero.network.dht.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
+
+REPLICAS = 3
+"""Nodes that are asked to keep a record: the nearest to its key."""
+READ_REPLICAS = 4
+"""Nodes that are asked for a directory; one more, for when a nearer node has just come."""
+MAX_FETCH_STEPS = 12
+"""Nodes that are asked for a plain record before giving up; each step about halves the distance."""
+MAX_SEARCH_S = 8.0
+"""A search for the nearest nodes ends with what it has; four steps lead through a million nodes."""
+BUCKET_SIZE = 20
+RPC_TIMEOUT_S = 3.0
+SILENT_S = 10.0
+"""So long a node that gave no answer is not asked again because others name it."""
+MAX_SILENT = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryEntry:
+    """An entry of a directory as one replica holds it. Nothing about it has been checked."""
+
+    value: bytes
+    expires_at_s: float
+    witness: str
+    """Peer id of that replica."""
+    address: str | None
+    """The address that brought it, as that replica says."""
+
+
+Key = str | bytes
+"""hivemind hashes a text together with its msgpack header, and bytes as they are: the same name is two keys."""
+
+
+def key_id(key: Key) -> DHTID:
+    """Where in the key space a key lies."""
+    return DHTID.generate(source=key)
+
+
+class Dht:
+    """One node's view of the DHT. All methods run on the event loop that made it."""
+
+    def __init__(self, protocol: DHTProtocol, addresses: AddressBook, server: RecordServer | None) -> None:
+        self._protocol, self._server = protocol, server
+        self._id: DHTID = protocol.node_id
+        self.p2p: P2P = protocol.p2p
+        self.addresses = addresses
+        self._silent: OrderedDict[PeerID, float] = OrderedDict()
+        """When a node gave no answer."""
+        self._density = Density()
+
+    @classmethod
+    async def create(cls, p2p: P2P, rules: RecordRules, serve: bool) -> Dht:
+        """A node that knows nobody yet. A server keeps what the rules let through; others only use the DHT."""
+        own_id = place_of(p2p.peer_id)
+        # A client first, for a server of hivemind's would take anything until ours stands before it.
+        protocol = await DHTProtocol.create(
+            p2p, own_id, BUCKET_SIZE, 5, REPLICAS, wait_timeout=RPC_TIMEOUT_S, client_mode=True
+        )
+
+        def takes(node_id: DHTID, peer_id: PeerID) -> bool:
+            return not rules.own_places or node_id == place_of(peer_id)
+
+        protocol.routing_table = Neighbours(own_id, BUCKET_SIZE, takes)
+        addresses = AddressBook(p2p)
+        if not serve:
+            return cls(protocol, addresses, None)
+        server = RecordServer(protocol, addresses, rules)
+        protocol.client_mode, protocol.node_info = False, dht_pb2.NodeInfo(node_id=own_id.to_bytes())
+        await protocol.add_p2p_handlers(p2p, wrapper=server)
+        return cls(protocol, addresses, server)
+
+    async def objection(self, peer_id: PeerID) -> str:
+        """What a connected node finds wrong with us, a clock more than 3 s off or no way back to us; else nothing."""
+        try:
+            await self._protocol.call_ping(peer_id, validate=True)
+        except ValidationError as error:
+            return str(error)
+        return ""
+
+    async def meet(self, peer_id: PeerID) -> bool:
+        """Makes a connected node a neighbour and, through it, those near to us; False if it gives no answer."""
+        if not await ping(self._protocol, peer_id):
+            return False
+        answer = await find(self._protocol, peer_id, self._id)
+        await self._search(self._id, BUCKET_SIZE, answer.nearer if answer is not None else {})
+        return True
+
+    async def look_around(self) -> None:
+        """Asks the neighbours for the nodes near to us: finds new ones, forgets dead ones."""
+        await self._search(self._id, BUCKET_SIZE)
+
+    def num_neighbours(self) -> int:
+        return len(self._protocol.routing_table.uid_to_peer_id)
+
+    def neighbours(self) -> Sequence[str]:
+        """Peer ids of the nodes we know of."""
+        return [peer.to_base58() for peer in self._protocol.routing_table.uid_to_peer_id.values()]
+
+    def estimate_size(self) -> int:
+        """About how many servers there are; exact while we know all."""
+        known = self._protocol.routing_table.uid_to_peer_id
+        others = len(known) if len(known) < BUCKET_SIZE else self._density.size(self._id, known)
+        return others + (self._server is not None)
+
+    async def store(self, key: Key, subkey: str | None, value: bytes, expires_at_s: float) -> tuple[bool, ...]:
+        """Asks the nearest nodes to keep a record; returns what those that answered said.
+
+        Our own word counts only where nobody else was asked: it is of no use if our daemon has just died.
+        """
+        item = self._item(key, subkey, value, expires_at_s)
+        return await self._store_at(await self._nearest(item.key, REPLICAS), item)
+
+    async def replace(
+        self, key: Key, subkey: str, value: bytes, expires_at_s: float
+    ) -> tuple[tuple[bool, ...], tuple[Mapping[str, DirectoryEntry], ...]]:
+        """Stores an entry of a directory; returns as `store` does, and as `read` what was there before."""
+        item = self._item(key, subkey, value, expires_at_s)
+        found = await self._search(item.key, REPLICAS)
+        before = self._shown(item.key, found)
+        nearest = self._with_us(item.key, {peer: uid for peer, (uid, _) in found.items()}, REPLICAS)
+        return await self._store_at(nearest, item), before
+
+    async def read(self, key: Key) -> tuple[Mapping[str, DirectoryEntry], ...]:
+        """What each of the nearest nodes that answered has in a directory, and what we have: entry by subkey."""
+        where = key_id(key)
+        return self._shown(where, await self._search(where, READ_REPLICAS))
+
+    async def fetch(self, key: str, is_right: Callable[[bytes], bool]) -> bytes | None:
+        """A plain record that passes the test, from the first node that has it; None if none of those near has.
+
+        Walks towards the key one node at a time; a wrong answer costs one step.
+        """
+        where = key_id(key)
+        value = _unwrap(self._server.held(where)) if self._server is not None else None
+        if value is not None and is_right(value):
+            return value
+        known = self._known_near(where, BUCKET_SIZE)
+        asked: set[PeerID] = set()
+        for _ in range(MAX_FETCH_STEPS):
+            peer = min(known.keys() - asked, key=lambda peer: where.xor_distance(known[peer]), default=None)
+            if peer is None:
+                break
+            asked.add(peer)
+            answer = await self._find(peer, where)
+            value = _unwrap(answer.value) if answer is not None and not answer.is_directory else None
+            if value is not None and is_right(value):
+                return value
+            for uid, other in answer.nearer.items() if answer is not None else ():
+                known.setdefault(other, uid)  # who names itself at many places is asked once
+        return None
+
+    async def _nearest(self, where: DHTID, count: int) -> Sequence[PeerID | None]:
+        """The nodes nearest to a key, nearest first; None stands for ourselves."""
+        if self.num_neighbours() < BUCKET_SIZE:  # so few that everybody knows everybody
+            found = self._known_near(where, count)
+        else:
+            # Asking for the neighbouring id finds the same nodes without their sending what they hold under the key.
+            found = {peer: uid for peer, (uid, _) in (await self._search(DHTID(where ^ 1), count)).items()}
+        return self._with_us(where, found, count)
+
+    def _with_us(self, where: DHTID, found: Mapping[PeerID, DHTID], count: int) -> Sequence[PeerID | None]:
+        candidates: list[tuple[int, PeerID | None]] = [(where.xor_distance(uid), peer) for peer, uid in found.items()]
+        if self._server is not None:
+            candidates.append((where.xor_distance(self._id), None))
+        return [peer for _, peer in heapq.nsmallest(count, candidates, key=lambda pair: pair[0])]
+
+    async def _search(
+        self, where: DHTID, count: int, others: Mapping[DHTID, PeerID] | None = None
+    ) -> dict[PeerID, tuple[DHTID, LookupReply]]:
+        """The `count` servers nearest to a place, the nearest first, with their answers, as far as time allows."""
+        deadline_s = time.monotonic() + MAX_SEARCH_S
+        ours = self._known_near(where, BUCKET_SIZE)
+        known = {**ours, **{peer: uid for uid, peer in (others or {}).items()}}
+        answered: dict[PeerID, LookupReply] = {}
+        asked: set[PeerID] = set()
+        before: list[PeerID] = []
+
+        def nearest(peers: Iterable[PeerID]) -> list[PeerID]:
+            return heapq.nsmallest(count, peers, key=lambda peer: where.xor_distance(known[peer]))
+
+        while time.monotonic() < deadline_s:
+            now = nearest(known)
+            ahead = [peer for peer in now if peer not in asked]
+            if not ahead:
+                break
+            if len(answered) < len(asked):  # who names silent nodes may go on doing so: ask those we know ourselves too
+                ahead = list({*ahead, *nearest(ours.keys() - asked)})
+            elif now != before:  # while each step leads nearer, few of the nearest known will be so in the end
+                ahead = ahead[: (count + 1) // 2]
+            before = now
+            asked.update(ahead)
+            answers = await asyncio.gather(*[self._find(peer, where) for peer in ahead])
+            for peer, answer in zip(ahead, answers, strict=True):
+                if answer is None:
+                    del known[peer]
+                    continue
+                answered[peer] = answer
+                for uid, other in answer.nearer.items():
+                    if other not in asked:
+                        known.setdefault(other, uid)
+        if where != self._id:  # around us, the routing table knows more
+            self._density.note(where, [(known[peer], *answer.nearer) for peer, answer in answered.items()])
+        return {peer: (known[peer], answered[peer]) for peer in nearest(answered)}
+
+    def _known_near(self, where: DHTID, count: int) -> dict[PeerID, DHTID]:
+        return {peer: uid for uid, peer in self._protocol.routing_table.get_nearest_neighbors(where, count)}
+
+    async def _find(self, peer: PeerID, where: DHTID) -> LookupReply | None:
+        silent = time.monotonic() - self._silent.get(peer, -SILENT_S) < SILENT_S
+        if silent and peer not in self._protocol.routing_table:  # where it would be had it spoken since
+            return None
+        answer = await find(self._protocol, peer, where)
+        self._silent.pop(peer, None)
+        if answer is None:
+            self._silent[peer] = time.monotonic()
+            if len(self._silent) > MAX_SILENT:
+                self._silent.popitem(last=False)
+        return answer
+
+    def _item(self, key: Key, subkey: str | None, value: bytes, expires_at_s: float) -> OfferedRecord:
+        sender, packed = self.p2p.peer_id.to_base58(), msgspec.msgpack.encode(value)
+        return OfferedRecord(key=key_id(key), subkey=subkey, value=packed, expires_at_s=expires_at_s, sender=sender)
+
+    async def _store_at(self, nearest: Sequence[PeerID | None], item: OfferedRecord) -> tuple[bool, ...]:
+        async def ask(peer: PeerID | None) -> bool | None:
+            if peer is None:
+                assert self._server is not None
+                return self._server.store(item, address=OWN)
+            answer = await self._protocol.call_store(peer, [item.key], [item.value], [item.expires_at_s], [item.subkey])
+            return bool(answer[0]) if answer else None
+
+        said = zip(nearest, await asyncio.gather(*map(ask, nearest)), strict=True)
+        return tuple(answer for peer, answer in said if answer is not None and (peer is not None or len(nearest) == 1))
+
+    def _shown(
+        self, where: DHTID, found: Mapping[PeerID, tuple[DHTID, LookupReply]]
+    ) -> tuple[Mapping[str, DirectoryEntry], ...]:
+        shown = [_read(peer, answer) for peer, (_, answer) in found.items()]
+        if self._server is not None:
+            held = self._server.directory(where)
+            owners = {subkey: record.address for subkey, record in held.items() if record.address != OWN}
+            packed = [(subkey, record.value, record.expires_at_s) for subkey, record in held.items()]
+            shown.append(_entries(self.p2p.peer_id, packed, owners))
+        return tuple(shown)
+
+
+def _read(peer: PeerID, answer: LookupReply) -> Mapping[str, DirectoryEntry]:
+    packed = read_dictionary(answer.value) if answer.is_directory and answer.value is not None else []
+    owners = next((read_owners(value) for subkey, value, _ in packed if subkey == OWNERS), {})
+    entries = [entry for entry in packed if entry[0] != OWNERS]
+    # Ours never send more; of what another sends, nobody's place in the row shall decide
+    return _entries(peer, random.sample(entries, min(len(entries), MAX_ENTRIES)), owners)
+
+
+def _entries(witness: PeerID, packed: Sequence[Packed], owners: Mapping[str, str]) -> Mapping[str, DirectoryEntry]:
+    name = witness.to_base58()
+    return {
+        subkey: DirectoryEntry(value=content, expires_at_s=expires_at_s, witness=name, address=owners.get(subkey))
+        for subkey, value, expires_at_s in packed
+        if (content := _unwrap(value)) is not None
+    }
+
+
+def _unwrap(packed: bytes | None) -> bytes | None:
+    """The bytes in a msgpack bin; None for anything else."""
+    if packed is None or len(packed) > MAX_VALUE_BYTES:
+        return None
+    try:
+        return msgspec.msgpack.decode(packed, type=bytes)
+    except msgspec.DecodeError:
+        return None

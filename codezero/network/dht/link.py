@@ -1,0 +1,261 @@
+"""A node's connection to the swarm: p2p daemon and DHT on an asyncio thread, kept alive and kept connected.
+
+Nothing that happens here ends a node. A daemon that dies is started again; bootnodes that do not answer are dialled
+again for as long as the node lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hivemind.p2p import P2PDaemonError
+from hivemind.utils.logging import use_hivemind_log_handler
+
+from codezero.config import Reach, SwarmConfig
+from codezero.errors import NetworkError
+from codezero.network.dht import daemon
+from codezero.network.dht.cache import PeerCache
+from codezero.network.dht.dht import Dht
+from codezero.network.dht.server import RecordRules
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+CHECK_S = 2.0
+"""Between two looks at daemon and connections."""
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
+"""Between two tries to dial the same address, or to start the daemon: doubled each time, with jitter."""
+READY_TIMEOUT_S = 30.0
+LOOK_AROUND_S = 60.0
+"""Between two searches for nodes that have come while we or they could not be reached."""
+MAX_OLD_DIALS = 8
+"""Old acquaintances dialled at a time."""
+
+
+class SwarmLink:
+    """Made and used by one thread; `run` carries coroutines over to the network's thread."""
+
+    def __init__(self, config: SwarmConfig, key_file: Path, cache: PeerCache, rules: RecordRules) -> None:
+        self._config, self._key_file, self._cache, self._rules = config, key_file, cache, rules
+        self.reach = daemon.choose_reach(config)
+        self._listen = list(config.listen)
+        self._dht: Dht | None = None
+        self._ready = asyncio.Event()
+        self._backoff = Backoff()
+        self._looked_around_s = time.monotonic()
+        self._connected: Mapping[str, str] = {}
+        self._bootnodes = frozenset(address.rpartition("/p2p/")[2] for address in config.bootnodes)
+        self.peer_id = ""
+        self.addresses: list[str] = []
+        """Where this node can be dialled."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="swarm", daemon=True)
+        self._keeper: concurrent.futures.Future[None] | None = None
+        self._closing = False
+
+    def start(self) -> None:
+        """Starts the daemon and, in the background, dialling. Raises NetworkError: the daemon does not start."""
+        use_hivemind_log_handler("nowhere")
+        self._loop.set_exception_handler(_log_failure)
+        self._thread.start()
+        self.run(self._start_daemon())
+        self._ready.set()
+        self._keeper = asyncio.run_coroutine_threadsafe(self._keep_up(), self._loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the network's thread and waits for it."""
+        if self._keeper is not None and self._keeper.done():
+            work.close()
+            self._keeper.result()  # a fault of ours, not of the network: show it
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """Ends daemon and thread; the peers met are remembered."""
+        if self._thread.is_alive():
+            self._end_thread()
+        daemon.end_strays(self._key_file)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    def _end_thread(self) -> None:
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result(2 * daemon.DAEMON_TIMEOUT_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(daemon.DAEMON_TIMEOUT_S)
+
+    async def dht(self) -> Dht | None:
+        """The DHT once the daemon is up; None if it does not come up in time."""
+        if self._dht is not None and not daemon.is_running(self._dht.p2p):
+            self._ready.clear()  # until `_keep_up` has noticed too
+        try:
+            await asyncio.wait_for(self._ready.wait(), READY_TIMEOUT_S)
+        except asyncio.TimeoutError:
+            return None
+        return self._dht
+
+    def others(self) -> set[str]:
+        """Peer ids of the nodes in reach that are not bootnodes."""
+        return self._known() - self._bootnodes
+
+    def _known(self) -> set[str]:
+        return set(self._connected) | set(self._dht.neighbours() if self._dht is not None else ())
+
+    def status(self) -> str:
+        """The state of the network in a few words."""
+        if not self._ready.is_set():
+            return "alone: the p2p daemon is being started again"
+        if self._bootnodes and not self._known():
+            return f"alone: none of {len(self._bootnodes)} bootnodes answers, dialling on"
+        count = len(self.others())
+        return f"nobody publishes yet, {count} node{'s' * (count != 1)} in reach" if count else "nobody else here yet"
+
+    async def _start_daemon(self) -> None:
+        p2p = await daemon.start(self._config, self.reach, self._listen, self._key_file)
+        dht = None
+        try:
+            self.addresses = await daemon.addresses(p2p)
+            serve = self.reach is not Reach.client
+            dht = await asyncio.wait_for(Dht.create(p2p, self._rules, serve), daemon.DAEMON_TIMEOUT_S)
+        except daemon.DAEMON_ERRORS as error:
+            raise NetworkError(f"the p2p daemon died as it was started ({error or type(error).__name__})") from error
+        finally:
+            if dht is None:
+                await daemon.stop(p2p)
+        self._dht = dht
+        self._listen = daemon.with_ports(self._listen, self.addresses)
+        self.peer_id = p2p.peer_id.to_base58()
+
+    async def _stop_daemon(self) -> None:
+        self._ready.clear()
+        self._connected = {}
+        if self._dht is not None:
+            await daemon.stop(self._dht.p2p)
+
+    async def _shut_down(self) -> None:
+        """Ends the daemon, and whatever else runs on this loop."""
+        self._closing = True
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await self._stop_daemon()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others, timeout=1)
+
+    async def _keep_up(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except daemon.DAEMON_ERRORS as error:
+                if self._closing:  # a call that fails as it is cancelled raises this and not CancelledError
+                    return
+                logger.warning(
+                    "the p2p daemon does not answer (%s): starting it again. Nothing has to be done, unless it comes "
+                    "again and again: then the machine is too busy, or short of memory",
+                    str(error) or type(error).__name__,
+                )
+                await self._restart()
+            await asyncio.sleep(CHECK_S * random.uniform(0.5, 1.0))
+
+    async def _look(self) -> None:
+        assert self._dht is not None
+        if not daemon.is_running(self._dht.p2p):
+            raise P2PDaemonError("it has ended")
+        daemon.forget_cancelled(self._dht.p2p)
+        self._connected = await self._dht.addresses.refresh()
+        await asyncio.gather(*[self._dial(address) for address in self._to_dial()])
+        if time.monotonic() - self._looked_around_s >= LOOK_AROUND_S:
+            self._looked_around_s = time.monotonic()
+            await self._dht.look_around()
+        neighbours = set(self._dht.neighbours())
+        self._cache.note(
+            f"{address}/p2p/{peer}" for peer, address in self._connected.items() if address and peer in neighbours
+        )
+
+    def _to_dial(self) -> list[str]:
+        """Bootnodes we have no connection to and, while that is so of all of them, old acquaintances: a swarm that has
+        lost its bootnodes must still be able to grow together again."""
+        assert self._dht is not None
+        here = {self.peer_id, *(self._connected if self._dht.num_neighbours() else ())}
+        bootnodes = [address for address in self._config.bootnodes if self._is_wanted(address, here)]
+        if self._bootnodes & set(self._connected):
+            return bootnodes
+        acquaintances = [address for address in self._cache.addresses() if self._is_wanted(address, here)]
+        return list(dict.fromkeys([*bootnodes, *acquaintances[:MAX_OLD_DIALS]]))
+
+    def _is_wanted(self, address: str, here: Collection[str]) -> bool:
+        return address.rpartition("/p2p/")[2] not in here and self._backoff.is_due(address)
+
+    async def _dial(self, address: str) -> None:
+        assert self._dht is not None
+        try:
+            peer_id = await daemon.connect(self._dht.p2p, address)
+            problem = "" if await self._dht.meet(peer_id) else "it is connected but gives no answer"
+            objection = "" if problem else await self._dht.objection(peer_id)
+            if objection:
+                logger.warning(
+                    "%s finds: %s; others may not see what we publish. If it is about time, set this "
+                    "machine's clock (NTP)",
+                    *(address, objection),
+                )
+        except (*daemon.DAEMON_ERRORS, ValueError) as error:
+            problem = str(error) or "no answer"
+        if not problem and self._dht.num_neighbours():
+            self._backoff.succeeded(address)
+            logger.info("connected to %s", address)
+        else:
+            wait_s = self._backoff.failed(address)
+            logger.info("%s: %s; next try in %.0f s", address, problem or "it knows nobody either", wait_s)
+
+    async def _restart(self) -> None:
+        """Until the daemon runs again and has met those it knows: a round must not be published to nobody."""
+        await self._stop_daemon()
+        while not self._ready.is_set():
+            try:
+                await self._start_daemon()
+                await self._look()
+                self._ready.set()
+            except (NetworkError, *daemon.DAEMON_ERRORS) as error:
+                await self._stop_daemon()
+                wait_s = min(self._backoff.failed("daemon"), READY_TIMEOUT_S / 4)
+                logger.warning(
+                    "%s; next try in %.0f s. The node trains on; nothing has to be done unless it lasts", error, wait_s
+                )
+                await asyncio.sleep(wait_s)
+        self._backoff.succeeded("daemon")
+
+
+def _log_failure(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """hivemind leaves tasks that fail when a daemon dies or a neighbour answers nonsense: no reason for a traceback."""
+    logger.info("in the background: %s: %r", context["message"], context.get("exception"))
+
+
+class Backoff:
+    """When to try again what has failed: after twice the time, and not at the same moment as everybody else."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures: dict[str, tuple[int, float]] = {}
+
+    def is_due(self, what: str) -> bool:
+        return self._clock() >= self._failures.get(what, (0, 0.0))[1]
+
+    def failed(self, what: str) -> float:
+        """Notes a failure; returns the seconds until the next try."""
+        count = self._failures.get(what, (0, 0.0))[0]
+        wait_s = min(FIRST_RETRY_S * 2.0**count, LAST_RETRY_S) * random.uniform(0.7, 1.3)
+        self._failures[what] = (min(count + 1, 16), self._clock() + wait_s)
+        return wait_s
+
+    def succeeded(self, what: str) -> None:
+        self._failures.pop(what, None)

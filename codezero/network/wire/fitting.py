@@ -1,0 +1,79 @@
+"""Fits a record into its size: extensions go first, those needed least before others, and items only after them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from codezero.network.wire.body import BodyItem, pack_body
+from codezero.network.wire.codec import WireError, encode
+
+logger = logging.getLogger(__name__)
+
+EXTENSIONS = ("environment", "reference", "generator", "cases", "logprobs")
+"""The names of extensions (docs/wire.md), those that stay longest first."""
+
+T = TypeVar("T")
+
+
+def fit(pack: Callable[[Sequence[T]], bytes], items: Sequence[T]) -> tuple[bytes | None, Sequence[T]]:
+    """A record of as many of the items as it holds, from the first on, and these items; None if there are none.
+
+    An item that cannot be sent even alone is left out.
+    """
+    try:
+        return (pack(items), items) if items else (None, ())
+    except WireError:
+        sendable = [item for item in items if _can_be_sent(pack, item)]
+    record, count = _most(lambda count: pack(sendable[:count]), len(sendable))
+    return (record, sendable[:count]) if count else (None, ())
+
+
+def pack_items(items: Sequence[BodyItem]) -> bytes:
+    """The body of the items with as many of their extensions as it holds: a name only where all items have the names
+    before it, and then from the first item on.
+
+    Raises WireError: without any it is too large, or other nodes would refuse it.
+    """
+
+    def pack(count: int) -> bytes:
+        full, part = divmod(count, len(items) or 1)
+        return pack_body(encode([_with(item, EXTENSIONS[: full + (i < part)]) for i, item in enumerate(items)]))
+
+    return _most(pack, len(EXTENSIONS) * len(items))[0]
+
+
+def _most(pack: Callable[[int], bytes], most: int) -> tuple[bytes, int]:
+    """The record of the largest count up to `most` that can be packed, by bisection, and that count.
+
+    Raises WireError: 0 cannot be packed.
+    """
+    try:
+        return pack(most), most
+    except WireError:
+        record, packed, refused = pack(0), 0, most
+    while refused - packed > 1:
+        middle = (packed + refused) // 2
+        try:
+            record, packed = pack(middle), middle
+        except WireError:
+            refused = middle
+    return record, packed
+
+
+def _with(item: BodyItem, names: Collection[str]) -> BodyItem:
+    """The item with extensions of these names only."""
+    kept = {name: value for name, value in item.extensions.items() if name in names}
+    return msgspec.structs.replace(item, extensions=kept)
+
+
+def _can_be_sent(pack: Callable[[Sequence[T]], bytes], item: T) -> bool:
+    try:
+        pack([item])
+    except WireError as error:
+        logger.warning("not published: %s. Nothing has to be done: the rest is", error)
+        return False
+    return True

@@ -1,0 +1,97 @@
+"""The policy as other threads of a node may ask it: for an answer, or for how likely it finds some texts.
+
+A question waits for its turn, which whoever samples, judges with or trains the same weights must hold meanwhile.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from codezero.errors import PromptTooLong, Stopping
+from codezero.llm.load import LoadedModel
+from codezero.llm.logprobs import CompletionScorer
+from codezero.llm.sample import SamplingParams, sample_groups
+
+MAX_PROMPT_TOKENS = 4096
+"""Of a question: who asks may be hostile, and learning, which memory is planned for, takes shorter ones."""
+MAX_BATCH_TOKENS = 16_384
+"""Most tokens in a forward pass of several texts, the prompt counted for each."""
+
+
+class AskedPolicy:
+    """`services.judge.examination.Answerer` and `services.market.player.Likelihoods`. Takes no random number from
+    anyone."""
+
+    def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int = 256) -> None:
+        # A tokenizer of its own, used in turn: one that splits special tokens for one caller and not for another must
+        # not be shared by threads, or a question could end its own turn.
+        self._policy = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
+        self._turn, self._max_new_tokens = turn, max_new_tokens
+        self._closed = False
+
+    def close(self) -> None:
+        """Whoever asks gets Stopping from now on, in the middle of an answer too: an interpreter that ends while a
+        thread is in torch's code may abort."""
+        self._closed = True
+
+    def answer(self, question: str) -> str:
+        """The greedy reply to a chat that asks `question`. Raises PromptTooLong, Stopping."""
+        with self._turn:
+            self._require_open()
+            ids = self._policy.encode_chat([{"role": "user", "content": question}])
+            self._require_room(ids, self._max_new_tokens)
+            ((sampled,),) = sample_groups(
+                self._policy.model,
+                [ids],
+                1,
+                SamplingParams(max_new_tokens=self._max_new_tokens, temperature=0.0),
+                end_ids=self._policy.end_ids,
+                pad_id=self._policy.pad_id,
+                on_step=lambda done, total: self._require_open(),
+            )
+            shown = [id_ for id_ in sampled.completion_ids if id_ not in self._policy.end_ids]
+            text: str = self._policy.tokenizer.decode(shown, skip_special_tokens=True)
+        return text
+
+    def token_logprobs(
+        self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
+    ) -> list[list[float]]:
+        """For each completion, log p of each of its tokens, when the reply to the chat begins with `opening`.
+
+        Raises PromptTooLong, Stopping."""
+        with self._turn, torch.no_grad():
+            self._require_open()
+            prompt = self._policy.encode_chat(messages) + self._policy.encode_text(opening)
+            rows = [self._policy.encode_text(completion) for completion in completions]
+            return self._score(prompt, rows)
+
+    def _score(self, prompt: list[int], rows: Sequence[Sequence[int]]) -> list[list[float]]:
+        width, device = max(map(len, rows)), self._policy.model.device
+        self._require_room(prompt, width)
+        ids = torch.full((len(rows), width), self._policy.pad_id, device=device)  # [B, C], right-padded
+        mask = torch.zeros_like(ids, dtype=torch.bool)
+        for row, tokens in enumerate(rows):
+            ids[row, : len(tokens)] = torch.tensor(tokens, device=device)
+            mask[row, : len(tokens)] = True
+        scorer = CompletionScorer(self._policy.model, torch.tensor(prompt, device=device))
+        size = max(1, MAX_BATCH_TOKENS // (len(prompt) + width))
+        found: list[list[float]] = []
+        for start in range(0, len(rows), size):
+            self._require_open()
+            found += scorer.logprobs(ids[start : start + size], mask[start : start + size]).tolist()
+        return [line[: len(tokens)] for line, tokens in zip(found, rows, strict=True)]
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Stopping("the node ends: its policy is not asked any more")
+
+    def _require_room(self, ids: list[int], room: int) -> None:
+        if len(ids) > MAX_PROMPT_TOKENS or len(ids) + room > self._policy.context_length:
+            raise PromptTooLong(
+                f"a question of {len(ids)} tokens is too long for {self._policy.name} with {room} to follow: left alone"
+            )

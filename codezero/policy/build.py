@@ -1,0 +1,171 @@
+"""The models of a node: which ones, whether they fit, and loading them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from codezero.config import Backend, Network, NodeConfig, TrainMethod
+from codezero.errors import TrainingError
+from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
+from codezero.evaluate.build import JudgeWeights, count_workers, describe, judge_that_fits
+from codezero.llm import device as devices
+from codezero.llm import store
+from codezero.llm.load import LoadedModel, load_model
+from codezero.runtime import state
+from codezero.runtime.console import Console
+from codezero.train import memory
+from codezero.train.memory import GIB, MemoryEstimate, Workload
+from codezero.train.method import Room, apply_lora, choose_method, free_room
+from codezero.workers.pool import WORKER_BYTES
+
+PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
+"""Longest prompts planned for: of problems with unit tests, and of contest statements."""
+
+
+class Models:
+    """Policy, frozen judge and, where the loss needs one, frozen reference."""
+
+    def __init__(self, config: NodeConfig, folder: Path, console: Console, token: str | None = None) -> None:
+        """Nothing is loaded before the memory plan has been made and printed, and a judge elsewhere has answered.
+        `token` is for models that the hub gives to some only.
+
+        Raises ModelError, TrainingError or StateError: weights cannot be had, do not fit, or are not those of `folder`;
+        EvaluatorError: the judge cannot be asked.
+        """
+        self._config, self._console = config, console
+        self.prompt_tokens = prompt_tokens(config)
+        """Longest prompt that memory is planned for."""
+        self._device = devices.choose_device(config.model.device)
+        devices.set_threads(config.model.threads)
+        devices.return_freed_memory()
+        dtype = devices.choose_dtype(config.model.dtype, self._device)
+        state.check_settings(folder, {"model.name": config.model.name})
+        room = free_room(config.train, self._device, folder)
+        policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line, token=token)
+        weights = JudgeWeights(config, self._judge_name(folder, room), self._device, console, token)
+        backend, why, plan = self._choose_backend(weights, folder, room, policy_folder, dtype)
+        free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
+        console.line(f"plan: {plan.line()}; {free}")
+        self.planned_bytes = plan.peak
+        method = plan.method
+        fixed = {
+            "model.name": config.model.name,
+            "model.dtype": str(dtype).removeprefix("torch."),
+            "train.method": method.value,
+        }
+        if method is TrainMethod.lora:
+            fixed["train.lora_r"] = str(config.train.lora_r)
+        state.check_settings(folder, fixed)
+        self.settings = {**fixed, "evaluator.backend": backend.value}
+        """What a resumed node must do alike, or, for the judge, does alike unless told otherwise."""
+        if backend in (Backend.transformers, Backend.llama_cpp):
+            self.settings["evaluator.model"] = weights.name
+        self.judge_backend = weights.outside(backend)
+        """What the judge is asked through; None where no model is asked."""
+        self.policy = load_model(config.model.name, policy_folder, self._device, dtype)
+        needs_copy = config.train.beta > 0 and method is TrainMethod.full
+        self.reference = load_model(config.model.name, policy_folder, self._device, dtype).model if needs_copy else None
+        self.turn = threading.Lock()
+        """Held by whoever computes with weights of this process: other threads of the node ask the policy too."""
+        self.judge: LoadedModel | None = self.policy
+        frozen: Frozen = contextlib.nullcontext
+        if method is TrainMethod.lora:
+            adapted = apply_lora(self.policy.model, config.train, config.seed)
+            self.policy = replace(self.policy, model=adapted)
+            frozen = adapted.disable_adapter
+        if backend is not Backend.transformers:
+            self.judge, frozen = None, contextlib.nullcontext
+        elif method is TrainMethod.full or not _is_base(weights, policy_folder, dtype):
+            self.judge, frozen = weights.load(), contextlib.nullcontext
+        if self.judge is not None:
+            frozen_in_turn = partial(_in_turn, self.turn, frozen)
+            self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
+            self.judge_backend.check()
+        console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
+        console.line(describe(config, weights.name, backend, why))
+
+    def _choose_backend(
+        self, weights: JudgeWeights, folder: Path, room: Room, policy_folder: Path, dtype: torch.dtype
+    ) -> tuple[Backend, str, MemoryEstimate]:
+        """Where the judge runs, why there, and what the node then needs. Raises TrainingError: it does not fit."""
+
+        def plan_with(backend: Backend) -> MemoryEstimate:
+            return self._plan(folder, room, policy_folder, dtype, weights, backend)
+
+        plan = None
+        if self._config.evaluator.backend is Backend.auto:
+            with contextlib.suppress(TrainingError):
+                plan = plan_with(Backend.transformers)
+        backend, why = weights.choose(plan is not None, state.bound_settings(folder).get("evaluator.backend"))
+        if plan is None or backend is not Backend.transformers:
+            plan = plan_with(backend)
+        return backend, why, plan
+
+    def _plan(
+        self,
+        folder: Path,
+        room: Room,
+        policy_folder: Path,
+        dtype: torch.dtype,
+        weights: JudgeWeights,
+        backend: Backend,
+    ) -> MemoryEstimate:
+        """Memory and disk with the judge there; train.method=auto stays with what the state folder was begun with."""
+        config = self._config
+        train = config.train
+        begun_with = state.bound_settings(folder).get("train.method")
+        if train.method is TrainMethod.auto and begun_with is not None:
+            train = replace(train, method=TrainMethod(begun_with))
+        evaluator_is_base = backend is Backend.transformers and _is_base(weights, policy_folder, dtype)
+        load = workload(config, self._device.type, dtype, weights.num_bytes(backend), evaluator_is_base)
+        saved = sum(path.stat().st_size for path in folder.rglob("*.pt"))
+        room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
+        return choose_method(memory.read_shape(policy_folder), train, load, room)
+
+    def _judge_name(self, folder: Path, room: Room) -> str:
+        """The configured judge; for auto the one the state was begun with, else the largest that fits."""
+        if self._config.evaluator.model != "auto":
+            return self._config.evaluator.model
+        begun_with = state.bound_settings(folder).get("evaluator.model")
+        return begun_with or judge_that_fits(room.memory)
+
+
+def prompt_tokens(config: NodeConfig) -> int:
+    """The longest prompt that memory is planned for."""
+    return CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS
+
+
+def workload(
+    config: NodeConfig, device_type: str, dtype: torch.dtype, evaluator_bytes: int, evaluator_is_base: bool
+) -> Workload:
+    """What a node of this configuration asks of its model in a round."""
+    return Workload(
+        num_local=config.swarm.num_local,
+        num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
+        num_generations=config.rollout.num_generations,
+        prompt_tokens=prompt_tokens(config),
+        completion_tokens=config.rollout.max_new_tokens,
+        dtype=dtype,
+        device_type=device_type,
+        evaluator_bytes=evaluator_bytes,
+        workers_bytes=0 if device_type == "cuda" else count_workers(config) * WORKER_BYTES,
+        evaluator_is_base=evaluator_is_base,
+    )
+
+
+@contextlib.contextmanager
+def _in_turn(turn: threading.Lock, frozen: Frozen) -> Iterator[None]:
+    with turn, frozen():
+        yield
+
+
+def _is_base(weights: JudgeWeights, policy_folder: Path, dtype: torch.dtype) -> bool:
+    """Whether the judge is the policy as it started: adapters then need no second copy of the weights."""
+    return weights.folder() == policy_folder and weights.dtype() == dtype

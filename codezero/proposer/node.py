@@ -1,0 +1,265 @@
+"""A proposer node: picks its parts from the configuration, and knows the order of start and stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import torch
+
+from codezero import __version__
+from codezero.config import Network, NodeConfig, ProposerBackend, Reference
+from codezero.config.load import learning_settings, settings_of
+from codezero.errors import StateError
+from codezero.identity import names
+from codezero.ledger.build import with_contract_bootnodes
+from codezero.llm.load import LoadedModel
+from codezero.network.join import join
+from codezero.observe.batches import BatchMonitor, report_from_dict
+from codezero.observe.status import SAVING, Status, StatusFile, new_status
+from codezero.observe.trackers.metrics import batch_metrics
+from codezero.observe.tracking import trackers
+from codezero.prompts import proposer as prompt
+from codezero.proposals import BatchReport, Proposal
+from codezero.proposer import build
+from codezero.proposer.batch import ProposerStages, run_batch
+from codezero.proposer.checker import Checker
+from codezero.proposer.difficulty import difficulty
+from codezero.proposer.duplicates import Seen
+from codezero.proposer.feedback import FeedbackBook
+from codezero.proposer.learn import ProposalLearner
+from codezero.proposer.models import LocalModel, Model, ServedModel
+from codezero.proposer.reference import ReferenceCheck
+from codezero.proposer.write import Writer
+from codezero.runtime import logs, state, system_info
+from codezero.runtime.console import Console
+from codezero.runtime.stop import stop_on_signals
+from codezero.tasks.build import local_questions
+from codezero.train import checkpoint
+from codezero.train.batch import TextEncoder
+from codezero.train.checkpoint import CheckpointStore
+from codezero.train.learner import GrpoLearner
+from codezero.types import TaskOrigin
+from codezero.views.runs import PROPOSER
+from codezero.views.watch import NodeView
+from codezero.workers import Workers
+
+logger = logging.getLogger(__name__)
+
+MAX_SHOWN_AGAIN = 32
+"""Own proposals that a restarted proposer still takes feedback on, and shows again."""
+
+
+def run_proposer(config: NodeConfig, out: Path | None) -> int:
+    """Runs a proposer until it is stopped or has written `proposer.batches` batches; returns the exit code. `out` gets
+    every valid problem as a line of JSON.
+
+    Raises CodezeroError: whatever keeps it from starting or going on, in one line.
+    """
+    console = Console()
+    view = NodeView(console, config.tracking.view)
+    with stop_on_signals(view.leave), ExitStack() as stack:
+        node = ProposerNode(config, out, console, stack)
+        try:
+            with view.showing(PROPOSER, node.folder, node.status):
+                node.run()
+        except KeyboardInterrupt:
+            logger.info("stopped by a signal")
+        node.finish()
+    return 0
+
+
+class ProposerNode:
+    """The parts of a proposer; `stack` closes them in reverse."""
+
+    def __init__(self, config: NodeConfig, out: Path | None, console: Console, stack: ExitStack) -> None:
+        log_dir = Path(config.tracking.log_dir).expanduser()
+        logs.set_up(log_dir, config.tracking.level, console, "proposer.log", config.tracking.log_format)
+        system_info.write(log_dir)
+        self._config, self._out, self._console = config, out, console
+        torch.manual_seed(config.seed)
+        console.line(f"codezero {__version__}: proposer")
+        # a folder of its own, so that a solver may have the same state_dir
+        self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser() / "proposer"))
+        state.note_start(self._folder, settings_of(config))
+        self._status = stack.enter_context(StatusFile(self._folder, new_status("proposer", self._folder, log_dir)))
+        swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
+        place = join(
+            *(swarm, config.rollout.num_generations, self._folder, console, stack), needs_name=config.ledger.is_shared
+        )
+        self._status.update(peer_id=place.peer_id)
+        self._solvers = place.solvers()
+        self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
+        self._checkpoints = CheckpointStore(self._folder / "checkpoints")
+        self._monitor = BatchMonitor(log_dir, console, self._status)
+
+        model, self._weights = self._make_model()
+        self._status.update(model=model.name)
+        self._writer = Writer(model, config.proposer, seed=config.seed)
+        self._checker = self._make_checker(place.peer_id, model.name, stack.enter_context(Workers(1)))
+        self._difficulty, self._feedback = difficulty(config.proposer), FeedbackBook()
+        self._learner: ProposalLearner | None = None
+        self._engine: GrpoLearner | None = None
+        if config.proposer.train and self._weights is not None:
+            self._engine = self._make_engine(self._weights)
+            self._learner = ProposalLearner(self._engine, model_id=model.name)
+        self._stages = ProposerStages(
+            difficulty=self._difficulty,
+            writer=self._writer,
+            checker=self._checker,
+            solvers=self._solvers,
+            feedback=self._feedback,
+            learner=self._learner,
+            on_stage=self._status.stage,
+        )
+        self._published: list[Proposal] = []
+        """The latest, the newest last."""
+        self._batch = self._resume()
+        name = names.animal_name(place.peer_id)
+        shown = learning_settings(config)
+        self._trackers = stack.enter_context(
+            trackers(config.tracking, shown, self._folder, name, self._batch, "proposer")
+        )
+
+    @property
+    def folder(self) -> Path:
+        """Of its state."""
+        return self._folder
+
+    def status(self) -> Status:
+        """What it is doing."""
+        return self._status.status
+
+    def run(self) -> None:
+        """Writes batches until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
+        config, written = self._config.proposer, 0
+        while config.batches == 0 or written < config.batches:
+            self._batch += 1
+            self._status.update(round=self._batch)
+            report, valid = run_batch(self._batch, self._stages, config.batch_size, self._patience_s)
+            self._published = [*self._published, *valid][-MAX_SHOWN_AGAIN:]
+            if self._out is not None:
+                _append(self._out, valid)
+            self._status.stage(SAVING)
+            self._save(report)
+            self._monitor.report(report)
+            self._trackers.log(report.batch, batch_metrics(report))
+            written += 1
+
+    def finish(self) -> None:
+        """Says what this run came to and how to go on."""
+        self._console.line(self._monitor.summary())
+        where = f"problems in {self._out}, " if self._out is not None else ""
+        self._console.line(
+            f"{where}state in {self._folder}, reports in {self._config.tracking.log_dir}/proposals.jsonl; start again "
+            "with the same settings to go on"
+        )
+
+    def _make_model(self) -> tuple[Model, LoadedModel | None]:
+        """The model, and its weights if they are in this process."""
+        config = self._config
+        if build.choose_backend(config.proposer) is ProposerBackend.openai:
+            served = ServedModel(config.proposer)
+            self._console.line(f"proposer: {served.name} at {config.proposer.url}")
+            return served, None
+        weights = build.load(config, self._console)
+        return LocalModel(weights, config.proposer, seed=config.seed, progress=self._monitor.progress), weights
+
+    def _make_checker(self, peer_id: str, model_id: str, workers: Workers) -> Checker:
+        config = self._config.proposer
+        reference = None
+        if config.reference is not Reference.none:
+            reference = ReferenceCheck(config.reference, workers, logger.warning)
+        known = [*local_questions(self._config.tasks), prompt.EXAMPLE.question]  # small models copy the example
+        seen = Seen(remembered=config.remembered, similarity=config.similarity, known=known)
+        return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference, workers=workers)
+
+    def _make_engine(self, weights: LoadedModel) -> GrpoLearner:
+        config = self._config.proposer
+        encoder = TextEncoder(
+            tokenizer=weights.tokenizer,
+            encode_prompt=lambda task: (),  # only own drafts are trained on, as they were sampled
+            end_token_id=weights.end_ids[0],
+            max_prompt_length=build.PROMPT_TOKENS,
+            max_completion_length=config.max_new_tokens,
+        )
+        return GrpoLearner(
+            weights.model,
+            encoder,
+            build.train_config(config),
+            temperature=config.temperature,
+            progress=self._monitor.progress,
+        )
+
+    def _resume(self) -> int:
+        """Takes up the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
+        found = self._checkpoints.load_latest()
+        if found is None:
+            self._monitor.resume(None)
+            self._console.line(f"state: new in {self._folder}")
+            return 0
+        kept = found.node
+        self._writer.load_state_dict(kept["writer"])
+        self._checker.load_state_dict(kept["checker"])
+        self._difficulty.load_state_dict(kept["difficulty"])
+        self._feedback.load_state_dict(kept["feedback"])
+        self._published = [Proposal(**values) for values in kept["published"]]
+        self._solvers.remember(self._published)
+        if self._learner is not None and self._engine is not None and self._weights is not None and found.learner:
+            checkpoint.restore_weights(self._weights.model, found.learner["weights"])
+            self._engine.load_state_dict(found.learner["engine"])
+            self._learner.load_state_dict(kept["learner"])
+        self._monitor.resume(report_from_dict(kept["report"]))
+        self._console.line(f"state: going on in {self._folder} after batch {found.round}")
+        return found.round
+
+    def _save(self, report: BatchReport) -> None:
+        learner, version = {}, 0
+        if self._engine is not None and self._weights is not None:
+            version = self._engine.policy_version
+            learner = {
+                "weights": checkpoint.trainable_weights(self._weights.model),
+                "engine": self._engine.state_dict(),
+            }
+        self._checkpoints.save(
+            report.batch,
+            version,
+            learner,
+            {
+                "writer": self._writer.state_dict(),
+                "checker": self._checker.state_dict(),
+                "difficulty": self._difficulty.state_dict(),
+                "feedback": self._feedback.state_dict(),
+                "learner": self._learner.state_dict() if self._learner is not None else {},
+                "published": [dataclasses.asdict(proposal) for proposal in self._published],
+                "report": dataclasses.asdict(report),
+            },
+        )
+
+
+def _append(path: Path, proposals: Sequence[Proposal]) -> None:
+    """Raises StateError: the file cannot be written."""
+    lines = [
+        {
+            "id": proposal.proposal_id,
+            "source": TaskOrigin.PROPOSER.value,
+            "difficulty": proposal.difficulty,
+            "question": proposal.question,
+            "tests": proposal.tests,
+            "model": proposal.model_id,
+            "raw": proposal.raw,
+        }
+        for proposal in proposals
+    ]
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StateError(f"cannot write {path}: {error.strerror}; free space or give another --out") from error

@@ -1,0 +1,50 @@
+"""Publishing the model, as far as the configuration wants it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from codezero.config import NodeConfig, TrainMethod
+from codezero.errors import StateError
+from codezero.llm.load import LoadedModel
+from codezero.publish.card import facts
+from codezero.publish.hub import Hub
+from codezero.publish.pack import Packer
+from codezero.publish.publisher import Publisher
+from codezero.publish.tokens import HubTokens
+from codezero.runtime.console import Console
+from codezero.train.checkpoint import saved_weights
+
+
+def start_publisher(
+    config: NodeConfig,
+    tokens: HubTokens,
+    policy: LoadedModel,
+    method: TrainMethod,
+    peer_id: str,
+    folder: Path,
+    console: Console,
+    stack: ExitStack,
+) -> Publisher | None:
+    """Publishes from the node's state `folder` until `stack` is closed; None where nothing is to be pushed.
+
+    Raises StateError: the folder cannot be written.
+    """
+    push = config.push
+    if not push.enabled:
+        return None
+    about = facts(config.model.name, method, peer_id)
+    try:
+        packer = Packer(policy, about, folder / "push", saved_weights)
+    except OSError as error:
+        raise StateError(f"cannot write to {folder / 'push'}: {error.strerror}; give another state_dir") from error
+    publisher = Publisher(push, Hub(tokens.push, push.endpoint, private=push.private), packer, folder / "pushed.json")
+    often = [f"{push.every_hours:g} hours"] * (push.every_hours > 0)
+    often += [f"{push.every_rounds} rounds"] * (push.every_rounds > 0)
+    last = f"; last {publisher.last}" if publisher.last else ""
+    what = "adapter" if method is TrainMethod.lora else "model"
+    console.line(f"push: the {what} to {push.repo or about.repository} every {' or '.join(often)}{last}")
+    publisher.start()
+    stack.callback(publisher.stop)
+    return publisher

@@ -1,1 +1,0 @@
-"""Attempts at tasks: a Task becomes a RolloutGroup."""

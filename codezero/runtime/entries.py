@@ -1,0 +1,79 @@
+"""Entries of a log read again, as `logs` writes them: a line of text or of JSON each, and the exception below it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from codezero.runtime.console import printable
+
+_LOGGED = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z (DEBUG|INFO|WARNING|ERROR|CRITICAL) \S+: (.*)")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One thing that was logged; untrusted text in part, without control characters."""
+
+    at_s: float
+    """Unix time."""
+    level: str
+    text: str
+    below: list[str] = field(default_factory=list)
+    """The lines of its exception."""
+
+    @property
+    def warns(self) -> bool:
+        return self.level in ("WARNING", "ERROR", "CRITICAL")
+
+    @property
+    def fails(self) -> bool:
+        return self.level in ("ERROR", "CRITICAL") or bool(self.raised)
+
+    @property
+    def raised(self) -> str:
+        """The exception that a traceback below it ends with; empty without one."""
+        starts = [number for number, line in enumerate(self.below) if line.startswith("Traceback (most recent call")]
+        return next((line for line in self.below[starts[-1] :] if _RAISED.match(line)), "") if starts else ""
+
+
+class _Json(msgspec.Struct):
+    """A line of a log in JSON (tracking.log_format)."""
+
+    time: str
+    level: str
+    message: str
+    exception: str = ""
+
+
+def entries(text: str) -> list[LogEntry]:
+    """The newest last. What stands before the first entry, and lines of another form, are left out."""
+    found: list[LogEntry] = []
+    for line in text.split("\n"):
+        if (entry := _entry(line)) is not None:
+            found.append(entry)
+        elif found and line and not line.startswith("{"):
+            found[-1].below.append(line.removeprefix("  "))
+    return found
+
+
+def _entry(line: str) -> LogEntry | None:
+    below: list[str] = []
+    if line.startswith("{"):
+        try:
+            found = msgspec.json.decode(line, type=_Json)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        line = f"{found.time} {found.level} json: " + printable(found.message).replace("\n", "\\n")
+        below = printable(found.exception).split("\n") if found.exception else []
+    entry = _LOGGED.fullmatch(line)
+    if entry is None:
+        return None
+    try:
+        at_s = datetime.fromisoformat(f"{entry[1]}+00:00").timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return LogEntry(at_s=at_s, level=entry[2], text=entry[3], below=below)

@@ -1,0 +1,153 @@
+"""Logging, set up once: everything into a file, also what the console shows; our own warnings on the console,
+libraries' chatter on neither."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+import warnings
+from datetime import datetime, timezone
+from functools import partial
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from codezero import __version__
+from codezero.config import LogFormat
+from codezero.errors import CodezeroError, StateError
+from codezero.runtime.console import Console, printable
+
+MAX_LOG_BYTES = 20_000_000
+QUIET_LIBRARIES = (
+    "transformers",
+    "datasets",
+    "huggingface_hub",
+    "filelock",
+    "urllib3",
+    "httpx",
+    "httpcore",
+    "fsspec",
+    "peft",
+)
+
+
+def utc(at_s: float | None = None) -> str:
+    """A time, or now, as logs have it: ISO 8601 in UTC to the millisecond, such as 2026-11-21T23:59:59.123Z."""
+    at = datetime.fromtimestamp(time.time() if at_s is None else at_s, timezone.utc)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _OneLine(logging.Formatter):
+    """One record a line, with the lines of an exception indented below it: untrusted text inside a message cannot start
+    a line of its own."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return utc(record.created)
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = printable(super().format(record))
+        return text.replace("\n", "\n  " if record.exc_info else "\\n")
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        found = {
+            "time": utc(record.created),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            found["exception"] = self.formatException(record.exc_info)
+        return json.dumps(found)
+
+
+class _ConsoleHandler(logging.Handler):
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+        self.setFormatter(_OneLine("%(levelname)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "is_shown", False):
+            return
+        self._console.show(self.format(record).splitlines()[0])
+
+
+class _File(RotatingFileHandler):
+    """A full disk costs lines of the log and one of the terminal, not a traceback for each."""
+
+    def __init__(self, path: Path, console: Console) -> None:
+        super().__init__(path, maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
+        self._console, self._told = console, False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._told:
+            self._told = True
+            self._console.show(
+                f"WARNING: cannot write {self.baseFilename} ({error.strerror}): free space; what happens until then is "
+                "not in the log"
+            )
+
+
+def set_up(
+    log_dir: Path,
+    level: str,
+    console: Console,
+    name: str = "swarm.log",
+    log_format: LogFormat = LogFormat.text,
+) -> None:
+    """Routes logging of this process to the file of this name. Raises StateError: the log folder cannot be written."""
+    try:
+        log_dir.mkdir(parents=True, exist_ok=True)
+        file = _File(log_dir / name, console)
+    except OSError as error:
+        raise StateError(f"cannot write logs to {log_dir}: {error.strerror}; give another tracking.log_dir") from error
+    text = _OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    file.setFormatter(_Json() if log_format is LogFormat.json else text)
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+    root.addHandler(file)
+    logging.addLevelName(logging.WARNING, "WARNING")  # hivemind calls it WARN from its import on
+    root.setLevel(logging.WARNING)
+    own = logging.getLogger("codezero")
+    own.setLevel(level)
+    own.addHandler(_ConsoleHandler(console))
+    own.info("codezero %s starts as process %d", __version__, os.getpid())
+    console.on_line = partial(logging.getLogger("codezero.console").info, "%s")
+    for name in QUIET_LIBRARIES:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore")
+    logging.captureWarnings(True)
+
+
+def log_end(error: BaseException) -> None:
+    """Notes why the process ends, where there is a log; the terminal has been told."""
+    own = logging.getLogger("codezero")
+    if own.handlers:
+        told = isinstance(error, CodezeroError)
+        own.error("ended: %s", error, exc_info=None if told else error, extra={"is_shown": True})
+
+
+def quiet_libraries() -> None:
+    """Turns off progress bars and advice of the libraries; must run before they are imported."""
+    for name, value in {
+        "TRANSFORMERS_VERBOSITY": "error",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "HIVEMIND_LOGLEVEL": "ERROR",
+        # Spinning OpenMP workers slow every process down where several share few cores (measured up to 8 times).
+        "OMP_WAIT_POLICY": "passive",
+    }.items():
+        os.environ.setdefault(name, value)

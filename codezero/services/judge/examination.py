@@ -1,0 +1,118 @@
+"""One question of the judge service a round, answered by the current policy, in a thread of its own.
+
+The round never waits for it and never fails by it: a round in which the service is slow or away has no score.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from codezero.errors import CodezeroError, Stopping
+from codezero.services.judge.client import Question
+
+REMIND_S = 3600.0
+"""Between two warnings that the service is away."""
+
+logger = logging.getLogger(__name__)
+
+
+class Answerer(Protocol):
+    """The current policy. Called from the examination's thread: whoever trains the policy keeps the two apart."""
+
+    def answer(self, question: str) -> str:
+        """A completion of the chat that asks `question`, which is untrusted text without control tokens."""
+        ...
+
+
+class Service(Protocol):
+    """What an examination asks of `JudgeService`."""
+
+    def request_question(self, peer_id: str, round_number: int, model_name: str) -> Question: ...
+
+    def submit_answer(self, question: Question, round_number: int, answer: str) -> float: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """For the report."""
+
+    round: int
+    score: float
+
+
+class Examination:
+    """Of one peer. All methods return at once."""
+
+    def __init__(self, service: Service, policy: Answerer, *, peer_id: str, model_name: str) -> None:
+        self._service, self._policy, self._peer_id, self._model_name = service, policy, peer_id, model_name
+        self._thread = threading.Thread(target=self._run, name="examination", daemon=True)
+        self._asked, self._stopping = threading.Condition(), False
+        self._round: int | None = None
+        self._score: Score | None = None
+        self._warned_at_s = -REMIND_S
+        self.trouble = ""
+        """Why the last examination gave no score, in words; empty where it gave one. Untrusted text in part."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def begin(self, round_number: int) -> None:
+        """Has the policy examined in this round, or, if it still is in an earlier one, after that."""
+        with self._asked:
+            self._round = round_number
+            self._asked.notify()
+
+    def take_score(self) -> Score | None:
+        """The latest score that was not handed out before. It may be of an earlier round."""
+        with self._asked:
+            score, self._score = self._score, None
+        return score
+
+    def stop(self, timeout_s: float = 3.0) -> None:
+        """What is under way is left behind."""
+        with self._asked:
+            self._stopping = True
+            self._asked.notify()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._asked:
+                self._asked.wait_for(lambda: self._round is not None or self._stopping)
+                number, self._round = self._round, None
+                if self._stopping or number is None:
+                    return
+            try:
+                score = self._examine(number)
+            except Stopping:
+                return
+            except CodezeroError as error:  # the service is away, or its question does not fit the model
+                self._warn(str(error))
+            except Exception:  # the thread's boundary: whatever breaks in here must not end the node's training
+                logger.exception("the examination of round %d failed", number)
+                self._warn("internal error in the examination, see the log: please report it")
+            else:
+                self.trouble = ""
+                with self._asked:
+                    self._score = score
+
+    def _examine(self, number: int) -> Score:
+        question = self._service.request_question(self._peer_id, number, self._model_name)
+        answer = self._policy.answer(question.text)
+        score = self._service.submit_answer(question, number, answer)
+        logger.info("the judge service gave the answer of round %d the score %g", number, score)
+        return Score(round=number, score=score)
+
+    def _warn(self, text: str) -> None:
+        self.trouble = text
+        now_s = time.monotonic()
+        if now_s - self._warned_at_s >= REMIND_S:
+            self._warned_at_s = now_s
+            logger.warning("%s", text)
+        else:
+            logger.info("%s", text)

@@ -1,0 +1,220 @@
+"""Takes bets to the contract, each exactly once: look, store, send, look again.
+
+A bet is placed when the contract shows its tokens or its transaction succeeded, not when something was sent. It is sent
+again only where that cannot make two: the same bytes, or when what was sent can never be mined.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from msgspec.structs import replace as changed
+
+from codezero.ledger.coordinator import Standing
+from codezero.ledger.delivery import Step, next_step
+from codezero.ledger.faults import AlreadyKnown, NonceRace, Reverted
+from codezero.ledger.transactions import Journal, Transaction
+from codezero.services.judge.client import MAX_CHOICES, Clue
+from codezero.services.market.backend import GameStatus, GameView, MarketBackend
+from codezero.services.market.book import Bet, BetState, Book, Sent
+from codezero.services.market.stakes import Stakes, shown
+
+MAX_FAILED = 3
+"""Transactions of one bet or claim that were mined and failed, each of which costs."""
+ABANDON_S = 24 * 3600.0
+"""A bet of which nothing could be learnt for so long no longer keeps the next ones waiting."""
+LATE_S = 300.0
+"""A bet that was signed so long ago, and neither mined nor excluded, keeps the bets of later rounds waiting no more."""
+LOOKED_FOR = 16
+"""Transactions of a bet or claim that are still looked for, the newest."""
+
+logger = logging.getLogger(__name__)
+Choose = Callable[[Clue], int]
+
+
+class Betting:
+    """Of one peer. Every method raises LedgerError: nothing goes on for now."""
+
+    def __init__(self, book: Book, backend: MarketBackend, stakes: Stakes, placed: Callable[[Bet], None]) -> None:
+        """`placed` is told of each bet that the contract has."""
+        self._book, self._backend, self._stakes, self._placed = book, backend, stakes, placed
+        self._told: tuple[int, int, str] | None = None
+
+    def follow(self) -> bool:
+        """One step for the bet in flight; whether there still is one."""
+        for bet in self._book.bets:
+            if bet.state is BetState.OPEN:
+                self._follow(bet)
+        return any(bet.state is BetState.OPEN for bet in self._book.bets)
+
+    def consider(self, clue: Clue, choose: Choose) -> bool:
+        """Bets on a clue that was not bet on; whether a bet is in flight then. `choose` may take its time."""
+        last = self._book.last_bet(clue.game)
+        if last is not None and clue.clue <= last.clue:
+            return False
+        if not self._is_open(clue) or (last is None and self._was_forgotten(clue)):
+            return False
+        choice = choose(clue)
+        view = self._is_open(clue)  # once more: choosing took a while
+        if view is None:
+            return False
+        self._open(clue, choice, self._stakes.amount(view.balance, clue.rounds_remaining))
+        return True
+
+    def _open(self, clue: Clue, choice: int, amount: int) -> None:
+        bet = self._book.put_bet(
+            Bet(
+                game=clue.game,
+                clue=clue.clue,
+                choice=choice,
+                text=clue.choices[choice],
+                amount=str(amount),
+                tokens_before=str(self._tokens(clue.game, choice)),
+                made_at_s=time.time(),
+            )
+        )
+        self._send(bet)
+
+    def _is_open(self, clue: Clue) -> GameView | None:
+        """What the contract says of a clue's game, if it can be bet on; the judge alone is not believed."""
+        view = self._backend.game(clue.game)
+        why = ""
+        if view.status != GameStatus.OPEN:
+            why = f"the contract gives it status {view.status}, not {GameStatus.OPEN} (open)"
+        elif view.round != clue.clue:
+            why = f"the contract is at round {view.round}"
+        elif view.num_choices != len(clue.choices):
+            why = f"the judge names {len(clue.choices)} choices, the contract has {view.num_choices}"
+        elif self._stakes.amount(view.balance, clue.rounds_remaining) == 0:
+            why = f"nothing to bet of a balance of {shown(view.balance)}"
+        if why:
+            self._tell(clue, why)
+            return None
+        return view
+
+    def _was_forgotten(self, clue: Clue) -> bool:
+        """Whether the peer holds tokens of a game that the book does not know: then the book was lost, perhaps after
+        a bet on this very clue."""
+        held = self._backend.tokens(clue.game, min(len(clue.choices), MAX_CHOICES))
+        if not any(held):
+            return False
+        choice = held.index(max(held))
+        logger.warning(
+            "game %d was bet on before and the book does not know it: this clue is passed over. Nothing has to be "
+            "done: the next one is bet on",
+            clue.game,
+        )
+        self._book.put_bet(
+            Bet(
+                game=clue.game,
+                clue=clue.clue,
+                choice=choice,
+                text=clue.choices[choice],
+                amount="0",
+                tokens_before=str(held[choice]),
+                made_at_s=time.time(),
+                state=BetState.UNKNOWN,
+                note="found on the chain",
+            )
+        )
+        return True
+
+    def _follow(self, bet: Bet) -> None:
+        now_s = time.time()
+        if not 0 <= now_s - bet.made_at_s < ABANDON_S:  # below 0: the clock was set back
+            self._finish(bet, BetState.UNKNOWN, "nothing could be learnt of it for a day")
+            return
+        view = self._backend.game(bet.game)
+        possible = view.status == GameStatus.OPEN and view.round == bet.clue
+        sent = [transaction.transaction() for transaction in bet.sent]
+        mined = self._backend.mined([transaction.hash for transaction in sent[-LOOKED_FOR:]])
+        standing = Standing(
+            recorded=self._tokens(bet.game, bet.choice) > int(bet.tokens_before),
+            owner=None,
+            receipts=dict(mined.receipts),
+            nonce=mined.nonce,
+        )
+        step = next_step(standing, sent, now_s)
+        if step is Step.DONE:
+            self._finish(bet, BetState.PLACED, "")
+            self._placed(bet)
+        elif not sent and not self._backend.signs:
+            if not possible:
+                self._finish(bet, BetState.UNKNOWN, "its round is over, and it is not known whether it was placed")
+        elif not possible:
+            self._over(bet, standing, sent)
+        elif sum(not succeeded for succeeded in standing.receipts.values()) >= MAX_FAILED:
+            self._finish(bet, BetState.FAILED, f"{MAX_FAILED} transactions failed")
+        elif step is Step.RESEND:
+            self._resend(bet)
+        elif step is not Step.WAIT:
+            self._send(bet, sent[-1] if step is Step.REPLACE else None)
+
+    def _over(self, bet: Bet, standing: Standing, sent: Sequence[Transaction]) -> None:
+        """Its round has passed: it is not sent any more, and ends when it can no longer be mined."""
+        if not sent:
+            self._finish(bet, BetState.MISSED, "its round was over before it was sent")
+        elif sent[-1].hash in standing.receipts:
+            self._finish(bet, BetState.FAILED, "its transaction failed")
+        elif standing.nonce > sent[-1].nonce:
+            self._finish(bet, BetState.MISSED, "its round was over before it was mined")
+        elif time.time() - sent[-1].signed_at_s > LATE_S:
+            self._finish(bet, BetState.UNKNOWN, "its round is over, and it is not known whether it is ever mined")
+
+    def _send(self, bet: Bet, replaces: Transaction | None = None) -> None:
+        journal = Journal(store=partial(self._store, bet.game, bet.clue), replaces=replaces)
+        try:
+            reference = self._backend.guess(bet.game, bet.clue, bet.choice, int(bet.amount), journal)
+        except Reverted as error:
+            logger.warning(
+                "no bet on clue %d of game %d: %s. Nothing has to be done: the next clue is tried",
+                *(bet.clue, bet.game, error),
+            )
+            self._finish(self._current(bet), BetState.REFUSED, str(error))
+            return
+        except NonceRace as error:  # what was stored can never be mined, as the next look will find
+            logger.info("bet on clue %d of game %d: %s", bet.clue, bet.game, error)
+            return
+        self._taken(self._current(bet), reference)
+
+    def _resend(self, bet: Bet) -> None:
+        try:
+            self._backend.broadcast(bytes.fromhex(bet.sent[-1].raw))
+        except (AlreadyKnown, NonceRace) as error:  # the next look tells whether it was mined
+            logger.info("sent again, %s", error)
+        self._taken(bet, "")
+
+    def _store(self, game: int, clue: int, transaction: Transaction) -> None:
+        bet = next(bet for bet in self._book.bets if (bet.game, bet.clue) == (game, clue))
+        self._book.put_bet(changed(bet, sent=(*bet.sent, Sent.of(transaction))))
+
+    def _taken(self, bet: Bet, reference: str) -> None:
+        """Notes that the RPC took the last transaction."""
+        note = f"sent as {reference}" if reference else bet.note
+        if not bet.sent:
+            self._book.put_bet(changed(bet, note=note))
+            return
+        last = Sent.of(replace(bet.sent[-1].transaction(), sent_at_s=time.time()))
+        self._book.put_bet(changed(bet, sent=(*bet.sent[:-1], last), note=note))
+
+    def _current(self, bet: Bet) -> Bet:
+        """The bet with all that was stored meanwhile."""
+        return next(found for found in self._book.bets if (found.game, found.clue) == (bet.game, bet.clue))
+
+    def _tokens(self, game: int, choice: int) -> int:
+        return self._backend.tokens(game, choice + 1)[choice]
+
+    def _finish(self, bet: Bet, state: BetState, note: str) -> None:
+        if state is not BetState.PLACED:
+            logger.info("bet on clue %d of game %d: %s, %s", bet.clue, bet.game, state.value, note)
+        self._book.put_bet(changed(bet, state=state, note=note))
+
+    def _tell(self, clue: Clue, why: str) -> None:
+        """Says once why there is no bet."""
+        if self._told != (clue.game, clue.clue, why):
+            self._told = (clue.game, clue.clue, why)
+            logger.info("no bet on clue %d of game %d: %s", clue.clue, clue.game, why)

@@ -1,0 +1,86 @@
+"""The market written to through the sign-in app (SPEC §2), as the user's smart account.
+
+Reads are the contract's own. The app's answers say little: a refusal of the market has no name there and comes as HTTP
+500, as an outage does. So every write is simulated on the chain first, and a claim looked at afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from codezero.ledger.contract import ContractCall
+from codezero.ledger.faults import ProxyFault, Reverted
+from codezero.ledger.modal import TIMEOUT_S, AppAccount, app_account
+from codezero.ledger.rpc import Rpc, call_request
+from codezero.ledger.transactions import Journal
+from codezero.services.market.backend import Mined
+from codezero.services.market.contract import MarketContract, MarketReads, open_market
+
+MINED_S, LOOK_S = 30.0, 1.0
+"""How long a claim that the app took is looked for on the chain, and how often."""
+
+
+class ModalMarket(MarketReads):
+    """`MarketBackend` of which nothing is in the journal: the app signs."""
+
+    signs = False
+
+    def __init__(self, contract: MarketContract, app: AppAccount, rpc: Rpc, peer_id: str) -> None:
+        super().__init__(contract, rpc)
+        self._app, self._peer_id = app, peer_id
+
+    def mined(self, hashes: Sequence[str]) -> Mined:
+        return Mined(receipts={}, nonce=0)
+
+    def guess(self, game: int, clue: int, choice: int, amount: int, journal: Journal) -> str:
+        """The amount goes as decimal digits: JavaScript would round a number."""
+        self._simulate(self._contract.guess(game, clue, choice, amount))
+        fields = {"gameId": game, "peerId": self._peer_id, "clueId": clue, "choiceIdx": choice, "bet": str(amount)}
+        return self._app.write("guess-answer", **fields)
+
+    def claim(self, game: int, journal: Journal) -> str:
+        """Returns once the contract has nothing left to claim."""
+        call = self._contract.claim(game)
+        self._simulate(call)
+        reference = self._app.write("claim-reward", gameId=game, peerId=self._peer_id)
+        deadline = time.monotonic() + MINED_S
+        while time.monotonic() < deadline:
+            try:
+                self._simulate(call)
+            except Reverted:
+                return reference
+            time.sleep(LOOK_S)
+        raise ProxyFault(
+            f"the sign-in app sent the claim for game {game} as {reference}, and the contract does not have it after "
+            f"{MINED_S:g} s: looked at again later"
+        )
+
+    def broadcast(self, raw: bytes) -> None:
+        raise AssertionError("nothing here was signed by this node")
+
+    def _simulate(self, call: ContractCall) -> None:
+        """As the smart account. Raises Reverted: the contract would refuse it now."""
+        (answer,) = self._rpc.ask([call_request(call, self._app.address)])
+        self._rpc.text(answer, call.name)
+
+
+def connect(
+    *,
+    rpc_url: str,
+    chain_id: int,
+    contract_address: str,
+    proxy_url: str,
+    org_id: str,
+    account_address: str,
+    login_dir: Path,
+    peer_id: str,
+    timeout_s: float = TIMEOUT_S,
+) -> ModalMarket:
+    """Asks nothing of chain and app yet. Raises LedgerError: an address or URL is none, or nobody has signed in."""
+    contract, rpc = open_market(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address, peer_id=peer_id)
+    app = app_account(
+        proxy_url=proxy_url, org_id=org_id, account_address=account_address, login_dir=login_dir, timeout_s=timeout_s
+    )
+    return ModalMarket(contract, app, rpc, peer_id)

@@ -1,0 +1,152 @@
+"""The thread that plays the prediction market for a node. It never blocks a round and never ends one."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import random
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from codezero.errors import CodezeroError, Stopping
+from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, RpcFault
+from codezero.prompts import market as prompt
+from codezero.services.judge.client import Clue
+from codezero.services.market.backend import MarketBackend
+from codezero.services.market.betting import Betting
+from codezero.services.market.book import Book, BookError
+from codezero.services.market.claiming import Claiming
+from codezero.services.market.record import BetRecord
+from codezero.services.market.stakes import Stakes, most_likely
+
+POLL_S = 20.0
+BUSY_POLL_S = 2.0
+"""While something that was sent is not confirmed."""
+MAX_POLL_S = 300.0
+"""While the judge or the chain is away, or the account cannot pay."""
+REMIND_S = 3600.0
+"""Between two warnings of the same trouble."""
+RECORD = "prg_record.txt"
+
+logger = logging.getLogger(__name__)
+
+
+class NoChoice(CodezeroError):
+    """The policy says nothing usable of the choices."""
+
+
+class Likelihoods(Protocol):
+    """The current policy. Called from the player's thread: whoever trains the policy keeps the two apart."""
+
+    def token_logprobs(
+        self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
+    ) -> Sequence[Sequence[float]]:
+        """For each completion, log p of each of its tokens, when the reply to the chat begins with `opening`."""
+        ...
+
+
+class ClueSource(Protocol):
+    """What the player asks of `JudgeService`."""
+
+    def current_clue(self) -> Clue | None: ...
+
+
+class Player:
+    """For one peer at one market."""
+
+    def __init__(
+        self,
+        judge: ClueSource,
+        backend: MarketBackend,
+        policy: Likelihoods,
+        book: Book,
+        stakes: Stakes,
+        *,
+        peer_id: str,
+        log_dir: Path,
+        poll_s: float = POLL_S,
+    ) -> None:
+        record = BetRecord(log_dir / RECORD, peer_id)
+        self._judge, self._policy, self._poll_s, self._book = judge, policy, poll_s, book
+        self._betting = Betting(book, backend, stakes, record.placed)
+        self._claiming = Claiming(book, backend, record.claimed)
+        self._thread = threading.Thread(target=self._run, name="market", daemon=True)
+        self._stopping = threading.Event()
+        self._chosen: tuple[Clue, int] | None = None
+        self._failures = 0  # in a row
+        self._reminded: dict[str, float] = {}
+        self.trouble = ""
+        """What keeps the node from playing, in words; empty while all is well."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 3.0) -> None:
+        """What is under way is found out about at the next start."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self.tick()):
+            pass
+
+    def tick(self) -> float:
+        """One look at judge and contract and what follows from it; returns the seconds until the next."""
+        try:
+            busy = self._play()
+        except Stopping:
+            return MAX_POLL_S
+        except (InsufficientFunds, FeesTooHigh) as error:
+            self._troubled(str(error), type(error).__name__)
+            return MAX_POLL_S
+        except CodezeroError as error:
+            self._failures += 1
+            self._troubled(str(error), type(error).__name__)
+            wait_s = min(self._poll_s * 2.0 ** min(self._failures - 1, 10), MAX_POLL_S)
+            asked_for_s = error.retry_after_s if isinstance(error, RpcFault) else None
+            return max(wait_s * random.uniform(0.75, 1.25), asked_for_s or 0.0)
+        except Exception as error:  # the thread's boundary: whatever breaks in here must not end the node's training
+            logger.exception("the market's player failed")
+            self._troubled(f"internal error in the market's player ({type(error).__name__}): please report it", "bug")
+            return MAX_POLL_S
+        self._failures = 0
+        self._note("")
+        return BUSY_POLL_S if busy else self._poll_s * random.uniform(0.7, 1.0)
+
+    def _play(self) -> bool:
+        """Whether there is something to look at again soon."""
+        if self._betting.follow():
+            return True
+        busy = self._claiming.step()
+        clue = self._judge.current_clue()
+        return (clue is not None and self._betting.consider(clue, self._choose)) or busy
+
+    def _choose(self, clue: Clue) -> int:
+        """The choice that the policy finds most likely; asked once a clue, however often its bet is tried."""
+        if self._chosen is None or self._chosen[0] != clue:
+            completions = [choice + prompt.CLOSING for choice in clue.choices]
+            chat = prompt.messages(clue.text, clue.choices)
+            try:
+                logprobs = self._policy.token_logprobs(chat, prompt.OPENING, completions)
+                self._chosen = clue, most_likely(dict(zip(clue.choices, logprobs, strict=True)))
+            except ValueError as error:
+                raise NoChoice(f"no bet: of the choices the policy says what is no likelihood ({error})") from error
+        return self._chosen[1]
+
+    def _note(self, trouble: str) -> None:
+        self.trouble = trouble
+        with contextlib.suppress(BookError):  # which is a trouble of its own where anything is to be written
+            self._book.note_trouble(trouble)
+
+    def _troubled(self, text: str, kind: str) -> None:
+        """Warns, but of the same kind of trouble only from time to time."""
+        self._note(text)
+        now_s = time.monotonic()
+        if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
+            self._reminded[kind] = now_s
+            logger.warning("%s", text)

@@ -1,0 +1,30 @@
+"""The tasks that a node can tell to be no inventions of a peer: those that it could be given itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+from codezero.config import PeerTasks
+from codezero.tasks.mixture import Mixture
+from codezero.tasks.problems import load_problems
+from codezero.tasks.proposed import WithProposals, id_of
+from codezero.types import Task
+
+
+def which_are_known(setting: PeerTasks, sources: Mixture, tasks: WithProposals) -> Callable[[Task], bool]:
+    """Tells whether a peer's task is wanted (`swarm.tasks`).
+
+    Known are the built-in problems of all levels, all tasks of `sources`, and the proposals that `tasks` took up. For
+    these, datasets on the hub are read once from end to end.
+    """
+    if setting is PeerTasks.any:
+        return lambda task: True
+    builtin = (problem.task for problem in load_problems())
+    known = frozenset(id_of(task) for task in chain(builtin, sources.all_tasks()))
+
+    def is_known(task: Task) -> bool:
+        found = id_of(task)
+        return found in known or found in tasks.taken_up
+
+    return is_known

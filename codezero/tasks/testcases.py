@@ -1,0 +1,208 @@
+"""The tests of a task, taken apart: what is set up, and which single cases must hold. Parsed only, never executed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import symtable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from io import StringIO
+from typing import TypeVar
+
+from codezero.workers import Death, Job, Workers
+
+_T = TypeVar("_T")
+
+MAX_SOURCE_CHARS = 20_000
+"""Longer code and tests are not parsed. Nesting 25 times as deep crashes CPython 3.10, and f-strings of 1 MB take it a
+minute; up to here everything tried took less than 0.1 s."""
+UNPARSEABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises on hostile text: bad syntax, null bytes, nesting too deep for its stack."""
+
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""A line as Python's parser counts them: a form feed, say, ends none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A test that is a statement: an assert, or a call such as HumanEval's `check(f)`."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StdinExample:
+    """A test of a program: what it reads from stdin, and what it must print."""
+
+    given: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestSuite:
+    """All tests of a task. `cases` are of one kind; neither kind at all means that the text could not be read."""
+
+    __test__ = False  # no class of tests for pytest
+
+    setup: str = ""
+    """What stands among the statements and is no case: imports, definitions, assignments."""
+    statements: tuple[Statement, ...] = ()
+    examples: tuple[StdinExample, ...] = ()
+
+    @property
+    def num_cases(self) -> int:
+        return len(self.statements) + len(self.examples)
+
+
+READ_TESTS = Job("read_tests", str, TestSuite)
+IS_PYTHON = Job("is_python", str, bool)
+PARSING_S = 10.0
+"""Processor seconds that each may take."""
+
+
+def read_tests(workers: Workers, text: str) -> TestSuite:
+    """`parse_tests` by a worker process; an empty suite if that brings it down. Raises WorkerError."""
+    found = workers.ask(READ_TESTS, text, PARSING_S)
+    return TestSuite() if isinstance(found, Death) else found
+
+
+def are_python(workers: Workers, sources: Iterable[str]) -> bool:
+    """Whether all of them parse, by worker processes. Raises WorkerError."""
+    return all(workers.ask(IS_PYTHON, source, PARSING_S) is True for source in sources)
+
+
+def is_python(source: str) -> bool:
+    """Whether a text of any length parses; for worker processes, which a long one may cost."""
+    return _parsed(source) is not None
+
+
+def parse_tests(text: str) -> TestSuite:
+    """The suite in `text`: a table of `Input:` and `Output:` blocks (tasks/code_contests), else Python statements.
+
+    For worker processes, and for text that is our own.
+    """
+    text = text.replace("\r\n", "\n")
+    examples = tuple(_examples(text)) if text.lstrip().startswith("Input:") else ()
+    if examples:
+        return TestSuite(examples=examples)
+    tree = parse_source(text)
+    if tree is None:
+        return TestSuite()
+    lines = _LINE.findall(text.encode())
+    unfolded = _unfolded(tree.body)
+    setup, statements = [], []
+    for node in tree.body:
+        source = _source_of(node, lines)
+        if _is_case(node):
+            statements += unfolded or [Statement(source=source)]
+        elif not isinstance(node, ast.Expr):
+            setup.append(source)
+    return TestSuite(setup="\n".join(setup), statements=tuple(statements))
+
+
+def _is_case(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+
+
+def _unfolded(body: list[ast.stmt]) -> list[Statement]:
+    """The single cases of tests in HumanEval's form: `def check(candidate)` of nothing but asserts, and loops over
+    them, with one call `check(f)`. Empty for any other form."""
+    cases = [node for node in body if _is_case(node)]
+    call = cases[0].value if len(cases) == 1 and isinstance(cases[0], ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or len(call.args) != 1 or call.keywords:
+        return []
+    checks = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == call.func.id]
+    if len(checks) != 1 or len(checks[0].args.args) != 1:
+        return []
+    put = _Put(checks[0].args.args[0].arg, call.args[0])
+    inner = [
+        node for node in checks[0].body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    if not all(isinstance(node, ast.Assert | ast.For) for node in inner):
+        return []
+    try:
+        return [Statement(source=ast.unparse(put.visit(node))) for node in inner]
+    except UNPARSEABLE:
+        return []
+
+
+class _Put(ast.NodeTransformer):
+    """Puts an expression for a variable. Raises ValueError where that is given another value."""
+
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self._name, self._value = name, value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id != self._name:
+            return node
+        if not isinstance(node.ctx, ast.Load):
+            raise ValueError(f"{node.id} is given another value")
+        return self._value
+
+
+def _examples(text: str) -> Iterator[StdinExample]:
+    """The examples of a table: `Input:` up to the next `Output:`, and that up to the next `Input:` or the end."""
+    given: list[str] | None = None
+    expected: list[str] | None = None
+    for line in StringIO(text):
+        if expected is None and given is not None:
+            if line == "Output:\n":
+                expected = []
+            else:
+                given.append(line)
+        elif line == "Input:\n":
+            if given is not None and expected is not None:
+                yield StdinExample(given="".join(given), expected="".join(expected))
+            given, expected = [], None
+        elif expected is not None:
+            expected.append(line)
+    if given is not None and expected is not None:
+        yield StdinExample(given="".join(given), expected="".join(expected))
+
+
+def _source_of(node: ast.stmt, lines: list[bytes]) -> str:
+    """The source of a statement, as ast.get_source_segment gives it, which takes all lines apart each time."""
+    assert node.end_lineno is not None  # the parser gives every statement its place
+    found = lines[node.lineno - 1 : node.end_lineno]
+    found[-1] = found[-1][: node.end_col_offset]
+    found[0] = found[0][node.col_offset :]
+    return b"".join(found).decode()
+
+
+def comparison(case: Statement) -> tuple[str, str] | None:
+    """`left` and `right` of a test `assert left == right`; None of any other, and of one that Python cannot print."""
+    tree = parse_source(case.source)
+    test = tree.body[0].test if tree and len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert) else None
+    if not isinstance(test, ast.Compare) or [type(op) for op in test.ops] != [ast.Eq]:
+        return None
+    try:
+        return ast.unparse(test.left), ast.unparse(test.comparators[0])
+    except UNPARSEABLE:
+        return None
+
+
+def parse_source(source: str) -> ast.Module | None:
+    """The syntax tree of Python source; None when it is too long or does not parse."""
+    return None if len(source) > MAX_SOURCE_CHARS else _parsed(source)
+
+
+def scopes_of(source: str) -> list[symtable.SymbolTable] | None:
+    """The symbol tables of the functions and classes at the top level of source that `parse_source` parses; None where
+    CPython would not compile it."""
+    return _read_by(lambda: symtable.symtable(source, "solution", "exec").get_children())
+
+
+def _parsed(source: str) -> ast.Module | None:
+    return _read_by(lambda: ast.parse(source))
+
+
+def _read_by(read: Callable[[], _T]) -> _T | None:
+    try:
+        with warnings.catch_warnings():
+            for kind in (SyntaxWarning, DeprecationWarning):  # of the judged code, not of ours
+                warnings.simplefilter("ignore", kind)
+            return read()
+    except UNPARSEABLE:
+        return None

@@ -1,0 +1,54 @@
+"""Whether a node does its work, read from its folder: it has no port to be asked at, and so none to be attacked at.
+
+What counts as work is a finished round of a solver or batch of a proposer; a start counts as one, so that a first round
+has as long as any other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from codezero.errors import StateError
+from codezero.runtime.state import holder
+
+HOLDERS = (("node", ""), ("node", "proposer"), ("swarm", ""), ("launcher", ""))
+"""Who may hold a folder, and in which folder of it: a solver, a proposer, a whole swarm by `codezero swarm up`, and the
+nodes of `--gpus`."""
+
+
+def check(folders: Sequence[Path], within_s: float) -> list[str]:
+    """A line for each node, swarm or launcher that runs in one of the folders.
+
+    Raises StateError: none runs there, or one has finished nothing for `within_s` seconds.
+    """
+    lines = []
+    for folder in folders:
+        for name, inner in HOLDERS:
+            pid = holder(folder / inner, name)
+            if pid is None:
+                continue
+            age_s = max(0.0, time.time() - _worked_at_s(folder / inner, name))
+            if age_s > within_s:
+                raise StateError(
+                    f"the {name} in {folder / inner} (process {pid}) has finished nothing for {age_s:.0f} s, more than "
+                    f"{within_s:.0f} s: see its log, or allow it more with --within"
+                )
+            lines.append(f"the {name} in {folder / inner} (process {pid}) went on {age_s:.0f} s ago")
+    if not lines:
+        raise StateError(f"no node runs in {' or '.join(map(str, folders))}: start it, or name its state folder")
+    return lines
+
+
+def _worked_at_s(folder: Path, name: str) -> float:
+    """Unix time of the last start or finished work; of a swarm or launcher, that of its busiest node."""
+    found = [folder / f"{name}.lock"]
+    for checkpoints in ("checkpoints", "*/state/checkpoints", "*/state/proposer/checkpoints"):
+        found += folder.glob(f"{checkpoints}/round-*")
+    times = []
+    for path in found:
+        with suppress(FileNotFoundError):  # the node has replaced it by a newer one
+            times.append(path.stat().st_mtime)
+    return max(times)

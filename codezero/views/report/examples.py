@@ -1,0 +1,122 @@
+"""Solutions to show: tasks that came again, and otherwise the best and the worst of early and of late rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codezero.observe.groups_file import SeenGroup, SeenRollout, SeenRound, SeenTask
+from codezero.views.report.change import MeanChange, paired
+
+SHOWN = 3
+"""Tasks shown of those that came again."""
+SAME = 0.005
+"""Mean rewards no further apart are called the same: they are shown with two digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSolution:
+    """One solution of a group in some round."""
+
+    what: str
+    round: int
+    rollout: SeenRollout
+    mean: float
+    """Mean reward of its group."""
+    count: int
+    """Solutions in its group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    task: SeenTask
+    solutions: list[ShownSolution]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """What was found in the rounds that are kept."""
+
+    first_round: int
+    last_round: int
+    rose: int
+    fell: int
+    same: int
+    """Of the tasks that were attempted again: by the mean reward of their first and last group."""
+    change: MeanChange | None
+    """Over these tasks; None where no task came again."""
+    shown: list[Example]
+
+
+def find_examples(rounds: Sequence[SeenRound]) -> Examples | None:
+    """Of the node's own groups; None if none of them was scored."""
+    groups: dict[str, list[tuple[int, SeenGroup]]] = {}
+    for one in sorted(rounds, key=lambda one: one.round):
+        for group in one.groups:
+            if not group.external and _mean(group) is not None:
+                groups.setdefault(group.task.id, []).append((one.round, group))
+    if not groups:
+        return None
+    again = [attempts for attempts in groups.values() if attempts[0][0] < attempts[-1][0]]
+    firsts = [_known_mean(attempts[0][1]) for attempts in again]
+    lasts = [_known_mean(attempts[-1][1]) for attempts in again]
+    rises = [last - first for first, last in zip(firsts, lasts, strict=True)]
+    if again:
+        largest = sorted(range(len(again)), key=lambda number: -rises[number])
+        shown = [_first_and_last(again[number]) for number in largest[:SHOWN] if rises[number] > SAME]
+    else:
+        shown = _early_and_late([attempt for attempts in groups.values() for attempt in attempts])
+    numbers = [number for attempts in groups.values() for number, _ in attempts]
+    return Examples(
+        first_round=min(numbers),
+        last_round=max(numbers),
+        rose=sum(rise > SAME for rise in rises),
+        fell=sum(rise < -SAME for rise in rises),
+        same=sum(abs(rise) <= SAME for rise in rises),
+        change=paired(firsts, lasts),
+        shown=shown,
+    )
+
+
+def _first_and_last(attempts: Sequence[tuple[int, SeenGroup]]) -> Example:
+    """The middle solution of the first and of the last group by reward, which is neither luck nor mishap."""
+    solutions = []
+    for what, (number, group) in (("first attempt", attempts[0]), ("last attempt", attempts[-1])):
+        scored = _by_reward(group)
+        solutions.append(_shown(what, number, group, scored[(len(scored) - 1) // 2]))
+    return Example(task=attempts[0][1].task, solutions=solutions)
+
+
+def _early_and_late(attempts: Sequence[tuple[int, SeenGroup]]) -> list[Example]:
+    """The best and the worst solution in the first and in the last third of the rounds."""
+    numbers = sorted({number for number, _ in attempts})
+    third = max(1, len(numbers) // 3)
+    spans = [("early", set(numbers[:third]))] + ([("late", set(numbers[-third:]))] if len(numbers) > 1 else [])
+    examples = []
+    for when, span in spans:
+        inside = [(number, group, one) for number, group in attempts if number in span for one in _by_reward(group)]
+        for what, choose in (("best", max), ("worst", min)):
+            number, group, rollout = choose(inside, key=lambda found: found[2].reward or 0.0)
+            shown = _shown(f"{what} of the {when} rounds", number, group, rollout)
+            examples.append(Example(task=group.task, solutions=[shown]))
+    return examples
+
+
+def _shown(what: str, number: int, group: SeenGroup, rollout: SeenRollout) -> ShownSolution:
+    return ShownSolution(what=what, round=number, rollout=rollout, mean=_known_mean(group), count=len(group.rollouts))
+
+
+def _by_reward(group: SeenGroup) -> list[SeenRollout]:
+    """Scored solutions, the worst first."""
+    scored = [one for one in group.rollouts if one.reward is not None and math.isfinite(one.reward)]
+    return sorted(scored, key=lambda one: one.reward or 0.0)
+
+
+def _mean(group: SeenGroup) -> float | None:
+    scored = _by_reward(group)
+    return sum(one.reward or 0.0 for one in scored) / len(scored) if scored else None
+
+
+def _known_mean(group: SeenGroup) -> float:
+    return _mean(group) or 0.0

@@ -1,0 +1,159 @@
+"""What `codezero eval` found before and after: read from its results, and compared over the problems of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codezero.errors import ReportError
+from codezero.evaluate.intervals import Estimate
+from codezero.evaluate.metrics import pass_at_k
+from codezero.views.report.change import MeanChange, paired
+from codezero.views.runs import JsonLines
+
+RESULTS, SETTINGS = "results.jsonl", "settings.json"
+OF_THE_MODEL = frozenset({"model", "checkpoint", "score"})
+"""Settings that may differ between two results that are compared."""
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    group: str
+    passed: bool
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The results of one run of `codezero eval`."""
+
+    settings: Mapping[str, object]
+    outcomes: Mapping[str, Sequence[bool]]
+    """Whether each solution passed, by problem."""
+    questions: Mapping[str, str]
+
+    def metrics(self, k: int) -> dict[str, Estimate]:
+        """pass@1, pass@k and the share of right solutions, each with its interval over problems."""
+        from codezero.harness.report import metrics  # what is beside it runs code: only for those who ask
+
+        rows = [{"group": group, "passed": passed} for group, found in self.outcomes.items() for passed in found]
+        return metrics(rows, [k])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRow:
+    name: str
+    before: Estimate
+    after: Estimate
+    change: MeanChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A problem that went from no right solution to one at least, or back."""
+
+    problem: str
+    question: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    problems: int
+    """Those in both results; everything else here is over them."""
+    only_before: int
+    only_after: int
+    rows: list[MeasuredRow]
+    gained: list[Moved] = field(default_factory=list)
+    lost: list[Moved] = field(default_factory=list)
+    settings: list[tuple[str, str, str]]
+    """(name, before, after)"""
+    unlike: list[str]
+    """Settings that differ and should not."""
+
+
+def read_measured(path: Path) -> Measured:
+    """Results by their file, or the folder they lie in. Raises ReportError: there are none, or none that is whole."""
+    file = path / RESULTS if path.is_dir() else path
+    if not file.is_file():
+        raise ReportError(f"there is no {file}: give the {RESULTS} that `codezero eval` wrote, or its folder (--out)")
+    outcomes: dict[str, list[bool]] = {}
+    questions: dict[str, str] = {}
+    for line in JsonLines(file, _Line).read():
+        outcomes.setdefault(line.group, []).append(line.passed)
+        questions[line.group] = line.question
+    if not outcomes:
+        raise ReportError(f"{file} has no results of `codezero eval`: give the {RESULTS} that it wrote")
+    return Measured(settings=_settings(file.with_name(SETTINGS)), outcomes=outcomes, questions=questions)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def compare(before: Measured, after: Measured) -> Comparison:
+    """Over the problems that both have. Raises ReportError: they have none in common."""
+    both = sorted(before.outcomes.keys() & after.outcomes.keys())
+    if not both:
+        raise ReportError("--before and --after have no problem in common: measure both on the same problems")
+    old, new = _only(before, both), _only(after, both)
+    k = min(len(passed) for one in (old, new) for passed in one.outcomes.values())
+    old_metrics, new_metrics = old.metrics(k), new.metrics(k)
+    rows = []
+    for at in sorted({1, k}):
+        change = paired(_by_problem(old, both, at), _by_problem(new, both, at))
+        assert change is not None
+        name = f"pass@{at}"
+        rows.append(MeasuredRow(name=name, before=old_metrics[name], after=new_metrics[name], change=change))
+    moved = [_moved(problem, old, new) for problem in both]
+    settings = _both_settings(before, after)
+    return Comparison(
+        problems=len(both),
+        only_before=len(before.outcomes) - len(both),
+        only_after=len(after.outcomes) - len(both),
+        rows=rows,
+        gained=[one for one, way in moved if way > 0],
+        lost=[one for one, way in moved if way < 0],
+        settings=settings,
+        unlike=[name for name, one, other in settings if one != other and name not in OF_THE_MODEL],
+    )
+
+
+def _only(one: Measured, problems: Sequence[str]) -> Measured:
+    outcomes = {problem: one.outcomes[problem] for problem in problems}
+    return Measured(settings=one.settings, outcomes=outcomes, questions=one.questions)
+
+
+def _by_problem(one: Measured, problems: Sequence[str], k: int) -> list[float]:
+    return [pass_at_k(len(one.outcomes[problem]), sum(one.outcomes[problem]), k) for problem in problems]
+
+
+def _moved(problem: str, old: Measured, new: Measured) -> tuple[Moved, int]:
+    before, after = old.outcomes[problem], new.outcomes[problem]
+    one = Moved(
+        problem=problem,
+        question=new.questions[problem],
+        before=f"{sum(before)} of {len(before)}",
+        after=f"{sum(after)} of {len(after)}",
+    )
+    return one, any(after) - any(before)
+
+
+def _both_settings(before: Measured, after: Measured) -> list[tuple[str, str, str]]:
+    names = list(dict.fromkeys([*after.settings, *before.settings]))
+    return [(name, _written(before.settings.get(name)), _written(after.settings.get(name))) for name in names]
+
+
+def _written(value: object) -> str:
+    """A setting for people; of a path its last part, since a report is read elsewhere."""
+    text = "" if value is None else str(value)
+    return text.rsplit("/", 1)[-1] if text.startswith("/") else text

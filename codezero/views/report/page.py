@@ -1,0 +1,116 @@
+"""The report as one HTML page: no script, nothing from elsewhere, and whatever others wrote stays text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from codezero import __version__
+from codezero.runtime.visible import visible
+from codezero.views.charts import STYLE
+from codezero.views.charts.runs import proposer_charts, solver_charts
+from codezero.views.report import curves, words
+from codezero.views.report.measured import Comparison
+from codezero.views.report.summary import RunFacts, instant
+
+MARK = "codezero report"
+"""What tells a file that this program wrote."""
+MAX_RUNS = 16
+"""Runs with a section of their own; a page with more would be slow to open."""
+MAX_TEXT = 6_000
+"""Characters of one text."""
+MAX_MOVED = 40
+_FOLDER = Path(__file__).parent
+
+
+def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
+    """The page of these runs, solvers first."""
+    ordered = sorted(runs, key=lambda one: one.proposer)
+    solvers = [one for one in ordered if not one.proposer]
+    shown = ordered[:MAX_RUNS]
+    style = STYLE + (_FOLDER / "report.css").read_text(encoding="utf-8")
+    single = solvers[0] if len(solvers) == 1 else None
+    with_reports = {one.name: one.reports for one in solvers if one.reports}
+    return (
+        _environment()
+        .from_string((_FOLDER / "report.html").read_text(encoding="utf-8"))
+        .render(
+            mark=MARK,
+            policy=_policy(style),
+            style=Markup(style),
+            title=title(runs),
+            headline=words.headline(solvers) if solvers else "A proposer's batches.",
+            sentences=sentences(single) if single else [_of_a_node(one) for one in solvers[:MAX_RUNS]],
+            solvers=solvers,
+            comparison=comparison,
+            most_moved=MAX_MOVED,
+            swarm_chart=Markup(curves.swarm_chart(with_reports)) if len(with_reports) > 1 else "",
+            runs=[(one, _charts(one, f"{one.name}: " if len(runs) > 1 else "")) for one in shown],
+            left_out=len(ordered) - len(shown),
+            made=f"Made by {MARK} {__version__} on {instant(time.time())}, on {platform.system()} {platform.machine()} "
+            f"with {os.cpu_count()} CPU threads and Python {platform.python_version()}.",
+        )
+    )
+
+
+def title(runs: Sequence[RunFacts]) -> str:
+    """Of a report of these runs."""
+    if len(runs) == 1:
+        (one,) = runs
+        return f"Report of {one.animal or one.name}"
+    solvers = sum(not one.proposer for one in runs)
+    proposers = len(runs) - solvers
+    parts = [f"{count} {name}{'s' * (count != 1)}" for count, name in ((solvers, "solver"), (proposers, "proposer"))]
+    return "Report of " + " and ".join(part for part in parts if not part.startswith("0 "))
+
+
+def sentences(one: RunFacts) -> list[str]:
+    """What a single solver's numbers say."""
+    k = f"pass@{one.group_size or 'k'}"
+    return [words.sentence("Reward", one.reward), words.sentence(k, one.solved)] if one.reports else []
+
+
+def _of_a_node(one: RunFacts) -> str:
+    return words.sentence(f"Reward of {one.name}", one.reward)
+
+
+def _charts(one: RunFacts, prefix: str) -> list[Markup]:
+    if one.proposer:
+        return [Markup(chart) for chart in proposer_charts(one.batches, prefix) if one.batches]
+    return [Markup(chart) for chart in solver_charts(one.reports, one.group_size, prefix) if one.reports]
+
+
+def _policy(style: str) -> str:
+    """A content security policy under which nothing can be loaded or run, and only this style sheet counts."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _environment() -> Environment:
+    """Everything that is not `Markup` is made visible and escaped."""
+    environment = Environment(autoescape=True, finalize=_visible, trim_blocks=True)
+    environment.filters |= {
+        "cut": _cut,
+        "signed": words.signed,
+        "metric": lambda found: f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]",
+        "interval": words.interval,
+    }
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _cut(text: str, most: int = MAX_TEXT) -> str:
+    left_out = len(text) - most
+    return text if left_out <= 0 else f"{text[:most]} [{left_out} more characters]"

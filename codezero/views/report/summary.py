@@ -1,0 +1,153 @@
+"""What a run came to: the facts of one solver or proposer, gathered from what it has left on disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from codezero.identity.names import animal_name
+from codezero.observe.status import Status
+from codezero.proposals import BatchReport
+from codezero.runtime.amounts import span
+from codezero.types import SOLO_PEER_ID, RoundReport, SkipReason
+from codezero.views.report.change import MeanChange, between_thirds
+from codezero.views.report.examples import Examples, find_examples
+from codezero.views.runs import PROPOSER, Run
+
+MAX_PEERS = 20
+DROPPED = {
+    "zero_advantage": "all solutions equally good: nothing to learn from",
+    "unscored": "the evaluator had no verdict",
+    "stale": "of another node, from too many rounds ago",
+    "duplicate": "of another node, seen before",
+    "group_size": "of another node, with another number of solutions",
+    "too_long": "of another node, its task too long for the model",
+    "unknown_task": "of another node, its task not among those known here (swarm.tasks=known)",
+    "banned": "of a node in swarm.banned_peers",
+}
+"""What the commonest reasons mean; any other is something that was not made as it should be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    name: str
+    count: int
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """One run. Of a solver `reports` are its finished rounds; of a proposer `batches`."""
+
+    name: str
+    role: str
+    animal: str
+    """Empty where it has no peer id."""
+    peer_id: str
+    about: list[tuple[str, str]]
+    """(what, value) in words."""
+    reports: list[RoundReport]
+    batches: list[BatchReport]
+    group_size: int
+    reward: MeanChange | None
+    solved: MeanChange | None
+    """pass@k"""
+    dropped: list[Count]
+    skipped: list[Count]
+    rejected: list[Count]
+    peers: list[Count]
+    """Groups trained on, by the animal name of the node that they came from."""
+    more_peers: int
+    examples: Examples | None
+
+    @property
+    def proposer(self) -> bool:
+        return self.role == PROPOSER
+
+
+def gather(run: Run) -> RunFacts:
+    """Everything that a report says of a run. A round or batch that was played again counts once, as it went last."""
+    reports = [one for _, one in sorted({one.round: one for one in run.reports()}.items())]
+    batches = [one for _, one in sorted({one.batch: one for one in run.batches()}.items())]
+    status = run.status()
+    peer_id = status.peer_id if status is not None and status.peer_id != SOLO_PEER_ID else ""
+    done: list[RoundReport | BatchReport] = [*reports, *batches]
+    sources = _summed([one.external_groups for one in reports])
+    return RunFacts(
+        name=run.name,
+        role=run.role,
+        animal=status.animal if status is not None else "",
+        peer_id=peer_id,
+        about=_about(status, run.pid() is not None, reports, batches),
+        reports=reports,
+        batches=batches,
+        group_size=status.group_size if status is not None else 0,
+        reward=between_thirds([one.reward_mean for one in reports]),
+        solved=between_thirds([one.pass_at_k for one in reports]),
+        dropped=_counts(_summed([one.dropped for one in done]), DROPPED),
+        skipped=_counts(Counter(_reason(one.skipped) for one in done if one.skipped is not None)),
+        rejected=_counts(_summed([one.rejected for one in batches])),
+        peers=[Count(name=animal_name(peer), count=n, meaning=peer) for peer, n in sources.most_common(MAX_PEERS)],
+        more_peers=max(0, len(sources) - MAX_PEERS),
+        examples=find_examples(run.groups()),
+    )
+
+
+def _about(
+    status: Status | None, runs: bool, reports: Sequence[RoundReport], batches: Sequence[BatchReport]
+) -> list[tuple[str, str]]:
+    done: list[RoundReport | BatchReport] = [*reports, *batches]
+    about = []
+    if status is not None:
+        trained = {"full": "all weights", "lora": "adapters (LoRA)"}.get(status.method, status.method)
+        about += [
+            ("model", status.model.rsplit("/", 1)[-1] if status.model.startswith("/") else status.model),
+            ("trained", trained or "nothing"),
+            ("codezero", status.version),
+            ("state", "runs" if runs else status.ended or "not running; it did not end by itself"),
+        ]
+    if reports:
+        about.append(("rounds", f"{len(reports)} ({reports[0].round} to {reports[-1].round})"))
+        about.append(("updates", f"{sum(one.skipped is None for one in reports)}, {_version(reports)}"))
+        about.append(("tokens written", f"{sum(one.num_tokens for one in reports):,}"))
+    if batches:
+        about.append(("batches", f"{len(batches)} ({batches[0].batch} to {batches[-1].batch})"))
+        written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
+        about.append(("problems", f"{written} written, {valid} published"))
+    if done:
+        about.append(("time at work", span(sum(sum(one.seconds.values()) for one in done))))
+        stamped = sorted((one for one in done if one.finished_at_s > 0), key=lambda one: one.finished_at_s)
+        if stamped:
+            began_s = stamped[0].finished_at_s - sum(stamped[0].seconds.values())
+            about.append(("when", f"{instant(began_s)} to {instant(stamped[-1].finished_at_s)}"))
+    return [(what, value) for what, value in about if value]
+
+
+def _reason(skipped: str) -> str:
+    """Why there was no update, without what was found in that round."""
+    return next((reason.value for reason in SkipReason if skipped.startswith(reason.value)), skipped)
+
+
+def _version(reports: Sequence[RoundReport]) -> str:
+    return f"policy version {reports[-1].policy_version}"
+
+
+def _summed(tallies: Sequence[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for tally in tallies:
+        total.update(tally)
+    return total
+
+
+def _counts(tally: Counter[str], meanings: Mapping[str, str] | None = None) -> list[Count]:
+    return [Count(name=name, count=n, meaning=(meanings or {}).get(name, "")) for name, n in tally.most_common()]
+
+
+def instant(unix_s: float) -> str:
+    """A moment in UTC, to the minute."""
+    try:
+        return datetime.fromtimestamp(unix_s, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, OSError, ValueError):
+        return ""

@@ -1,0 +1,43 @@
+"""Putting a report where it is wanted, without ever replacing what is not a report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from codezero.errors import ReportError
+from codezero.views.report.page import MARK
+
+HEAD_BYTES = 400
+"""The mark stands within these, in a page and in a picture."""
+
+
+def check(path: Path, force: bool) -> None:
+    """Raises ReportError: something else is there already, or there is no such folder."""
+    if not path.parent.is_dir():
+        raise ReportError(f"there is no folder {path.parent}: make it, or give another --out")
+    if path.is_dir():
+        raise ReportError(f"{path} is a folder: give a file in it with --out")
+    if path.exists() and not force and not _is_report(path):
+        raise ReportError(f"{path} is not a report of codezero: give another --out, or --force to replace it")
+
+
+def write(path: Path, content: bytes) -> None:
+    """Puts the content there in one step. Raises ReportError: it cannot be written."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise ReportError(f"cannot write {path}: {error.strerror}; give another --out") from error
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return MARK.encode() in file.read(HEAD_BYTES)
+    except OSError as error:
+        raise ReportError(f"cannot read {path}, to see whether it may be replaced: {error.strerror}") from error

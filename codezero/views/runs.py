@@ -1,0 +1,131 @@
+"""What nodes leave on disk, read while they run or after: for `codezero status`, the dashboard and reports.
+
+Everything here only reads. Files may be torn, old, or hold what peers wrote; a line that is not as it should be is
+skipped, and text stays untrusted.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from codezero.errors import StateError
+from codezero.observe import groups_file
+from codezero.observe.groups_file import SeenRound
+from codezero.observe.status import Status, read_status
+from codezero.proposals import BatchReport
+from codezero.runtime.state import holder
+from codezero.types import RoundReport
+
+T = TypeVar("T")
+SOLVER, PROPOSER = "solver", "proposer"
+_LINE_BYTES = 8192
+"""More than a report takes."""
+_MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
+"""What a state folder has at least one of."""
+
+
+class JsonLines(Generic[T]):
+    """A growing file with one record a line; each read takes in what is new."""
+
+    def __init__(self, path: Path, kind: type[T], most: int | None = None) -> None:
+        """`most` is how many records are kept, the newest; None is all."""
+        self._path, self._decoder, self._most = path, msgspec.json.Decoder(kind), most
+        self._inode, self._offset = -1, 0
+        self._records: list[T] = []
+
+    def _start(self, size: int) -> int:
+        """Where to start in a file of this size, of which the end may be enough."""
+        return 0 if self._most is None else max(0, size - self._most * _LINE_BYTES)
+
+    def read(self) -> list[T]:
+        """The records so far; empty where there is no file. A file that was replaced or cut is read anew."""
+        try:
+            with self._path.open("rb") as file:
+                inode, size = (found := self._path.stat()).st_ino, found.st_size
+                if inode != self._inode or size < self._offset:
+                    self._inode, self._offset, self._records = inode, 0, []
+                file.seek(self._offset or self._start(size))
+                if self._offset == 0 and file.tell():
+                    file.readline()  # the rest of a line
+                self._offset = file.tell()
+                whole, newline, _ = file.read().rpartition(b"\n")  # the last line may be half written
+        except OSError:
+            return []
+        self._offset += len(whole) + len(newline)
+        for line in whole.split(b"\n"):
+            with suppress(msgspec.DecodeError, RecursionError):
+                self._records.append(self._decoder.decode(line))
+        if self._most is not None:
+            del self._records[: -self._most]
+        return list(self._records)
+
+
+class Run:
+    """What one solver or proposer has left, in `folder` (its state) and in the folder of its logs."""
+
+    def __init__(self, name: str, role: str, folder: Path, most: int | None = None) -> None:
+        """`most` limits how many reports and batches are kept in memory, the newest; None keeps all."""
+        self.name, self.role, self.folder = name, role, folder
+        status = read_status(folder)
+        self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
+        self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
+        self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
+
+    def status(self) -> Status | None:
+        """What it is, or was, doing; None if it never said."""
+        return read_status(self.folder)
+
+    def pid(self) -> int | None:
+        """Process id of the node while one runs in the folder."""
+        with suppress(StateError):
+            return holder(self.folder)
+        return None
+
+    def reports(self) -> list[RoundReport]:
+        """A solver's finished rounds, the newest last."""
+        return self._reports.read()
+
+    def batches(self) -> list[BatchReport]:
+        """A proposer's finished batches, the newest last."""
+        return self._batches.read()
+
+    def groups(self) -> list[SeenRound]:
+        """The latest rounds with all that was written in them, the newest last; of a replayed round the last time."""
+        path = self.log_dir / groups_file.NAME
+        seen = [*JsonLines(path.with_suffix(".1.jsonl"), SeenRound).read(), *JsonLines(path, SeenRound).read()]
+        return list({one.round: one for one in seen}.values())
+
+
+def find_runs(folder: Path, most: int | None = None) -> list[Run]:
+    """The runs in a state folder, or in a folder of many such as `swarms/home` and `gpus`, by name; `most` as of Run.
+
+    Raises StateError: there are none.
+    """
+    # The many first: a ledger that they share may lie beside them.
+    runs = [run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name, most)]
+    runs = runs or _runs_in(folder, "", most)
+    if not runs:
+        raise StateError(
+            f"no node has run in {folder}: give the state folder of one (state_dir, default state), or the folder of a "
+            "swarm such as swarms/home"
+        )
+    return runs
+
+
+def _runs_in(state: Path, name: str, most: int | None) -> list[Run]:
+    found = []
+    if any((state / mark).exists() for mark in _MARKS):
+        found.append(Run(name or SOLVER, SOLVER, state, most))
+    if any((state / PROPOSER / mark).exists() for mark in _MARKS):
+        found.append(Run(name or PROPOSER, PROPOSER, state / PROPOSER, most))
+    return found
+
+
+def _usual_log_dir(folder: Path, role: str) -> Path:
+    """Where logs are beside a state folder, if its node did not say."""
+    state = folder.parent if role == PROPOSER else folder
+    return state.parent / "logs"

@@ -1,0 +1,101 @@
+"""What `codezero status` says of a run: one record, for people as lines and for programs as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from codezero.ledger.view import LedgerView
+from codezero.observe.status import Status
+from codezero.proposals import BatchReport
+from codezero.runtime.console import json_line
+from codezero.types import RoundReport
+from codezero.views.accounts import MarketView, read_accounts
+from codezero.views.runs import Run
+from codezero.views.watch import log_of
+
+FORMAT = 1
+"""Of the JSON document; grows when a field goes or changes its meaning, not when one is added."""
+LATEST = 10
+"""Rounds or batches that are told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    at_s: float
+    """Unix time."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """One of `runs` in the document. All text may in part be of peers and models: untrusted."""
+
+    name: str
+    """Of the node in a swarm folder; else its role."""
+    role: str
+    """solver or proposer."""
+    folder: str
+    log_dir: str
+    running: bool
+    pid: int | None
+    """While it runs."""
+    animal_name: str
+    """Empty for a node that trains alone by choice."""
+    status: Status | None
+    """What it does, or did last (`Status` in codezero/observe/status.py)."""
+    left_s: float | None
+    """Seconds until its round is over; None where that is not known."""
+    rounds: Sequence[RoundReport]
+    """A solver's latest, the newest last (`RoundReport` in codezero/types.py)."""
+    batches: Sequence[BatchReport]
+    """A proposer's latest, the newest last (`BatchReport` in codezero/proposals.py)."""
+    ledger: LedgerView | None
+    """None where there is none (`LedgerView` in codezero/ledger/view.py)."""
+    markets: Sequence[MarketView]
+    last_warning: Warned | None
+    problems: Sequence[str]
+    """What could not be read, or will never be submitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What `codezero status --json` prints."""
+
+    format: int
+    at_s: float
+    """Unix time."""
+    runs: Sequence[RunSummary]
+
+
+def summarise(run: Run) -> RunSummary:
+    """What is known of a run. Never raises for what it finds."""
+    pid, status, now_s = run.pid(), run.status(), time.time()
+    accounts = read_accounts(run.folder)
+    ledger = accounts.ledger if accounts.ledger.kind else None
+    warnings = [message for message in log_of(run).messages() if message.warns]
+    return RunSummary(
+        name=run.name,
+        role=run.role,
+        folder=str(run.folder),
+        log_dir=str(run.log_dir),
+        running=pid is not None,
+        pid=pid,
+        animal_name=status.animal if status is not None else "",
+        status=status,
+        left_s=status.left_s(now_s) if status is not None and pid is not None else None,
+        rounds=run.reports()[-LATEST:],
+        batches=run.batches()[-LATEST:],
+        ledger=ledger,
+        markets=accounts.markets,
+        last_warning=Warned(at_s=warnings[-1].at_s, text=warnings[-1].text) if warnings else None,
+        problems=[problem for problem in accounts.problems if ledger or problem not in accounts.ledger.problems],
+    )
+
+
+def to_json(summaries: Sequence[RunSummary]) -> str:
+    """The document on one line."""
+    return json_line(msgspec.to_builtins(Document(format=FORMAT, at_s=time.time(), runs=summaries)))

@@ -1,0 +1,101 @@
+"""The top of a node's page: who it is, whether it runs, its round or batch, the stage and what is left of it."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from codezero.observe.status import SAVING, SILENT_S, STARTING, WAITING, Status
+from codezero.runtime.amounts import brief
+from codezero.types import SOLO_PEER_ID
+from codezero.views.terminal.snapshot import Snapshot
+from codezero.views.terminal.text import BAD, BOLD, DIM, bar, fit, row, safe, sides
+
+_STAGES = {
+    STARTING: "starts",
+    WAITING: "waits for the swarm's next round",
+    SAVING: "saves",
+}
+
+
+def identity(snapshot: Snapshot, width: int) -> list[Text]:
+    """Two lines: name and version; peer, model and how long it has been up."""
+    status = snapshot.status
+    if status is None:
+        return [Text(safe(snapshot.name or snapshot.role), BOLD), row(" ", "it has noted no status yet")]
+    name = status.animal or f"a {safe(status.role)} without a key"
+    prefix = f"{safe(snapshot.name)}: " if snapshot.name else ""
+    version = Text(f"codezero {safe(status.version)} {safe(status.role)}", DIM)
+    made = ", ".join(filter(None, (model_name(status), safe(status.method))))
+    first = sides(Text(f"{prefix}{name}", BOLD), version, width)
+    peer = safe(status.peer_id) if status.peer_id != SOLO_PEER_ID else "alone"
+    peer = peer if len(peer) < 20 or width > 110 else f"{peer[:6]}…{peer[-6:]}"
+    return [first, sides(Text("  ".join(filter(None, (peer, made))), DIM), _up(snapshot, status), width)]
+
+
+def model_name(status: Status) -> str:
+    """Without the folders of a path."""
+    return safe(status.model.rstrip("/").rsplit("/", 1)[-1])
+
+
+def _up(snapshot: Snapshot, status: Status) -> Text:
+    if snapshot.is_running:
+        silent_s = snapshot.now_s - status.updated_at_s
+        if silent_s > SILENT_S:
+            return Text(f"! no sign of life for {brief(silent_s)}", BAD)
+        return Text(f"up {brief(snapshot.now_s - status.started_at_s)}", DIM)
+    return Text(ended(snapshot), BAD)
+
+
+def ended(snapshot: Snapshot) -> str:
+    """How and when a node that is not running ended."""
+    status = snapshot.status
+    if status is None:
+        return "not running"
+    since = f"{brief(snapshot.now_s - status.updated_at_s)} ago"
+    if not status.ended:
+        return f"ended {since} without a word: killed, or a power cut"
+    return f"stopped {since}" if status.ended == "stopped" else f"ended {since}: {safe(status.ended)}"
+
+
+def progress(snapshot: Snapshot, width: int) -> list[Text]:
+    """Round or batch, a bar for the running stage, time left, and the usual seconds of all stages."""
+    status = snapshot.status
+    if status is None:
+        return []
+    label = "Batch" if snapshot.role == "proposer" else "Round"
+    number = "-" if status.round is None else str(status.round)
+    if not snapshot.is_running:
+        return [row(label, (number, BOLD), f"  was in {stage_words(status)}" if not status.ended else "")]
+    line = row(label, (number, BOLD), f"  {stage_words(status)}")
+    share, note = _share(status, snapshot.now_s)
+    if share is not None:
+        left_s = status.left_s(snapshot.now_s)
+        left = "" if left_s is None else f"  about {brief(left_s)} left"
+        room = width - line.cell_len - len(note) - len(left) - 3
+        line.append(f"  {bar(share, min(room, 40))} " if room > 5 else "  ")
+        line.append(note)
+        line.append(left, BOLD)
+    return [fit(line, width), fit(_stages(status), width)]
+
+
+def stage_words(status: Status) -> str:
+    return _STAGES.get(status.stage, safe(status.stage))
+
+
+def _share(status: Status, now_s: float) -> tuple[float | None, str]:
+    """How far the stage is, by its own count or else by the clock, and that in figures."""
+    if status.total > 0:
+        return status.done / status.total, f"{status.done}/{status.total}"
+    usual_s = status.usual_s.get(status.stage, 0.0)
+    if usual_s <= 0:
+        return None, ""
+    return min((now_s - status.stage_began_at_s) / usual_s, 1.0), ""
+
+
+def _stages(status: Status) -> Text:
+    line = row("")
+    for name, usual_s in status.usual_s.items():
+        took = f" {brief(usual_s)}" if usual_s >= 0.5 else ""
+        here = name == status.stage
+        line.append(f"{'▸' if here else ' '}{safe(name)}{took} ", BOLD if here else DIM)
+    return line if status.usual_s else row("", ("what stages take is known after the first", DIM))

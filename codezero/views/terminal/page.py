@@ -1,0 +1,121 @@
+"""The whole screen, as lines of text: pure functions of what is to be shown and of the terminal's size."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from codezero.views.terminal import nodes, proposer, solver
+from codezero.views.terminal.snapshot import Message, Snapshot
+from codezero.views.terminal.text import BAD, BOLD, DIM, fit, safe, sides, wrapped
+
+MIN_MESSAGES = 3
+_HELP = """\
+Reward is the mean over the last round's own solutions, from -1.2 to 1.2; below it are its parts, which add up to it.
+
+pass@k is the share of tasks with at least one right solution of k, average@k the share of right solutions, both as the
+evaluator believes: nothing is run.
+
+▲ ▼ = tell whether the mean of the last rounds is above, below or level with that of as many before them.
+
+local are groups of own solutions, external those of peers that were trained on, dropped what was left out, and why.
+
+q or Ctrl-C stops a node; its finished rounds are saved. Ctrl-Z suspends it. Where the view only looks on, q leaves it.
+l shows the messages whole; arrows, PgUp, PgDn, Home and End scroll there, and choose among several nodes elsewhere.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    """What the user wants to see."""
+
+    chosen: int = 0
+    """Which node of several."""
+    log: bool = False
+    """Messages over the whole screen."""
+    help: bool = False
+    up: int = 0
+    """Lines of the log that are scrolled back from the newest."""
+    quits: str = "stop"
+    """What q does: stop the node, or leave it running."""
+    notice: str = ""
+
+
+def render(snapshot: Snapshot, width: int, height: int, choice: ViewOptions | None = None) -> Text:
+    """One node's screen as one text, for any rich console."""
+    return Text("\n", no_wrap=True).join(lines([snapshot], width, height, choice or ViewOptions()))
+
+
+def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: ViewOptions) -> list[Text]:
+    """Exactly `height` lines of at most `width` cells."""
+    chosen = min(choice.chosen, len(snapshots) - 1)
+    shown = snapshots[chosen]
+    foot = _foot(choice, len(snapshots), width)
+    room = max(height - 1, 0)
+    if choice.help:
+        texts = [piece for text in _HELP.splitlines() for piece in textwrap.wrap(text, max(width, 10)) or [""]]
+        body = [fit(Text(text), width) for text in texts][:room]
+    elif choice.log:
+        body = _log(shown, width, room, choice.up)
+    else:
+        body = []
+        if len(snapshots) > 1:
+            body = [*nodes.table(snapshots, chosen, width, max(room // 3, 2)), _rule("", width)]
+        page = proposer.page(shown, width) if shown.role == "proposer" else solver.page(shown, width)
+        body = _fitted([*body, *page], room - MIN_MESSAGES - 1)
+        left = room - len(body)
+        body += _messages(shown, width, left)
+    return [fit(line, width) for line in [*(body + [Text("")] * room)[:room], foot][:height]]
+
+
+def _fitted(page: list[Text], room: int) -> list[Text]:
+    """The page without its blank lines where it is too long, the last of them first, and then without its end."""
+    while len(page) > room and (blanks := [number for number, line in enumerate(page) if not line.plain]):
+        page = page[: blanks[-1]] + page[blanks[-1] + 1 :]
+    return page[: max(room, 0)]
+
+
+def _messages(snapshot: Snapshot, width: int, room: int) -> list[Text]:
+    """The newest in so many lines."""
+    if room < 2:
+        return []
+    newest = list(snapshot.messages[-(room - 1) :])
+    warnings = [message for message in snapshot.messages if message.warns]
+    if warnings and warnings[-1] not in newest:
+        newest[0] = warnings[-1]  # what is wrong stays in sight
+    return [_rule("messages", width), *(fit(_message(message), width) for message in newest)]
+
+
+def _log(snapshot: Snapshot, width: int, room: int, up: int) -> list[Text]:
+    """The messages whole, in as many lines as they need, the newest at the bottom."""
+    found: list[Text] = []
+    for message in snapshot.messages:
+        line = _message(message)
+        pieces = wrapped(line.plain, width)
+        style = BAD if message.warns else ""
+        found += [Text(piece, style) for piece in pieces]
+    end = max(len(found) - up, min(room, len(found)))
+    return found[max(0, end - room) : end]
+
+
+def _message(message: Message) -> Text:
+    at = time.strftime("%H:%M:%S", time.localtime(message.at_s))
+    text = f"{'! ' if message.warns else ''}{safe(message.text)}"
+    return Text.assemble((f"{at} ", DIM), (text, BAD if message.warns else ""))
+
+
+def _rule(title: str, width: int) -> Text:
+    return Text(f"── {title} ".ljust(width, "─")[:width] if title else "─" * width, DIM)
+
+
+def _foot(choice: ViewOptions, num_nodes: int, width: int) -> Text:
+    keys = [f"q {choice.quits}", "l back" if choice.log else "l log", "? back" if choice.help else "? help"]
+    if choice.log:
+        keys.insert(2, "↑↓ scroll")
+    elif num_nodes > 1:
+        keys.insert(2, "↑↓ choose")
+    return sides(Text("   ".join(keys), DIM), Text(safe(choice.notice), BOLD), width)

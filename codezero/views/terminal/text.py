@@ -1,0 +1,116 @@
+"""Pieces of a page: untrusted text made safe, columns, sparklines, bars, and numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from statistics import mean
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from codezero.runtime.console import printable
+
+MAX_TEXT = 2000
+"""Characters of one piece of text that are looked at; a peer's may be longer."""
+LABEL = 11
+"""Cells of the column of labels."""
+DIM, BOLD, GOOD, BAD = "dim", "bold", "green", "red"
+"""Attributes and colours that can be read on dark and on light; none is needed to understand what is shown."""
+_BARS = "▁▂▃▄▅▆▇█"
+_WINDOW = 10
+"""Rounds that a trend compares with as many before them."""
+
+
+def safe(value: object) -> str:
+    """One line of text that moves no cursor, changes no colour or direction, and takes the cells it seems to take."""
+    text = str(value)
+    cut = text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
+    shown = printable(unicodedata.normalize("NFC", cut)).replace("\n", "\\n")
+    kinds = ((char, unicodedata.category(char)) for char in shown)
+    # Marks stack upon each other without end; separators may be line ends or as wide as they like.
+    return "".join(" " if kind[0] == "Z" else char for char, kind in kinds if kind not in ("Mn", "Me"))
+
+
+def fit(line: Text, width: int) -> Text:
+    """The line in at most so many cells, with an ellipsis where it was longer."""
+    if line.cell_len > width:
+        line = line.copy()
+        line.truncate(max(width, 0), overflow="ellipsis")
+    return line
+
+
+def row(label: str, *parts: str | tuple[str, str]) -> Text:
+    """A label in its column, and what there is to say, as text or (text, style)."""
+    return Text.assemble((label.ljust(LABEL), DIM), *parts)
+
+
+def sides(left: Text, right: Text, width: int) -> Text:
+    """One text at each end of a line; the left one gives way."""
+    right = fit(right, width)
+    left = fit(left, width - right.cell_len - 1 if right else width)
+    return Text.assemble(left, " " * (width - left.cell_len - right.cell_len), right)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in pieces of at most so many cells."""
+    return chop_cells(text, max(width, 2)) or [""]
+
+
+def padded(text: str, width: int) -> str:
+    """The text in exactly so many cells."""
+    line = fit(Text(text), width)
+    return line.plain + " " * (width - cell_len(line.plain))
+
+
+def sparkline(values: Sequence[float | None], width: int) -> str:
+    """The last values from the lowest to the highest of them, a cell each; a dot where there is none."""
+    shown = (
+        [value if value is not None and math.isfinite(value) else None for value in values[-width:]] if width else []
+    )
+    known = [value for value in shown if value is not None]
+    low, span = (min(known), max(known) - min(known)) if known else (0.0, 0.0)
+
+    def bar(value: float | None) -> str:
+        if value is None:
+            return "·"
+        return _BARS[round((value - low) / span * (len(_BARS) - 1))] if span else _BARS[3]
+
+    return "".join(map(bar, shown)).ljust(width)
+
+
+def bar(share: float, width: int) -> str:
+    """A bar that is filled to this share, 0..1."""
+    full = round(min(max(share, 0.0), 1.0) * width)
+    return "━" * full + "─" * (width - full)
+
+
+def trend(values: Sequence[float | None]) -> tuple[float, int, int] | None:
+    """Mean of the last values, of how many, and whether they are above (1), below (-1) or level with as many before;
+    None without a value. A twentieth of the whole span counts as level."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if not known:
+        return None
+    count = min(_WINDOW, len(known) // 2)
+    if not count:
+        return known[-1], 1, 0
+    late, before = mean(known[-count:]), mean(known[-2 * count : -count])
+    level = (max(known[-2 * count :]) - min(known[-2 * count :])) / 20
+    return late, count, 0 if abs(late - before) <= level else 1 if late > before else -1
+
+
+def counts(values: dict[str, int]) -> str:
+    """As "2 stale, 1 banned"."""
+    return ", ".join(f"{count} {safe(reason)}" for reason, count in values.items())
+
+
+def flow(label: str, entries: Sequence[str], width: int) -> list[Text]:
+    """Entries beside each other in as many lines as they need, the label at the first."""
+    lines: list[str] = []
+    for entry in entries:
+        if lines and LABEL + cell_len(lines[-1]) + 2 + cell_len(entry) <= width:
+            lines[-1] += "  " + entry
+        else:
+            lines.append(entry)
+    return [row(label if not number else "", line) for number, line in enumerate(lines)]

@@ -1,0 +1,128 @@
+"""What is shown of runs: snapshots of their files for the terminal view, and the view of the node in this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from codezero.config import TerminalView
+from codezero.ledger.reading import read_view
+from codezero.ledger.rows import ledger_rows
+from codezero.observe.status import Status
+from codezero.runtime.console import Console
+from codezero.runtime.entries import LogEntry, entries
+from codezero.views.runs import PROPOSER, Run
+from codezero.views.terminal.live import View, can_show
+from codezero.views.terminal.snapshot import Message, Snapshot
+
+LEDGER_S = 5.0
+"""Between two looks at the ledger."""
+MOST_REPORTS = 400
+"""Rounds that a view remembers."""
+_LOG_BYTES = 128 * 1024
+_WARNS = ("WARNING", "ERROR", "CRITICAL")
+
+
+class Feed:
+    """Snapshots of one run."""
+
+    def __init__(
+        self, run: Run, status: Callable[[], Status | None], messages: Callable[[], Sequence[Message]]
+    ) -> None:
+        self._run, self._status, self._messages = run, status, messages
+        self._ledger: Sequence[tuple[str, str]] = ()
+        self._ledger_at_s = float("-inf")
+
+    def snapshot(self, is_running: bool) -> Snapshot:
+        if time.monotonic() - self._ledger_at_s > LEDGER_S and self._run.role != PROPOSER:
+            self._ledger = ledger_rows(read_view(self._run.folder), time.time())
+            self._ledger_at_s = time.monotonic()
+        return Snapshot(
+            role=self._run.role,
+            name=self._run.name if self._run.name != self._run.role else "",
+            now_s=time.time(),
+            is_running=is_running,
+            status=self._status(),
+            reports=self._run.reports() if self._run.role != PROPOSER else (),
+            batches=self._run.batches() if self._run.role == PROPOSER else (),
+            ledger=self._ledger,
+            messages=self._messages(),
+        )
+
+
+def watched(run: Run) -> Callable[[], Snapshot]:
+    """Snapshots of a run of any process, from its files."""
+    log = log_of(run)
+    feed = Feed(run, run.status, log.messages)
+    return lambda: feed.snapshot(run.pid() is not None)
+
+
+def log_of(run: Run) -> Log:
+    """That of a run."""
+    return Log(run.log_dir / ("proposer.log" if run.role == PROPOSER else "swarm.log"))
+
+
+class Log:
+    """The latest entries of a log file that others write."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._messages: list[Message] = []
+
+    def messages(self) -> list[Message]:
+        """The newest last; of an entry that spans lines, such as a traceback, the first. Empty without a file."""
+        try:
+            found = self._path.stat()
+            if (seen := (found.st_ino, found.st_size)) != self._seen:
+                with self._path.open("rb") as file:
+                    file.seek(max(0, found.st_size - _LOG_BYTES))
+                    text = file.read(_LOG_BYTES).decode("utf-8", "replace")
+                self._seen = seen
+                self._messages = [_message(entry) for entry in entries(text)]
+        except OSError:
+            return []
+        return self._messages
+
+
+def _message(entry: LogEntry) -> Message:
+    text = f"{entry.level}: {entry.text}" if entry.warns else entry.text
+    return Message(at_s=entry.at_s, text=text, warns=entry.warns)
+
+
+class NodeView:
+    """The view of the node in this process, where its terminal can show one and nobody has turned it off."""
+
+    def __init__(self, console: Console, setting: TerminalView) -> None:
+        self._console, self._setting = console, setting
+        self._view: View | None = None
+
+    @contextmanager
+    def showing(self, name: str, folder: Path, status: Callable[[], Status]) -> Iterator[None]:
+        """Shows the node of this role and state folder; its lines are held back meanwhile and printed after."""
+        if self._setting is TerminalView.off or not can_show(self._console.stream):
+            yield
+            return
+        feed = Feed(Run(name, name, folder, MOST_REPORTS), status, self._messages)
+        self._view = View(
+            lambda: [feed.snapshot(True)],
+            lambda: os.kill(os.getpid(), signal.SIGINT),
+            quits="stop",
+            left=self._console.release,
+            stream=self._console.stream,
+        )
+        self._console.hold()
+        with self._view:
+            yield
+
+    def leave(self) -> None:
+        """Gives the terminal back; may be called by a signal handler."""
+        if self._view is not None:
+            self._view.leave()
+
+    def _messages(self) -> list[Message]:
+        return [Message(at_s=at_s, text=text, warns=text.startswith(_WARNS)) for at_s, text in self._console.lines()]

@@ -1,0 +1,83 @@
+"""The same numbers as JSON, for programs: read-only, in pieces of a bounded size. `/api/openapi.json` describes it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import FastAPI, HTTPException, Path, Query
+
+from codezero.identity.names import animal_name
+from codezero.views.web import views
+from codezero.views.web.peers import peers_seen
+from codezero.views.web.solutions import GROUPS_A_PAGE, shown
+from codezero.views.web.source import WatchedFolders, WatchedNode
+from codezero.views.web.views import Board
+
+MOST = 1000
+"""Rows of one answer."""
+Key = Annotated[str, Path(max_length=200)]
+Limit = Annotated[int, Query(ge=1, le=MOST)]
+Json = dict[str, Any]
+
+
+def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> None:
+    def found(key: str) -> WatchedNode:
+        node = source.node(key)
+        if node is None:
+            raise HTTPException(404)
+        return node
+
+    @app.get("/api/nodes")
+    def nodes() -> list[Json]:
+        """All nodes: their names, whether they run, and what they say of themselves."""
+        return [
+            {
+                "name": row["key"],
+                "role": row["role"],
+                "presence": asdict(row["presence"]),  # type: ignore[call-overload]
+                "status": None if row["status"] is None else msgspec.to_builtins(row["status"]),
+            }
+            for row in views.node_rows(source)
+        ]
+
+    @app.get("/api/nodes/{key}/rounds")
+    def rounds(key: Key, after: int = -1, limit: Limit = 100) -> list[Json]:
+        """A solver's finished rounds with numbers above `after`, ascending; -1 and no `after`: the latest."""
+        reports = found(key).reports()
+        chosen = [report for report in reports if report.round > after][:limit] if after >= 0 else reports[-limit:]
+        return [msgspec.to_builtins(report) for report in chosen]
+
+    @app.get("/api/nodes/{key}/rounds/{number}/groups")
+    def groups(key: Key, number: int, page: Annotated[int, Query(ge=1, le=100_000)] = 1) -> Json:
+        """Tasks, solutions and verdicts of a round that is still kept; long texts are cut."""
+        seen = found(key).groups(number)
+        if seen is None:
+            raise HTTPException(404)
+        there = views.paged(seen.groups, page, GROUPS_A_PAGE)
+        return {
+            "round": number,
+            "page": there.page,
+            "pages": there.pages,
+            "groups": [msgspec.to_builtins(one) for one in shown(seen.groups, there.page)],
+        }
+
+    @app.get("/api/nodes/{key}/batches")
+    def batches(key: Key, limit: Limit = 100) -> list[Json]:
+        """A proposer's latest batches, ascending."""
+        return [msgspec.to_builtins(batch) for batch in found(key).batches()[-limit:]]
+
+    @app.get("/api/nodes/{key}/peers")
+    def peers(key: Key, limit: Limit = 100) -> list[Json]:
+        """Whom a solver has learned from, the most first."""
+        node = found(key)
+        seen = peers_seen(node.reports(), node.rounds_with_groups())
+        return [{"name": animal_name(peer.peer_id), **asdict(peer)} for peer in seen[:limit]]
+
+    @app.get("/api/leaderboard")
+    def standings(limit: Limit = 100) -> Json:
+        """Rewards, rounds and votes by peer, the best first: the record `Leaderboard`, with names."""
+        found = asdict(views.leaderboard(source, board))
+        places = [{"name": animal_name(place["peer_id"]), **place} for place in found["places"][:limit]]
+        return {**found, "places": places}

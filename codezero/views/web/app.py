@@ -1,0 +1,120 @@
+"""The pages and the JSON of the dashboard. Every page is whole without a script; the script fetches it again and puts
+in what has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse, Response
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from codezero import __version__
+from codezero.views.web import api, views
+from codezero.views.web.guard import FAILED, Guard
+from codezero.views.web.pages import render, static_files
+from codezero.views.web.source import WatchedFolders, WatchedNode
+from codezero.views.web.views import Board
+
+NodeName = Annotated[str | None, Query(alias="node", max_length=200)]
+Page = Annotated[int, Query(ge=1, le=1_000_000)]
+
+
+def make_app(source: WatchedFolders, board: Board | None = None, hosts: Sequence[str] = ()) -> Guard:
+    """The dashboard of the nodes of `source`, as an ASGI app.
+
+    `board` gives the leaderboard, if it is not that of the nodes' own ledgers; `hosts` are further names, or
+    addresses, under which the dashboard is reached.
+    """
+    app = FastAPI(
+        title="codezero dashboard", version=__version__, openapi_url="/api/openapi.json", docs_url=None, redoc_url=None
+    )
+    app.router.redirect_slashes = False
+    _answer_errors(app)
+    _serve_files(app)
+    _serve_pages(app, source, board)
+    api.add_routes(app, source, board)
+    return Guard(app, hosts)
+
+
+def _serve_pages(app: FastAPI, source: WatchedFolders, board: Board | None) -> None:
+    def answer(
+        request: Request, name: str, key: str | None, node: WatchedNode | None, content: dict[str, object]
+    ) -> Response:
+        if node is None and key is not None:
+            raise HTTPException(404)
+        frame = {"nodes": views.node_rows(source), "node": node, "page_name": name, "folders": source.folders}
+        return _page(request, render(f"{name}.html", {**frame, **content}))
+
+    @app.get("/", include_in_schema=False)
+    def overview(request: Request, node: NodeName = None) -> Response:
+        found = source.node(node)
+        return answer(request, "overview", node, found, views.overview(found))
+
+    @app.get("/charts", include_in_schema=False)
+    def charts(request: Request, node: NodeName = None) -> Response:
+        found = source.node(node)
+        return answer(request, "charts", node, found, views.charts(found))
+
+    @app.get("/rounds", include_in_schema=False)
+    def rounds(request: Request, node: NodeName = None, page: Page = 1) -> Response:
+        found = source.node(node)
+        return answer(request, "rounds", node, found, views.rounds(found, page))
+
+    @app.get("/rounds/{number}", include_in_schema=False)
+    def one_round(request: Request, number: int, node: NodeName = None, page: Page = 1) -> Response:
+        found = source.node(node)
+        content = views.one_round(found, number, page)
+        if content is None:
+            raise HTTPException(404)
+        return answer(request, "round", node, found, content)
+
+    @app.get("/peers", include_in_schema=False)
+    def peers(request: Request, node: NodeName = None, page: Page = 1) -> Response:
+        found = source.node(node)
+        return answer(request, "peers", node, found, views.peers(found, page))
+
+    @app.get("/leaderboard", include_in_schema=False)
+    def standings(request: Request, node: NodeName = None, page: Page = 1) -> Response:
+        found = source.node(node)
+        return answer(request, "leaderboard", node, found, views.standings(source, board, page))
+
+
+def _page(request: Request, html: str) -> Response:
+    body = html.encode(errors="replace")
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {"etag": tag, "cache-control": "no-store"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="text/html; charset=utf-8", headers=headers)
+
+
+def _serve_files(app: FastAPI) -> None:
+    files = static_files()
+
+    @app.get("/static/{name}", include_in_schema=False)
+    def static(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        body, kind = files[name]
+        return Response(body, media_type=kind, headers={"cache-control": "max-age=86400"})
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """In plain words, without what was asked and without anything of the inside."""
+
+    @app.exception_handler(StarletteHTTPException)
+    def refused(request: Request, error: StarletteHTTPException) -> Response:
+        text = "There is no such page, node or round here; old rounds go. The start page is /"
+        return PlainTextResponse(f"{text}\n" if error.status_code == 404 else "Refused.\n", error.status_code)
+
+    @app.exception_handler(Exception)
+    def failed(request: Request, error: Exception) -> Response:  # and the guard logs it
+        return PlainTextResponse(FAILED, 500)
+
+    @app.exception_handler(RequestValidationError)
+    def unreadable(request: Request, error: RequestValidationError) -> Response:
+        return PlainTextResponse("The address has a number or name that is not one. The start page is /\n", 400)

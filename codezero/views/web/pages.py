@@ -1,0 +1,81 @@
+"""HTML from templates. All that is put into them is escaped, and what hides in it made visible, but for the charts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from codezero.config import checkout
+from codezero.identity.names import animal_name
+from codezero.runtime.amounts import gib, span
+from codezero.runtime.visible import visible
+from codezero.views import charts
+from codezero.views.charts.scale import written
+
+_HERE = Path(__file__).parent
+_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+FEW = 8
+"""Entries of a mapping that are shown in a row."""
+MAX_SHOWN = 300
+"""Characters of a text for which the template gives no other limit."""
+
+
+def static_files() -> dict[str, tuple[bytes, str]]:
+    """Content and type of each file beside the pages, by name."""
+    files = {path.name: (path.read_bytes(), _KINDS[path.suffix]) for path in (_HERE / "static").iterdir()}
+    return {**files, "charts.css": (charts.STYLE.encode(), _KINDS[".css"])}
+
+
+def render(name: str, content: Mapping[str, object]) -> str:
+    """The page that a template makes."""
+    return _environment().get_template(name).render(content)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "animal": animal_name,
+        "whole": _Whole,
+        "num": written,
+        "span": span,
+        "gib": gib,
+        "utc": _utc,
+        "first_few": lambda mapping: list(mapping.items())[:FEW],
+        "arg": lambda text: quote(text, safe="", errors="replace"),
+    }
+    versions = {name: hashlib.sha256(body).hexdigest()[:12] for name, (body, _) in static_files().items()}
+    environment.globals["start"] = checkout.START
+    environment.globals["file"] = lambda name: f"/static/{name}?v={versions[name]}"
+    return environment
+
+
+class _Whole(str):
+    """Text that was cut to size before."""
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _finalize(value: object) -> object:
+    """Of every expression in a template, before it is escaped."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    if len(value) > MAX_SHOWN and not isinstance(value, _Whole):
+        value = value[:MAX_SHOWN] + "\N{HORIZONTAL ELLIPSIS}"
+    return visible(value)

@@ -1,0 +1,166 @@
+"""What each page shows, as plain values: gathered here, put into words of HTML by the templates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from markupsafe import Markup
+
+from codezero.ledger.board import read_swarm_board
+from codezero.ledger.leaderboard import Leaderboard
+from codezero.proposals import level_name
+from codezero.views.charts import sparkline
+from codezero.views.charts.runs import proposer_charts, solver_charts
+from codezero.views.web import words
+from codezero.views.web.peers import peers_seen
+from codezero.views.web.solutions import GROUPS_A_PAGE, shown
+from codezero.views.web.source import WatchedFolders, WatchedNode
+
+T = TypeVar("T")
+Board = Callable[[], Leaderboard]
+"""Gives the leaderboard of a ledger. Never raises."""
+MOST = 1000
+"""Places of a leaderboard."""
+ROWS_A_PAGE = 50
+SPARK = 100
+"""Rounds of the small curves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """Some rows of many."""
+
+    rows: Sequence[object]
+    page: int
+    pages: int
+    total: int
+
+
+def paged(rows: Sequence[T], page: int, size: int = ROWS_A_PAGE) -> Paged:
+    """The rows of a page, counted from 1; a page beyond the last is the last."""
+    pages = max(1, -(-len(rows) // size))
+    page = min(page, pages)
+    return Paged(rows[(page - 1) * size : page * size], page, pages, len(rows))
+
+
+def node_rows(source: WatchedFolders) -> list[dict[str, object]]:
+    """All nodes, for the list of nodes and the overview."""
+    now_s = time.time()
+    rows = []
+    for key, node in source.nodes().items():
+        status = node.status()
+        there = words.presence(status, node.pid() is not None, now_s)
+        rows.append({"key": key, "role": node.role, "presence": there, "status": status})
+    return rows
+
+
+def overview(node: WatchedNode | None) -> dict[str, object]:
+    if node is None:
+        return {}
+    status = node.status()
+    content: dict[str, object] = {
+        "status": status,
+        "presence": words.presence(status, node.pid() is not None, time.time()),
+        "last": None,
+        "trend": None,
+    }
+    if node.solves:
+        reports = node.reports()
+        rewards = [report.reward_mean for report in reports]
+        content |= {
+            "last": reports[-1] if reports else None,
+            "num_done": len(reports),
+            "trend": words.trend(rewards),
+            "obstacles": words.obstacles(reports, status),
+            "sparks": [
+                ("reward", rewards[-1] if rewards else None, _spark(rewards, "reward")),
+                *_pass_spark(node, [report.pass_at_k for report in reports]),
+            ],
+        }
+        return content
+    batches = node.batches()
+    levels = [float(batch.level) for batch in batches]
+    return content | {
+        "last": batches[-1] if batches else None,
+        "num_done": len(batches),
+        "obstacles": words.proposer_obstacles(batches),
+        "sparks": [("level", levels[-1] if levels else None, _spark(levels, "level"))],
+        "level": level_name(batches[-1].level) if batches else "",
+    }
+
+
+def charts(node: WatchedNode | None) -> dict[str, object]:
+    if node is None:
+        return {}
+    if node.solves:
+        reports = node.reports()
+        status = node.status()
+        size = status.group_size if status is not None else 0
+        drawn = node.made("charts", (len(reports), reports[-1:], size), lambda: solver_charts(reports, size))
+        return {"charts": [Markup(chart) for chart in drawn], "num_done": len(reports)}
+    batches = node.batches()
+    drawn = node.made("charts", (len(batches), batches[-1:]), lambda: proposer_charts(batches))
+    return {"charts": [Markup(chart) for chart in drawn], "num_done": len(batches)}
+
+
+def rounds(node: WatchedNode | None, page: int) -> dict[str, object]:
+    if node is None:
+        return {}
+    if not node.solves:
+        return {"done": paged(node.batches()[::-1], page), "readable": {}, "level_name": level_name}
+    return {"done": paged(node.reports()[::-1], page), "readable": node.rounds_with_groups()}
+
+
+def one_round(node: WatchedNode | None, number: int, page: int) -> dict[str, object] | None:
+    """None: nothing is known of such a round."""
+    if node is None or not node.solves:
+        return None
+    report = next((report for report in reversed(node.reports()) if report.round == number), None)
+    seen = node.groups(number)
+    if report is None and seen is None:
+        return None
+    groups = seen.groups if seen is not None else []
+    there = paged(groups, page, GROUPS_A_PAGE)
+    status = node.status()
+    return {
+        "number": number,
+        "report": report,
+        "kept": seen is not None,
+        "paged": there,
+        "groups": shown(groups, there.page),
+        "own_id": status.peer_id if status is not None else "",
+    }
+
+
+def peers(node: WatchedNode | None, page: int) -> dict[str, object]:
+    if node is None or not node.solves:
+        return {}
+    status = node.status()
+    found = peers_seen(node.reports(), node.rounds_with_groups())
+    return {"paged": paged(found, page), "own_id": status.peer_id if status is not None else ""}
+
+
+def standings(source: WatchedFolders, board: Board | None, page: int) -> dict[str, object]:
+    found = leaderboard(source, board)
+    own = {status.peer_id for node in source.nodes().values() if (status := node.status()) is not None}
+    return {"board": found, "paged": paged(found.places, page), "own_ids": own - {""}}
+
+
+def leaderboard(source: WatchedFolders, board: Board | None) -> Leaderboard:
+    """Of the nodes' own ledgers unless another one was given; of a chain, what was read before."""
+    if board is not None:
+        return board()
+    return read_swarm_board([node.folder for node in source.nodes().values() if node.solves], limit_s=0, most=MOST)
+
+
+def _spark(values: Sequence[float | None], name: str) -> Markup:
+    return Markup(sparkline(values[-SPARK:], f"{name} of the last {min(SPARK, len(values))}"))
+
+
+def _pass_spark(node: WatchedNode, values: Sequence[float | None]) -> list[tuple[str, float | None, Markup]]:
+    status = node.status()
+    name = f"pass@{status.group_size}" if status is not None and status.group_size else "pass@k"
+    return [(name, values[-1] if values else None, _spark(values, name))]

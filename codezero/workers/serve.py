@@ -1,0 +1,119 @@
+"""A worker's own side: it shuts itself in, then answers one job after the other until its node is gone.
+
+It has no secrets, and no way to get any: every file but its pipes is closed and none can be opened, and where the
+kernel permits namespaces there is no network. This is no sandbox all the same: nothing here executes what it reads,
+and the limits are for what a flaw of our own, or of a library's, would cost.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import math
+import os
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from codezero.runtime import kernel
+from codezero.workers.job import LENGTH_BYTES, Job, JobCall, JobReply, framed
+
+Jobs = Mapping[Job[Any, Any], Callable[[Any], Any]]
+"""What a worker can do."""
+
+_FILES = (0, 1, 2, 3, 4, 5)
+"""/dev/null three times, two pipes, and the count of our own memory."""
+_PAGE = resource.getpagesize()
+
+
+def serve(jobs: Jobs, memory_bytes: int) -> None:
+    """Answers until the pipe on standard input ends."""
+    decoders = {job.name: msgspec.msgpack.Decoder(job.request) for job in jobs}
+    functions = {job.name: function for job, function in jobs.items()}
+    reads, writes, own_memory = _take_files()
+    _shut_in(memory_bytes)
+    gc.collect()
+    gc.freeze()  # what was imported is not looked through after every job
+    _write(writes, (0).to_bytes(LENGTH_BYTES, "big"))
+    calls = msgspec.msgpack.Decoder(JobCall)
+    while (data := _read(reads)) is not None:
+        call = calls.decode(data)
+        _limit_processor(call.cpu_s)
+        reply = _answer(functions[call.job], decoders[call.job], call.request)
+        gc.collect()  # so that what a job leaves behind ends its own worker, not the next job's
+        reply.rss_bytes = int(os.pread(own_memory, 200, 0).split()[1]) * _PAGE if own_memory else 0
+        _write(writes, framed(reply))
+
+
+def _answer(function: Callable[[Any], Any], decoder: msgspec.msgpack.Decoder[Any], request: Raw) -> JobReply:
+    try:
+        return JobReply(answer=Raw(msgspec.msgpack.encode(function(decoder.decode(request)))))
+    except MemoryError:
+        return JobReply(out_of_memory=True)
+    except Exception as error:  # a fault of ours that some text has found: it costs that text its answer
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__} in {os.path.basename(where.filename)}, line {where.lineno}: {error}"
+        return JobReply(error=text.encode("ascii", "replace").decode()[:400])
+
+
+def _take_files() -> tuple[int, int, int]:
+    """The pipes to and from the node, and the kernel's count of our memory (0 where there is none); all else closed."""
+    own_memory = os.open("/proc/self/statm", os.O_RDONLY) if kernel.IS_LINUX else 0
+    high = [fcntl.fcntl(file, fcntl.F_DUPFD, len(_FILES)) for file in (0, 1, own_memory)]
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for target, file in zip(_FILES, (nothing, nothing, nothing, *high), strict=True):
+        os.dup2(file, target)
+    os.closerange(len(_FILES), os.sysconf("SC_OPEN_MAX"))
+    return 3, 4, 5 if kernel.IS_LINUX else 0
+
+
+def _shut_in(memory_bytes: int) -> None:
+    if kernel.IS_LINUX:
+        for flags in (kernel.NEWUSER | kernel.NEWNET | kernel.NEWIPC, kernel.NEWNET | kernel.NEWIPC):
+            with suppress(OSError):  # not permitted in many containers
+                kernel.unshare(flags)
+                break
+        kernel.drop_capabilities()
+        kernel.forbid_new_privileges()
+        kernel.die_with_parent()
+    for name, most in (("AS", memory_bytes), ("CORE", 0), ("FSIZE", 0), ("NOFILE", len(_FILES))):
+        with suppress(ValueError, OSError):  # macOS takes no RLIMIT_AS
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _limit_processor(cpu_s: float) -> None:
+    """So many seconds from now on; the kernel counts whole ones."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = math.ceil(time.process_time() + cpu_s)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def _read(file: int) -> bytes | None:
+    """The next frame; None when the node is gone."""
+    length = _read_exactly(file, LENGTH_BYTES)
+    return None if length is None else _read_exactly(file, int.from_bytes(length, "big"))
+
+
+def _read_exactly(file: int, size: int) -> bytes | None:
+    parts: list[bytes] = []
+    while size:
+        data = os.read(file, min(size, 1 << 20))
+        if not data:
+            return None
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def _write(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]

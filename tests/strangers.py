@@ -1,0 +1,59 @@
+"""What tests of judging share: workers that are no processes, and what an evaluator puts before a judge."""
+
+import math
+from concurrent.futures import Future
+from unittest.mock import patch
+
+from codezero.config import EvaluatorConfig, RewardConfig
+from codezero.evaluate.dryrun import dry_run
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.judge import Opinion
+from codezero.jobs import JOBS
+from tests.builders import group, rollout
+
+
+class Reader:
+    """Stands in for `Workers`: does their jobs in this process, with what `walk` gives for a dry run's results."""
+
+    def __init__(self, walk=None):
+        self.walk = dry_run if walk is None else lambda code, suite, budget: walk(code, suite)
+
+    def submit(self, job, request, cpu_s, *, fresh=False):
+        answer = Future()
+        with patch("codezero.evaluate.examine.dry_run", self.walk):
+            answer.set_result(JOBS[job](request))
+        return answer
+
+    def ask(self, job, request, cpu_s):
+        return self.submit(job, request, cpu_s).result()
+
+
+def evaluator(judge, workers, walk=True, rewards=None, num_external=math.inf, **settings):
+    """The evaluator of a round; `workers` may be a `Reader`."""
+    config = EvaluatorConfig(dry_run=walk, **settings)
+    examiner = Examiner(workers, walk=walk, fatal_rules=config.fatal_rules, show=True)
+    return FrozenEvaluator(judge, config, rewards or RewardConfig(), lambda *_: None, examiner, num_external)
+
+
+def scored(evaluator, group, external=False):
+    (found,) = evaluator.score_groups([(group, external)])
+    return found
+
+
+class _Catcher:
+    def permit(self, external):
+        pass
+
+    def judge(self, solutions):
+        self.caught = solutions
+        return [Opinion(p_correct=0.5)] * len(solutions)
+
+
+def submission(task, code, cases=()):
+    """What a judge is asked about a solution of which a dry run found these cases."""
+    judge = _Catcher()
+    one = group([rollout(text=f"```python\n{code}\n```")], of=task)
+    scored(evaluator(judge, Reader(lambda *_: cases), walk=bool(cases), fatal_rules=False), one)
+    (caught,) = judge.caught
+    return caught

@@ -1,0 +1,368 @@
+"""`codezero chain up` as a process, with each engine: its folder, its restarts, its end."""
+
+import itertools
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from codezero.devchain import anvil, coordinator, folder
+from codezero.devchain import up as up_module
+from codezero.devchain.client import read
+from codezero.devchain.folder import ChainFolder, Engine
+from codezero.devchain.up import ChainOptions, choose, introduction
+from codezero.errors import ChainError
+from tests.chains import ENGINES, NEEDS_ANVIL
+from tests.processes import is_alive, wait_until_gone
+
+
+@pytest.fixture
+def up(tmp_path):
+    """Starts chains in a folder and leaves none running."""
+    started, port = [], free_port()
+
+    def start(*options):
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "codezero", "chain", "up", "--stop-with-parent"),
+                *("--folder", str(tmp_path / "chain"), "--port", str(port), *options),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        lines = []
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            if lines[-1].startswith("stop: "):
+                break
+        return SimpleNamespace(process=process, lines=lines, path=tmp_path / "chain", port=port)
+
+    yield start
+    for process in started:
+        children = psutil.Process(process.pid).children() if is_alive(process.pid) else []
+        for each in (process, *children):
+            each.kill()
+        process.wait(30)
+        process.stdout.close()
+        process.stdin.close()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def end(running, how=signal.SIGTERM):
+    running.process.send_signal(how)
+    running.process.stdin.close()
+    rest = running.process.stdout.read()
+    return running.process.wait(30), rest
+
+
+def registered(path, *peers):
+    client, contract = coordinator.open_coordinator(path, None)
+    return [address != "0x" + "0" * 40 for address in read(client, contract, "getEoa(string[])", list(peers))]
+
+
+def register(path, peer):
+    client, contract = coordinator.open_coordinator(path, None)
+    client.transact(contract, "registerPeer(string)", peer)
+
+
+class Silent:
+    def line(self, text):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_chain_runs_is_alone_in_its_folder_and_goes_on_where_it_was(up, engine):
+    first = up("--engine", engine, "--chain-id", "4242")
+    assert first.lines[0] == f"chain 4242 ready at http://127.0.0.1:{first.port} ({engine}, kept in {first.path})"
+    assert not any(line.startswith("warning") for line in first.lines)
+    coordinator.deploy(first.path, None, 1, Silent())
+    register(first.path, "early")
+    second = up()
+    assert second.process.wait(30) == 1
+    assert second.lines[-1].startswith(f"error: chain folder {first.path} is in use by the chain with process id ")
+    assert end(first) == (0, "chain stopped; the same command goes on where it was\n")
+    again = up()
+    assert again.lines[0] == first.lines[0]
+    assert registered(again.path, "early", "late") == [True, False]
+    register(again.path, "late")
+    assert registered(again.path, "early", "late") == [True, True]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", [signal.SIGINT, "parent gone"])
+def test_a_chain_stops_when_asked_and_leaves_no_process(up, engine, how):
+    running = up("--engine", engine)
+    children = [child.pid for child in psutil.Process(running.process.pid).children()]
+    assert len(children) == (engine == "anvil")
+    running.process.stdin.close() if how == "parent gone" else running.process.send_signal(how)
+    assert running.process.stdout.read() == "chain stopped; the same command goes on where it was\n"
+    assert running.process.wait(30) == 0
+    wait_until_gone(children)
+
+
+def test_a_killed_chain_on_py_evm_has_lost_nothing(up):
+    running = up("--engine", "py-evm")
+    coordinator.deploy(running.path, None, 1, Silent())
+    register(running.path, "kept")
+    running.process.kill()
+    running.process.wait(30)
+    again = up()
+    assert registered(again.path, "kept") == [True]
+
+
+@NEEDS_ANVIL
+def test_an_anvil_that_outlives_its_command_holds_the_folder_and_is_named(up):
+    running = up("--engine", "anvil")
+    (child,) = psutil.Process(running.process.pid).children()
+    running.process.kill()
+    running.process.wait(30)
+    second = up()
+    assert second.lines[-1].startswith(
+        f"error: chain folder {running.path} is in use by the chain with process id {child.pid}: stop that chain"
+    )
+    child.terminate()
+    wait_until_gone([child.pid])
+    assert up().lines[0].startswith("chain 31337 ready")
+
+
+@NEEDS_ANVIL
+def test_an_anvil_that_ends_by_itself_ends_the_command(up):
+    running = up("--engine", "anvil")
+    (child,) = psutil.Process(running.process.pid).children()
+    child.kill()
+    log = running.path / "anvil.log"
+    assert running.process.stdout.read() == f"error: anvil ended with exit code -9: it says nothing; see {log}\n"
+    assert running.process.wait(30) == 1
+
+
+@NEEDS_ANVIL
+def test_anvil_starts_from_the_copy_when_its_state_is_cut_off(up):
+    first = up("--engine", "anvil")
+    coordinator.deploy(first.path, None, 1, Silent())
+    register(first.path, "kept")
+    end(first)
+    state = first.path / "anvil.json"
+    state.write_bytes(state.read_bytes()[:-100])
+    again = up()
+    assert again.lines[0] == (
+        f"warning: {state} is cut off; starting from anvil.previous.json, so what was done after that is lost"
+    )
+    assert registered(again.path, "kept") == [True]
+
+
+@NEEDS_ANVIL
+def test_receipts_and_events_stay_however_many_blocks_follow(up):
+    running = up("--engine", "anvil")
+    coordinator.deploy(running.path, None, 1, Silent())
+    client, contract = coordinator.open_coordinator(running.path, None)
+    receipt = client.transact(contract, "registerPeer(string)", "kept")
+    client.web3.provider.make_request("anvil_mine", [hex(1000)])
+    assert client.web3.eth.get_transaction_receipt(receipt["transactionHash"])["status"] == 1
+    end(running)
+    again = up()
+    client, contract = coordinator.open_coordinator(again.path, None)
+    assert len(contract.events.PeerRegistered().get_logs(from_block=0)) == 1
+
+
+@NEEDS_ANVIL
+def test_anvil_has_no_accounts_but_those_of_the_folder(up):
+    running = up("--engine", "anvil")
+    _, client = coordinator.connect(running.path, None)
+    assert client.web3.eth.accounts == []
+    known = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # the first of the mnemonic that everybody knows
+    assert client.web3.eth.get_balance(known) == 0
+    balances = [client.web3.eth.get_balance(account.address) for account in folder.find(running.path).accounts()]
+    assert balances == [10_000 * 10**18] * 10
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_port_in_use_is_told(up, engine):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        running = up("--engine", engine, "--port", str(taken.getsockname()[1]))
+        assert running.process.wait(60) == 1
+    reason = "anvil ended with exit code 1" if engine == "anvil" else "cannot listen on port"
+    assert running.lines[-1].startswith(f"error: {reason}")
+    assert not (running.path / "chain.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_managers_of_which_one_is_killed_and_started_again_advance_once_a_period(up, engine):
+    running = up("--engine", engine)
+    coordinator.deploy(running.path, None, 1, Silent())
+    command = [sys.executable, "-m", "codezero", "chain", "tick", "--every", "2s", "--folder", str(running.path)]
+    managers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        for manager in managers:
+            assert manager.stdout.readline().startswith("round ")
+        time.sleep(5)
+        managers[0].kill()
+        managers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        assert managers[2].stdout.readline().startswith("round ")
+        time.sleep(5)
+        for manager in managers[1:]:
+            manager.terminate()
+            assert manager.wait(30) == 0
+    finally:
+        for manager in managers:
+            manager.kill()
+            manager.wait(30)
+            manager.stdout.close()
+    client, contract = coordinator.open_coordinator(running.path, None)
+    logs = contract.events.RoundAdvanced().get_logs(from_block=0)
+    assert [log["args"]["newRoundNumber"] for log in logs] == list(range(1, len(logs) + 1))
+    times = [client.web3.eth.get_block(log["blockNumber"])["timestamp"] for log in logs]
+    assert len(times) >= 3
+    assert all(later - earlier >= 2 for earlier, later in itertools.pairwise(times))
+
+
+# The folder, without a process
+
+
+def options(path, **changes):
+    return ChainOptions(folder=path, **{"engine": Engine.py_evm, **changes})
+
+
+def test_a_folder_keeps_its_chain_id_and_engine(tmp_path):
+    folder.save(choose(options(tmp_path, chain_id=7)))
+    again = choose(options(tmp_path, engine=None, port=9000))
+    assert (again.chain_id, again.engine, again.rpc_url) == (7, Engine.py_evm, "http://127.0.0.1:9000")
+    with pytest.raises(ChainError, match=r"--chain-id 8 is not possible: the chain in .* has 7; leave the option out"):
+        choose(options(tmp_path, chain_id=8))
+    with pytest.raises(ChainError, match=r"--engine anvil is not possible: the chain in .* has py-evm"):
+        choose(options(tmp_path, engine=Engine.anvil))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"port": 0}, "--port 0"), ({"port": 65536}, "--port 65536"), ({"chain_id": 0}, "--chain-id 0")],
+)
+def test_a_port_or_chain_id_that_is_none_is_refused(tmp_path, changes, message):
+    with pytest.raises(ChainError, match=f"{message} is not possible: use 1 to"):
+        choose(options(tmp_path, **changes))
+
+
+def test_anvil_is_taken_where_it_is_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr(anvil, "find_anvil", lambda: None)
+    assert choose(options(tmp_path, engine=None)).engine is Engine.py_evm
+    with pytest.raises(ChainError, match="anvil is not installed: npm install @foundry-rs/anvil, or put it on PATH"):
+        choose(options(tmp_path, engine=Engine.anvil))
+    monkeypatch.setattr(anvil, "find_anvil", lambda: "/usr/bin/anvil")
+    assert choose(options(tmp_path, engine=None)).engine is Engine.anvil
+
+
+def test_without_either_engine_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(anvil, "find_anvil", lambda: None)
+    monkeypatch.setattr(up_module.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ChainError, match=r"py-evm is not installed: pip install 'codezero\[chain\]', or install anvil"):
+        choose(options(tmp_path, engine=None))
+
+
+def test_anvil_is_found_where_npm_puts_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert anvil.find_anvil() is None
+    binary = tmp_path / "contracts" / "node_modules" / "@foundry-rs" / "anvil-linux-amd64" / "bin" / "anvil"
+    binary.parent.mkdir(parents=True)
+    binary.write_text("")
+    assert anvil.find_anvil() is None
+    binary.chmod(0o755)
+    assert anvil.find_anvil() == str(binary)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_loopback_is_no_reason_for_a_warning(tmp_path, host):
+    assert not [line for line in introduction(choose(options(tmp_path, host=host)), host) if "warning" in line]
+
+
+@pytest.mark.parametrize(
+    ("host", "engine", "power", "url"),
+    [
+        ("0.0.0.0", Engine.py_evm, "send what they have signed", "http://127.0.0.1:8545"),
+        ("::", Engine.py_evm, "send what they have signed", "http://[::1]:8545"),
+        ("192.0.2.1", Engine.anvil, "rewrite the chain and act for every account", "http://192.0.2.1:8545"),
+    ],
+)
+def test_listening_elsewhere_is_warned_of(tmp_path, monkeypatch, host, engine, power, url):
+    monkeypatch.setattr(anvil, "find_anvil", lambda: "/usr/bin/anvil")
+    chain = choose(options(tmp_path, host=host, engine=engine))
+    (warning,) = [line for line in introduction(chain, host) if line.startswith("warning")]
+    assert re.search(rf"whoever reaches port 8545 can .*{power}", warning)
+    assert chain.rpc_url == url
+
+
+# anvil's state file
+
+
+@pytest.fixture
+def chain(tmp_path):
+    return ChainFolder(path=tmp_path, chain_id=5, engine=Engine.anvil, rpc_url="")
+
+
+WHOLE, CUT = json.dumps({"block": 2}), '{"block": 2'
+
+
+@pytest.mark.parametrize(
+    ("state", "previous", "start"),
+    [
+        (None, None, None),
+        (WHOLE, None, WHOLE),
+        (WHOLE, CUT, WHOLE),
+        (CUT, '{"block": 1}', '{"block": 1}'),
+        ("", '{"block": 1}', '{"block": 1}'),
+        (None, '{"block": 1}', '{"block": 1}'),
+    ],
+)
+def test_the_chain_starts_from_its_state_or_else_the_copy(chain, state, previous, start):
+    for path, content in ((anvil.state_path(chain), state), (anvil.previous_path(chain), previous)):
+        if content is not None:
+            path.write_text(content)
+    told = anvil.recover(chain)
+    assert (told is None) == (start == state)
+    assert start is None or anvil.state_path(chain).read_text() == start
+    if state == CUT:
+        assert (chain.path / "anvil.broken.json").read_text() == CUT
+
+
+@pytest.mark.parametrize("previous", [None, "[]", "{"])
+def test_a_chain_without_a_whole_state_is_not_started_from_nothing(chain, previous):
+    anvil.state_path(chain).write_text(CUT)
+    if previous is not None:
+        anvil.previous_path(chain).write_text(previous)
+    with pytest.raises(ChainError, match=r"cannot be read, neither anvil\.json nor anvil\.previous\.json"):
+        anvil.recover(chain)
+    assert anvil.state_path(chain).read_text() == CUT
+
+
+def test_only_a_whole_state_replaces_the_copy(chain):
+    state, previous = anvil.state_path(chain), anvil.previous_path(chain)
+    anvil.keep_copy(chain)
+    assert not previous.exists()
+    state.write_text('{"block": 1}')
+    anvil.keep_copy(chain)
+    assert previous.read_text() == '{"block": 1}'
+    time.sleep(0.02)
+    state.write_text(CUT)
+    anvil.keep_copy(chain)
+    assert previous.read_text() == '{"block": 1}'
+    state.write_text(WHOLE)
+    anvil.keep_copy(chain)
+    assert previous.read_text() == WHOLE

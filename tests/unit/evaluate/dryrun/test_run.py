@@ -1,0 +1,280 @@
+import gc
+import sys
+import threading
+
+import pytest
+
+from codezero.evaluate.dryrun import Budget, dry_run
+from codezero.evaluate.dryrun.budget import Meter
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, Statement, TestSuite, parse_tests
+from codezero.types import CaseOutcome
+
+PASS, FAIL, UNKNOWN = CaseOutcome.PASS, CaseOutcome.FAIL, CaseOutcome.UNKNOWN
+
+
+def run(code: str, tests: str, **budget) -> list[tuple[CaseOutcome, str]]:
+    return [(r.outcome, r.reason) for r in dry_run(code, parse_tests(tests), Budget(**budget))]
+
+
+def outcomes(code: str, tests: str, **budget) -> list[CaseOutcome]:
+    return [outcome for outcome, _ in run(code, tests, **budget)]
+
+
+def test_each_assert_is_a_case_and_a_failing_one_stops_no_other():
+    found = run(
+        "def f(x):\n    return 10 // x", "assert f(2) == 5\nassert f(0) == 1\nassert f(3) == 4\nassert f(5) == 2"
+    )
+    assert found == [
+        (PASS, ""),
+        (FAIL, "ZeroDivisionError: integer division or modulo by zero"),
+        (FAIL, "got 3, expected 4"),
+        (PASS, ""),
+    ]
+
+
+def test_a_suite_without_cases_has_no_results():
+    assert dry_run("x = 1", TestSuite()) == ()
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["def f(:", "return 1", "break", "def f():\n    continue", "def f(a, a): pass", "def f():\n    nonlocal x",
+     "yield 1", "def f():\n    x = 1\n    global x", "class X:\n    return 1", "a, *b, *c = [1, 2]"],
+)  # fmt: skip
+def test_what_cpython_does_not_compile_fails_every_case(code):
+    found = run(code, "assert f(1) == 1\nassert f(2) == 2")
+    assert [outcome for outcome, _ in found] == [FAIL, FAIL]
+    assert all(reason.startswith("SyntaxError: ") for _, reason in found)
+
+
+def test_an_error_of_the_module_itself_fails_every_case():
+    found = run("import math\nx = math.sqr(2)", "assert x == 1\nassert x == 2")
+    assert found == [(FAIL, "AttributeError: module 'math' has no attribute 'sqr'")] * 2
+
+
+def test_code_too_long_to_parse_is_unknown():
+    assert run("#" * (MAX_SOURCE_CHARS + 1), "assert f(1) == 1") == [(UNKNOWN, "too long")]
+
+
+def test_what_is_not_interpreted_matters_only_where_it_is_reached():
+    code = "import os\ndef f(x):\n    if x:\n        return os.getcwd()\n    return 0"
+    assert run(code, "assert f(0) == 0\nassert f(1) == 0\nassert f(0) == 1") == [
+        (PASS, ""),
+        (UNKNOWN, "os.getcwd is not interpreted"),
+        (FAIL, "got 0, expected 1"),
+    ]
+
+
+def test_cases_share_the_module_as_in_one_process():
+    code = "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)"
+    assert outcomes(code, "assert f(1) == 1\nassert f(1) == 2\nassert f(1) == 1") == [PASS, PASS, FAIL]
+
+
+def test_a_case_passes_on_its_own_too():
+    code = "answers = [7, 4, 2]\ndef f(x):\n    return answers.pop()"
+    assert run(code, "assert f(1) == 2\nassert f(2) == 4\nassert f(3) == 7") == [
+        (PASS, ""),
+        (FAIL, "on its own: got 2, expected 4"),
+        (FAIL, "on its own: got 2, expected 7"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "known = {}\ndef f(x):\n    if x not in known:\n        known[x] = x * x\n    return known[x]",
+        "from functools import lru_cache\n@lru_cache\ndef f(x):\n    return x * x",
+        "squares = [i * i for i in range(20000)]\ndef f(x):\n    return squares[x]",
+    ],
+    ids=["a memo", "a cache", "a table made ahead"],
+)
+def test_a_solution_may_remember_what_it_has_computed(code):
+    assert outcomes(code, "assert f(2) == 4\nassert f(3) == 9\nassert f(2) == 4\nassert f(9) == 81") == [PASS] * 4
+
+
+STACK = "class Stack:\n    def __init__(self): self.items = []\n    def push(self, x): self.items.append(x)\n"
+STACK += "    def pop(self): return self.items.pop()\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "tests"),
+    [
+        (STACK, "s = Stack()\ns.push(1)\nassert s.pop() == 1"),
+        (STACK, "s = Stack()\ndef pushed(x):\n    s.push(x)\n    return x\nassert pushed(3) == 3\nassert s.pop() == 3"),
+        ("kept = []\ndef put(x): kept.append(x)\ndef size(): return len(kept)", "put(1)\nassert size() == 1"),
+        ("def f(xs): xs.sort()", "xs = [2, 1]\nassert f(xs) is None\nassert xs == [1, 2]"),
+    ],
+    ids=["an object", "a function of the tests", "calls for their effect", "a list changed in place"],
+)
+def test_tests_may_go_on_from_each_other(code, tests):
+    assert set(outcomes(code, tests)) == {PASS}
+
+
+def test_tests_of_different_objects_are_told_apart():
+    code = "count = 0\nclass Node:\n    pass\ndef f(node):\n    global count\n    count += 1\n    return count"
+    assert outcomes(code, "a = Node()\nb = Node()\nassert f(a) == 1\nassert f(b) == 2") == [PASS, FAIL]
+    assert outcomes(code, "a = Node()\nassert f(a) == 1\nassert f(a) == 2") == [PASS, PASS]
+
+
+def test_definitions_of_all_cases_share_their_time():
+    code = "x = [i for i in range(100000)]\ndef f():\n    return 1"
+    found = run(code, "assert f() == 1\n" * 500, total_seconds=1.0)
+    assert found[0] == (PASS, "")
+    assert found[-1] == (UNKNOWN, "on its own: time budget")
+
+
+def test_cases_share_the_library_as_in_one_process():
+    code = "import random\nfrom decimal import Decimal, getcontext\nrandom.seed(7)\ngetcontext().prec = 3\n"
+    code += "def f(): return str(Decimal(1) / 3), random.randint(1, 100)"
+    first, second = run(code, "assert f() == ('0.333', 42)\nassert f() == ('0.333', 20)")
+    assert (first, second[0]) == ((PASS, ""), FAIL)
+    assert second[1].startswith("on its own: ")  # after the first it passes
+    assert outcomes("import random\ndef f(): return random.randint(1, 1)", "assert f() == 1") == [UNKNOWN]
+
+
+def test_a_case_that_was_cut_off_leaves_nothing_behind():
+    code = "seen = []\ndef f(x):\n    seen.append(x)\n    while x: pass\n    return len(seen)"
+    assert outcomes(code, "assert f(0) == 1\nassert f(1) == 2\nassert f(0) == 1", steps=1000) == [PASS, UNKNOWN, PASS]
+
+
+def test_setup_is_for_tests_and_solution():
+    code = "def f(x):\n    return helper(x) + limit"
+    setup = "import math\nlimit = 3\ndef helper(x):\n    return x * 2\n"
+    tests = setup + "assert f(2) == 7\nassert math.floor(f(1)) == limit + 2"
+    assert outcomes(code, tests) == [PASS, PASS]
+
+
+def test_human_eval_checks():
+    tests = "def check(candidate):\n    assert candidate(1) == 2\n    assert candidate(5) == 6\n\ncheck(f)"
+    assert run("def f(x):\n    return x + 1", tests) == [(PASS, ""), (PASS, "")]
+    assert run("def f(x):\n    return x * 2", tests) == [(PASS, ""), (FAIL, "got 10, expected 6")]
+    assert outcomes("answers = [6, 2]\ndef f(x):\n    return answers.pop()", tests) == [PASS, FAIL]
+
+
+def test_methods_of_a_solution():
+    code = "class Solution:\n    def f(self, x):\n        return x + 1"
+    same = "def same(found, expected):\n    return found == expected\n"
+    for tests in (
+        f"{same}assert same(Solution().f(1), 2)",
+        "def check(f):\n    assert f(x=1) == 2\ncheck(Solution().f)",
+    ):
+        assert run(code, tests) == [(PASS, "")]
+        assert outcomes(code.replace("+ 1", "+ 2"), tests) == [FAIL]
+
+
+@pytest.mark.parametrize(
+    ("assertion", "reason"),
+    [
+        ("assert f() < 3", "not 5 < 3"),
+        ("assert f() in [1]", "not 5 in [1]"),
+        ("assert f() is None", "not 5 is None"),
+        ("assert not f()", "AssertionError"),
+        ("assert f() == 'x' * 100", "got 5, expected '" + "x" * 59 + "..."),
+        ("assert f() == 1, 'a message'", "got 5, expected 1"),
+    ],
+)
+def test_a_failed_assert_says_why(assertion, reason):
+    assert run("def f():\n    return 5", assertion) == [(FAIL, reason)]
+
+
+def test_reasons_are_one_short_line():
+    ((_, reason),) = run("def f():\n    raise ValueError('a\\n\\x1b[31m' * 1000)", "assert f() == 1")
+    assert reason.startswith("ValueError: a")
+    assert "\n" not in reason
+    assert len(reason) < 200
+
+
+@pytest.mark.parametrize(
+    ("code", "budget", "reason"),
+    [
+        ("while True: pass", {"steps": 1000}, "step budget"),
+        ("while True: pass", {"steps": 10**12, "seconds": 0.05}, "time budget"),
+        ("x = [0] * 10**7", {"memory": 1 << 20}, "memory budget"),
+        ("while True: print('x' * 100)", {"output": 1000}, "output budget"),
+        ("x = 10 ** 10 ** 6", {}, "an integer too long"),
+    ],
+)
+def test_a_budget_that_is_used_up_is_named(code, budget, reason):
+    assert run(code, "assert x == 1", **budget) == [(UNKNOWN, reason)]
+
+
+def test_all_cases_together_have_a_time():
+    found = run(
+        "def f():\n    while True: pass", "assert f() == 1\n" * 500, steps=10**12, seconds=0.05, total_seconds=0.3
+    )
+    assert len(found) == 500
+    assert set(found) == {(UNKNOWN, "time budget")}
+
+
+def test_recursion_as_deep_as_cpython_allows():
+    code = "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)"
+    assert outcomes(code, "assert f(900) == 900\nassert f(5000) == 5000") == [PASS, FAIL]
+    assert run(code, "assert f(970) == 970") == [(UNKNOWN, "recursion depth")]
+    deepest = "import sys\nsys.setrecursionlimit(10**6)\n" + code
+    assert run(deepest, "assert f(20_000) == 20_000\nassert f(30_000) == 30_000") == [
+        (PASS, ""),
+        (UNKNOWN, "recursion depth"),
+    ]
+    limited = "import sys\nsys.setrecursionlimit(3_000)\n" + code
+    assert run(limited, "assert f(2_900) == 2_900\nassert f(5_000) == 5_000") == [
+        (PASS, ""),
+        (FAIL, "RecursionError: maximum recursion depth exceeded"),
+    ]
+
+
+def test_generators_that_wait_for_each_other_nest_as_deep_as_cpython_allows():
+    code = "def g(n):\n    if n: yield from g(n - 1)\n    else: yield 7\ndef f(n):\n    return list(g(n))"
+    assert outcomes(code, "assert f(900) == [7]\nassert f(1100) == [7]") == [PASS, FAIL]
+    nested = "def f(n):\n    x = iter([7])\n    for _ in range(n): x = (item for item in x)\n    return list(x)"
+    assert outcomes(nested, "assert f(900) == [7]\nassert f(1100) == [7]") == [PASS, FAIL]
+
+
+def test_iterators_may_nest_deep_but_not_for_ever():
+    code = (
+        "def f(n):\n    items = iter([7])\n    for _ in range(n): items = filter(None, items)\n    return list(items)"
+    )
+    assert run(code, "assert f(900) == [7]\nassert f(1100) == [7]") == [
+        (PASS, ""),
+        (UNKNOWN, "iterators nested too deep"),
+    ]
+
+
+def test_what_all_cases_take_together_is_bounded():
+    code = "kept = []\ndef f():\n    kept.append([0] * 10_000)\n    return 1"
+    found = outcomes(code, "assert f() == 1\n" * 100, memory=1 << 20)
+    assert found[:5] == [PASS] * 5
+    assert UNKNOWN in found
+
+
+def test_the_process_is_left_as_it_was():
+    limit, stack = sys.getrecursionlimit(), threading.stack_size()
+    run("def f(n): return f(n)", "assert f(1) == 1")
+    assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, stack)
+    assert not any(thread.name == "dry-run" for thread in threading.enumerate())
+
+
+def test_a_test_that_does_not_parse_is_unknown():
+    suite = TestSuite(statements=(Statement(source="assert f("), Statement(source="assert f() == 1")))
+    assert [r.outcome for r in dry_run("def f(): return 1", suite)] == [UNKNOWN, PASS]
+
+
+def test_a_dropped_generator_that_is_collected_during_a_later_case_says_nothing_of_it(monkeypatch):
+    dropped = """
+def f():
+    def g():
+        try:
+            yield 1
+        finally:
+            pass
+    held = [g()]
+    next(held[0])
+    held.append(held)
+    return 1
+"""
+    gc.disable()
+    try:
+        assert outcomes(dropped, "assert f() == 1") == [PASS]
+        monkeypatch.setattr(Meter, "write", lambda self, text: gc.collect())
+        assert outcomes("def f(x):\n    print(x)\n    return x", "assert f(3) == 3") == [PASS]
+    finally:
+        gc.enable()

@@ -1,0 +1,99 @@
+import subprocess
+import sys
+
+import pytest
+
+from codezero.config import Backend, Dtype
+from codezero.config.load import load_config
+from codezero.evaluate import build as judging
+from codezero.runtime.console import Console
+from codezero.types import Outcome, RoundId, SwarmRound
+from tests.builders import group, rollout, save_tiny, task
+from tests.strangers import scored
+
+RIGHT = "```python\ndef f(x):\n    return x + 1\n```"
+WRONG = "```python\ndef f(x):\n    return x + 2\n```"
+
+
+@pytest.fixture
+def judging_by(tmp_path, workers):
+    """Makes an evaluator with these settings."""
+
+    def make(*settings):
+        model = save_tiny(tmp_path / "model")
+        config = load_config([f"evaluator.model={model}", "model.device=cpu", *settings])
+        return judging.make_evaluator(config, judging.judge_alone(config, Console()), lambda *_: None, workers)
+
+    return make
+
+
+@pytest.fixture
+def judged(judging_by):
+    """Has a group scored by an evaluator with these settings."""
+    return lambda of, *settings, external=False: scored(judging_by(*settings), of, external)
+
+
+@pytest.mark.parametrize("spelling", ["on", "off"])
+def test_the_dry_run_is_switched_on_and_off(judged, spelling):
+    found = judged(group([rollout(text=RIGHT)], of=task()), f"evaluator.dry_run={spelling}")
+    assert bool(found.verdicts[0].cases) == (spelling == "on")
+
+
+@pytest.mark.parametrize(("spelling", "num_asked"), [("on", 1), ("off", 3)])
+def test_the_judge_is_asked_about_j_of_peers_groups_where_there_is_a_dry_run(judging_by, spelling, num_asked):
+    judging = judging_by(f"evaluator.dry_run={spelling}", "swarm=native", "swarm.num_external=1")
+    unknown = "```python\nimport random\n\ndef f(x):\n    return random.choice([x])\n```"
+    three = (group([rollout(text=unknown)], of=task(), peer_id="p"),) * 3
+    found = judging.score(SwarmRound(round_id=RoundId(number=1), local=(), external=three))
+    assert [one.scored for one in found] == [n < num_asked for n in range(3)]
+
+
+def test_execution_runs_the_tests_and_warns(judged, caplog):
+    three = group([rollout(text=RIGHT), rollout(text=WRONG), rollout(text="no code")], of=task())
+    found = judged(three, "evaluator.backend=execution")
+    assert [verdict.p_correct for verdict in found.verdicts] == [1.0, 0.0, None]
+    assert "RUNS" in caplog.text
+
+
+@pytest.mark.parametrize(("setting", "outcome"), [("false", Outcome.UNAVAILABLE), ("true", Outcome.JUDGED)])
+def test_code_of_others_is_executed_only_if_that_is_set_too(judged, setting, outcome):
+    settings = ("evaluator.backend=execution", f"evaluator.execute_external={setting}")
+    found = judged(group([rollout(text=RIGHT)], of=task()), *settings, external=True)
+    assert found.verdicts[0].outcome is outcome
+    assert found.scored == (outcome is Outcome.JUDGED)
+
+
+def test_a_node_that_does_not_execute_never_imports_the_sandbox():
+    program = (
+        "import sys, codezero.node, codezero.evaluate.build, codezero.evaluate.score_file\n"
+        "found = {'codezero.sandbox', 'codezero.evaluate.execution'} & set(sys.modules)\n"
+        "assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "in_hardware", "dtype"),
+    [
+        (["evaluator.model=other"], True, "bfloat16"),
+        (["evaluator.model=other"], False, "float32"),
+        (["evaluator.model=other", "evaluator.dtype=float32"], True, "float32"),
+        (["evaluator.model=same", "model.name=same"], True, "float32"),
+        (["evaluator.model=same", "model.name=same", "model.dtype=bfloat16"], True, "bfloat16"),
+    ],
+    ids=["fastest", "no bfloat16", "as set", "as the solver it may share with", "as the solver's setting"],
+)
+def test_the_judges_precision(monkeypatch, settings, in_hardware, dtype):
+    monkeypatch.setattr(judging.devices, "computes_in_bfloat16", lambda: in_hardware)
+    config = load_config(["model.device=cpu", *settings])
+    weights = judging.JudgeWeights(config, config.evaluator.model, judging.torch.device("cpu"), Console())
+    assert str(weights.dtype()) == f"torch.{dtype}"
+    assert config.evaluator.dtype in (Dtype.auto, Dtype.float32)
+
+
+def test_the_line_at_the_start_says_what_judges():
+    config = load_config([])
+    line = judging.describe(config, "M", Backend.llama_cpp, "why")
+    assert line == "evaluator: rules, a dry run, then M, frozen, by logit; it never runs code (llama_cpp: why)"
+    assert "by likelihood" in judging.describe(config, "M", Backend.transformers, "why")
+    assert "RUNS" in judging.describe(config, "M", Backend.execution, "why")

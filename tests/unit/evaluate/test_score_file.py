@@ -1,0 +1,181 @@
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks.attacks.bombs import BOMBS, CASES, TEST_BOMBS, solution
+from codezero.config.load import load_config
+from codezero.errors import ModelError, ScoringError
+from codezero.evaluate.build import evaluator_alone
+from codezero.evaluate.evaluator import P_FAILED, P_PASSED
+from codezero.evaluate.judge import Opinion
+from codezero.evaluate.score_file import read_line, score_file, score_lines
+from codezero.runtime.console import Console
+from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
+from tests.builders import save_tiny
+from tests.strangers import evaluator
+from tests.unit.evaluate.test_examiner import Deadly
+
+GOOD = {"question": "Add one.", "tests": ["assert f(1) == 2", "assert f(2) == 3"], "source": "mbpp", "solution": "x"}
+
+
+def alone(config):
+    return partial(evaluator_alone, config, Console())
+
+
+class Scorer:
+    """Scores everything 0.5 and remembers what was asked together."""
+
+    def __init__(self, is_there=True):
+        self.asked, self.is_there = [], is_there
+
+    def __call__(self, groups):
+        return (self.score(group) for group, _ in groups)
+
+    def score(self, group):
+        self.asked.append([rollout.text for rollout in group.rollouts])
+        outcome = Outcome.JUDGED if self.is_there else Outcome.UNAVAILABLE
+        verdict = Verdict(
+            outcome=outcome, p_correct=0.5 if self.is_there else None, rules={"parses": 1.0}, reply="down"
+        )
+        rewards = (Reward(total=0.7, parts={"correct": 0.7}),) * len(group.rollouts) if self.is_there else ()
+        return ScoredGroup(group=group, verdicts=(verdict,) * len(group.rollouts), rewards=rewards)
+
+
+def line(**changes):
+    return json.dumps({**GOOD, **changes})
+
+
+def test_each_line_comes_back_scored_with_its_names_in_its_order():
+    scored = list(score_lines([line(id=7, group="a"), "\n", line(id=8, group="a", tests="assert f(1) == 2")], Scorer()))
+    assert [(one["id"], one["group"], one["reward"], one["p_correct"]) for one in scored] == [
+        (7, "a", 0.7, 0.5),
+        (8, "a", 0.7, 0.5),
+    ]
+    assert {"rules", "reasons", "cases", "p_cases", "parts", "seconds", "outcome"} <= scored[0].keys()
+
+
+def test_neighbours_of_one_group_are_judged_together_and_others_apart():
+    scorer = Scorer()
+    lines = [line(solution="1"), line(solution="2"), line(question="Other.", solution="3"), line(solution="4")]
+    list(score_lines(lines, scorer))
+    assert scorer.asked == [["1", "2"], ["3"], ["4"]]
+
+
+def test_one_name_on_two_problems_does_not_mix_them():
+    scorer = Scorer()
+    list(score_lines([line(group="a"), line(group="a", question="Other.")], scorer))
+    assert scorer.asked == [["x"], ["x"]]
+
+
+def test_tests_may_be_a_list_or_text():
+    assert read_line(line(), 1).task.tests == "assert f(1) == 2\nassert f(2) == 3"
+    assert read_line(line(tests="assert f(1) == 2"), 1).task.tests == "assert f(1) == 2"
+    assert read_line(line(), 1).task.origin is TaskOrigin.MBPP
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a JSON object"),
+        (line(source="wikipedia"), "wikipedia"),
+        (line(question=7), "question must be text"),
+        (line(tests=[1]), "tests must be text"),
+        (line(finish="maybe"), "maybe"),
+        (json.dumps({"id": 1}), "lacks tests"),
+        ("\ud800".encode("utf-8", "replace").decode(), "not JSON"),
+    ],
+)
+def test_a_bad_line_says_what_is_wrong_and_the_next_one_is_scored(bad, says):
+    first, second = score_lines([bad, line()], Scorer())
+    assert says in first["error"]
+    assert second["reward"] == 0.7
+
+
+def test_an_outage_is_an_error_and_no_reward():
+    (scored,) = score_lines([line()], Scorer(is_there=False))
+    assert scored["error"] == "down"
+    assert "reward" not in scored
+
+
+def test_a_file_of_killers_has_a_line_for_each_of_its_lines():
+    """Solutions and tests that bring down whatever reads them, among others that do not."""
+    right, killer = (f"```python\ndef f(x):\n    return x + 1  # {word}\n```" for word in ("fine", "kill"))
+    lines = [
+        line(id=1, tests=["assert f(1) == 2"], solution=killer),
+        line(id=2, tests=["assert f(1) == 2"], solution=right),
+        line(id=3, tests=["assert f(kill_here) == 2"], solution=right),
+        line(id=4, tests=["assert f(2) == 3"], solution=right),
+    ]
+    found = list(score_lines(lines, evaluator(None, Deadly()).score_groups))
+    assert [one["id"] for one in found] == [1, 2, 3, 4]
+    assert [one["p_correct"] for one in found] == [P_FAILED, P_PASSED, None, P_PASSED]
+    assert found[2]["error"] == "hostile"
+
+
+@pytest.fixture
+def stored(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text(f"{line(id=1)}\n{{\n{line(id=2)}\n")
+    return path
+
+
+def config_of(model):
+    return load_config([f"evaluator.model={model}", "model.device=cpu"])
+
+
+def test_a_file_is_scored_line_by_line_and_its_bad_lines_are_counted(tmp_path, stored):
+    target = tmp_path / "out.jsonl"
+    config = config_of(save_tiny(tmp_path / "model"))
+    assert score_file(str(stored), str(target), alone(config), Console()) == (2, 1)
+    first, bad, second = map(json.loads, target.read_text().splitlines())
+    assert (first["id"], second["id"], first["outcome"]) == (1, 2, "no_code")
+    assert "not JSON" in bad["error"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_said_in_one_line(tmp_path, stored):
+    config = config_of(save_tiny(tmp_path / "model"))
+    with pytest.raises(ScoringError, match="/dev/full: No space left on device"):
+        score_file(str(stored), "/dev/full", alone(config), Console())
+
+
+def test_a_missing_input_and_the_input_as_output_are_refused(tmp_path, stored):
+    with pytest.raises(ScoringError, match="No such file"):
+        score_file(str(tmp_path / "missing.jsonl"), str(tmp_path / "out"), alone(config_of("x")), Console())
+    before = stored.read_text()
+    with pytest.raises(ScoringError, match="is the input"):
+        score_file(str(stored), str(stored), alone(config_of("x")), Console())
+    assert stored.read_text() == before
+
+
+def test_an_earlier_output_outlives_a_judge_that_cannot_be_had(tmp_path, stored):
+    target = tmp_path / "out.jsonl"
+    target.write_text("earlier scores")
+    with pytest.raises(ModelError):
+        score_file(str(stored), str(target), alone(config_of(tmp_path / "no-model")), Console())
+    assert target.read_text() == "earlier scores"
+
+
+class Undecided:
+    """A judge of whatever reading a solution leaves open."""
+
+    def permit(self, external):
+        pass
+
+    def judge(self, submissions):
+        return [Opinion(p_correct=0.5)] * len(submissions)
+
+
+@pytest.mark.slow
+def test_a_file_of_programs_and_tests_that_once_ended_or_hung_a_node_has_a_line_for_each(workers):
+    solutions = [(solution(name), CASES) for name in BOMBS]
+    tests = [("def g(): return 1", solution(name) + CASES) for name in BOMBS]
+    tests += [("def f(): return 1", text) for text in TEST_BOMBS.values()]
+    lines = [line(solution=f"```python\n{code}\n```", tests=text) for code, text in solutions + tests]
+    scored = list(score_lines(lines, evaluator(Undecided(), workers).score_groups))
+    assert len(scored) == 2 * len(BOMBS) + len(TEST_BOMBS)
+    assert all("reward" in one for one in scored)

@@ -1,0 +1,265 @@
+"""Programs that are kept running, with small real processes in the place of nodes."""
+
+import io
+import os
+import signal
+import sys
+import textwrap
+
+import pytest
+
+from codezero.errors import NetworkError
+from codezero.launch.child import ChildProgram, ChildState
+from codezero.launch.supervisor import Supervisor
+from codezero.runtime import rotation
+from codezero.runtime.console import Console
+from tests.processes import is_alive, wait_until_gone
+
+
+def program(folder, source, name="node-1", **settings):
+    """A Python program that is given the rounds left; `start` is how often it has been started before."""
+    script = folder / f"{name}.py"
+    head = """\
+    import os, signal, subprocess, sys, time
+    left = int(sys.argv[1])
+    starts = open(__file__ + ".starts", "a+"); starts.seek(0); start = len(starts.readlines())
+    print(left, file=starts, flush=True)
+    """
+    script.write_text(textwrap.dedent(head) + textwrap.dedent(source))
+    return ChildProgram(
+        name=name, command=lambda left: [sys.executable, str(script), str(left)], log=folder / f"{name}.log", **settings
+    )
+
+
+def starts(folder, name="node-1"):
+    """What each process of a program was told are the rounds left."""
+    return [int(line) for line in (folder / f"{name}.py.starts").read_text().splitlines()]
+
+
+def supervised(*programs, **settings):
+    """Runs programs to their end; returns them and the lines that were shown."""
+    shown = io.StringIO()
+    with Supervisor(Console(shown), first_pause_s=0.01, **settings) as supervisor:
+        children = [supervisor.add(each) for each in programs]
+        supervisor.run()
+    return children, shown.getvalue().splitlines()
+
+
+def test_a_crashed_program_goes_on_with_the_rounds_that_are_left(tmp_path):
+    source = """
+    for number in range(left):
+        print(f"round {number} | reward 1", flush=True)
+        if start == 0 and number == 1:
+            sys.exit(3)
+    """
+    (child,), lines = supervised(program(tmp_path, source, rounds=5))
+    assert starts(tmp_path) == [5, 3]
+    assert (child.state, child.rounds) == (ChildState.DONE, 5)
+    assert child.summary() == "done, 5 rounds, 1 restart"
+    assert sum(line.startswith("node-1 | round ") for line in lines) == 5
+    assert "node-1 | crashed: exit code 3; starts again in 0.01 s" in lines
+
+
+def test_what_a_program_prints_for_weeks_stays_within_bounds(tmp_path, monkeypatch):
+    monkeypatch.setattr(rotation.rotate, "__defaults__", (100_000,))
+    supervised(program(tmp_path, "for number in range(3000): print(f'line {number}', 'x' * 200, flush=True)"))
+    newer, older = (tmp_path / name for name in ("node-1.log", "node-1.1.log"))
+    assert max(newer.stat().st_size, older.stat().st_size) < 100_000 + 65536  # one read over
+    assert {path.name for path in tmp_path.glob("*.log")} == {"node-1.log", "node-1.1.log"}
+    assert "line 2999 " in newer.read_text() or "line 2999 " in older.read_text()
+
+
+def test_a_program_without_a_limit_goes_on_without_one(tmp_path):
+    (child,), _ = supervised(program(tmp_path, "print('round 1 |', flush=True); sys.exit(start < 2)"))
+    assert starts(tmp_path) == [0, 0, 0]
+    assert (child.state, child.rounds) == (ChildState.STOPPED, 3)
+
+
+def test_a_program_killed_after_its_last_round_is_done_and_not_told_to_run_for_ever(tmp_path):
+    source = "print('round 1 |', flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    (child,), _ = supervised(program(tmp_path, source, rounds=1))
+    assert (child.state, starts(tmp_path)) == (ChildState.DONE, [1])
+
+
+def test_a_program_that_always_crashes_is_given_up_while_others_go_on(tmp_path):
+    bad = program(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", name="bad")
+    good = program(tmp_path, "time.sleep(2)\nprint('round 1 |')", name="good", rounds=1)
+    (first, second), lines = supervised(bad, good)
+    assert (first.state, second.state) == (ChildState.FAILED, ChildState.DONE)
+    assert starts(tmp_path, "bad") == [0] * 5
+    pauses = [line.rpartition("again in ")[2] for line in lines if "starts again" in line]
+    assert pauses == ["0.01 s", "0.02 s", "0.04 s", "0.08 s"]
+    assert any("bad   | failed for good: killed by signal 9, Killed, 5 crashes in a row" in line for line in lines)
+    assert first.summary() == f"failed for good, 0 rounds, 4 restarts, see {tmp_path / 'bad.log'}"
+
+
+def test_a_finished_round_makes_up_for_earlier_crashes(tmp_path):
+    source = """
+    if start in (3, 6):
+        print("round 1 |", flush=True)
+    sys.exit(start != 8)
+    """
+    (child,), _ = supervised(program(tmp_path, source))
+    assert len(starts(tmp_path)) == 9
+    assert (child.state, child.rounds) == (ChildState.STOPPED, 2)
+
+
+def test_the_same_error_twice_is_not_tried_five_times(tmp_path):
+    source = "print('error: unknown setting x', file=sys.stderr); sys.exit(1)"
+    (child,), lines = supervised(program(tmp_path, source))
+    assert (child.state, len(starts(tmp_path))) == (ChildState.FAILED, 2)
+    assert "node-1 | error: unknown setting x" in lines
+    assert any("failed for good: exit code 1, the same error twice" in line for line in lines)
+
+
+def test_different_errors_are_tried_again(tmp_path):
+    (child,), _ = supervised(program(tmp_path, "print('error: number', start); sys.exit(start < 3)"))
+    assert (child.state, len(starts(tmp_path))) == (ChildState.STOPPED, 4)
+
+
+def test_a_program_that_cannot_be_started_fails_for_good(tmp_path):
+    missing = ChildProgram(name="node-1", command=lambda left: [str(tmp_path / "no")], log=tmp_path / "log")
+    (child,), lines = supervised(missing)
+    assert child.state is ChildState.FAILED
+    assert "node-1 | crashed: cannot be started: No such file or directory; starts again in 0.01 s" in lines
+
+
+def test_garbage_and_control_characters_cannot_reach_the_terminal_or_forge_lines(tmp_path):
+    source = r"""
+    out = sys.stdout.buffer
+    out.write(b"\x1b[2J\x1b]0;owned\x07 \r\x08node-2 | round 9 | \x9b31m \xff\xfe \xe2\x80\xae reversed\n\n")
+    out.write(b"\x00" * 100_000)
+    out.write(b"\nlast words without an end")
+    """
+    (child,), lines = supervised(program(tmp_path, source))
+    assert all(line.isprintable() and line.startswith("node-1 | ") for line in lines[:-1])
+    assert r"\x1b[2J\x1b]0;owned\x07 \r\x08node-2 | round 9 |" in lines[0]
+    assert "\\u202e reversed" in lines[0]
+    assert max(map(len, lines)) <= 4 * 16 * 1024 + 100  # each of at most 16 Ki bytes is shown as \x00
+    assert lines[-2] == "node-1 | last words without an end"
+    assert child.rounds == 0
+    assert (tmp_path / "node-1.log").read_bytes().startswith(b"\x1b[2J")
+    assert (tmp_path / "node-1.log").stat().st_size > 100_000
+
+
+def test_output_that_cannot_be_logged_does_not_end_the_swarm(tmp_path):
+    (tmp_path / "node-1.log").mkdir()
+    (child,), lines = supervised(program(tmp_path, "print('round 1 |')", rounds=1))
+    assert child.state is ChildState.DONE
+    assert lines == ["node-1 | round 1 |"]
+
+
+def test_a_program_that_ignores_the_request_is_killed(tmp_path):
+    source = "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', os.getpid(), flush=True); time.sleep(600)"
+    stubborn = program(tmp_path, source, name="stubborn", serves=True, ready="deaf ")
+    shown = io.StringIO()
+    with Supervisor(Console(shown), grace_s=0.3) as supervisor:
+        child = supervisor.add(stubborn)
+        supervisor.wait_until_ready(child, 30)
+        supervisor.stop()
+    assert child.summary() == "killed, since it did not stop when asked"
+    assert not is_alive(int(shown.getvalue().split()[-1]))
+
+
+def test_what_serves_ends_after_the_others_and_does_not_keep_them_up(tmp_path):
+    source = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print('here', flush=True); time.sleep(600)"
+    server = program(tmp_path, source, name="server", serves=True)
+    (first, second), _ = supervised(server, program(tmp_path, "print('round 1 |')", rounds=1))
+    assert (first.state, second.state) == (ChildState.STOPPED, ChildState.DONE)
+
+
+def test_what_a_killed_program_had_started_is_killed_too(tmp_path):
+    source = """
+    daemon = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print("daemon", daemon.pid, flush=True)
+    if start:
+        print("round 1 |", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+    """
+    _, lines = supervised(program(tmp_path, source, rounds=1))
+    daemons = [int(line.split()[-1]) for line in lines if " daemon " in line]
+    assert len(daemons) == 2
+    wait_until_gone(daemons)
+
+
+def test_an_error_of_the_supervisor_itself_leaves_no_process(tmp_path):
+    source = "print('pid', os.getpid(), flush=True); time.sleep(600)"
+    shown = io.StringIO()
+
+    def use():
+        with Supervisor(Console(shown), grace_s=0.3) as supervisor:
+            supervisor.wait_until_ready(supervisor.add(program(tmp_path, source, ready="pid ")), 30)
+            raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        use()
+    assert not is_alive(int(shown.getvalue().split()[-1]))
+
+
+def test_a_terminal_that_is_gone_ends_the_programs(tmp_path):
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    source = "open('pid', 'w').write(str(os.getpid())); print('here', flush=True); time.sleep(600)"
+    with Supervisor(Console(Gone()), grace_s=5) as supervisor:
+        child = supervisor.add(program(tmp_path, source.replace("'pid'", repr(str(tmp_path / "pid")))))
+        supervisor.run()
+    assert child.state is ChildState.STOPPED
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("time.sleep(600)", r"not ready within 0 s"),
+        ("print('error: port 1 is in use'); sys.exit(1)", r"port 1 is in use"),
+    ],
+)
+def test_a_program_that_does_not_get_ready_is_an_error_with_its_reason(tmp_path, source, reason):
+    timeout_s = 0.3 if "sleep" in source else 30
+    with (
+        Supervisor(Console(io.StringIO()), first_pause_s=0.01, grace_s=0.3) as supervisor,
+        pytest.raises(NetworkError, match=rf"the node-1 did not start \({reason}\): see .*node-1\.log"),
+    ):
+        supervisor.wait_until_ready(supervisor.add(program(tmp_path, source, ready="here")), timeout_s)
+
+
+def test_signal_handlers_are_given_back(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    supervised(program(tmp_path, "pass"))
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_under_nohup_a_hangup_is_still_ignored(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        (child,), _ = supervised(
+            program(tmp_path, "os.kill(os.getppid(), signal.SIGHUP); print('round 1 |')", rounds=1)
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert child.state is ChildState.DONE
+
+
+def test_text_that_the_terminal_cannot_show_does_not_end_the_swarm(tmp_path):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    with Supervisor(Console(terminal)) as supervisor:
+        supervisor.add(program(tmp_path, "print('\\u732b')", rounds=1))
+        supervisor.run()
+    assert terminal.buffer.getvalue().startswith(b"node-1 | \\u732b\n")
+
+
+def test_programs_get_the_environment_and_the_open_files(tmp_path):
+    with (tmp_path / "kept").open("w") as kept:
+        source = f"print(os.environ['WHO'], file=open({kept.fileno()}, 'w'))"
+        supervised(program(tmp_path, source), environment={**os.environ, "WHO": "me"}, kept_open=[kept.fileno()])
+    assert (tmp_path / "kept").read_text() == "me\n"
+
+
+def test_an_outage_that_a_program_tells_is_waited_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("codezero.launch.supervisor.MAX_PAUSE_S", 0.02)
+    source = "print('error: the RPC cannot be reached', flush=True)\nsys.exit(75 if start < 7 else 0)"
+    (child,), lines = supervised(program(tmp_path, source))
+    assert (child.state, child.num_starts) == (ChildState.STOPPED, 8)
+    assert not [line for line in lines if "failed for good" in line]

@@ -1,0 +1,467 @@
+"""The launcher of a swarm as a process of its own, with small programs in the place of bootnode and nodes."""
+
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from codezero.cli import main
+from codezero.config import DifficultyPolicy, LedgerKind, Network, ProposerConfig, swarm_file
+from codezero.config.load import load_config
+from codezero.config.multiaddr import Multiaddr
+from codezero.errors import ConfigError, ModelError, NetworkError, StateError
+from codezero.launch import hosting
+from codezero.launch import up as swarm
+from codezero.launch.prepare import prepare
+from codezero.launch.up import UpOptions
+from codezero.launch.weights import prepare_for
+from codezero.proposer import build
+from codezero.train.method import Room
+from tests.builders import save_tiny
+from tests.processes import is_alive, wait_until_gone
+
+ROOT = Path(__file__).parents[3]
+LAUNCHER = """\
+import sys
+from pathlib import Path
+from codezero.launch.up import UpOptions, up
+folder, nodes, proposers, rounds, script, *settings = sys.argv[1:]
+sys.exit(up(
+    UpOptions(folder=Path(folder), nodes=int(nodes), proposers=int(proposers), rounds=int(rounds), settings=settings),
+    command=lambda name, left: [sys.executable, script, name, str(left)],
+    prepare=lambda settings, num_nodes, num_proposers: (1 << 30, 1 << 30),
+))
+"""
+PROGRAM = """\
+import os, signal, sys, time
+from codezero.runtime.stop import stop_with_parent
+name, left = sys.argv[1], int(sys.argv[2])
+number = int(name.partition("-")[2] or 0)
+stop_with_parent()
+print(name.partition("-")[0], "here pid", os.getpid(), flush=True)
+"""
+FOREVER = "time.sleep(600)"
+MEMORY = {"node": 2 << 30, "proposer": 1 << 30}
+
+
+def launch(folder, program, *, nodes=2, proposers=0, rounds=0, settings=()):
+    script = folder.parent / f"{folder.name}.py"
+    script.write_text(PROGRAM + textwrap.dedent(program))
+    return subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER, str(folder), str(nodes), str(proposers), str(rounds), str(script), *settings],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def pids_of(launcher, count):
+    """Reads the combined view until so many programs have said their process id."""
+    pids = []
+    for line in launcher.stdout:
+        if " pid " in line:
+            pids.append(int(line.split()[-1]))
+            if len(pids) == count:
+                return pids
+    raise AssertionError("the launcher ended before all programs ran")
+
+
+def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
+    launcher = launch(
+        tmp_path / "home",
+        "[print(f'round {n} | of {number}', flush=True) for n in range(left)] or time.sleep(600)",
+        rounds=2,
+    )
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0, output
+    lines = output.splitlines()
+    assert lines[1].endswith("swarm 'home' with 2 nodes, 1 thread and 1.0 GiB of memory a node")
+    assert "node-1   | round 0 | of 1" in lines
+    assert "node-2   | round 1 | of 2" in lines
+    assert lines[-3:] == ["bootnode | stopped", "node-1   | done, 2 rounds", "node-2   | done, 2 rounds"]
+    assert (tmp_path / "home" / "node-2" / "output.log").read_text().endswith("round 0 | of 2\nround 1 | of 2\n")
+    found = swarm_file.read(tmp_path / "home" / "swarm.yaml")
+    assert (found.name, found.network, found.ledger, found.num_generations) == (
+        "home",
+        Network.native,
+        LedgerKind.local,
+        4,
+    )
+
+
+def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_path):
+    program = """
+    if number == 0: time.sleep(600)
+    if number == 1: sys.exit("error: no such model")
+    time.sleep(3)
+    print("round 1 | of 2")
+    """
+    launcher = launch(tmp_path / "home", program, rounds=1)
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 1
+    assert "node-1   | failed for good, 0 rounds, 1 restart, see " in output
+    assert "node-2   | done, 1 round\n" in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_launcher_ends_all(tmp_path, number):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("whatever started the tests has them ignore this signal, as nohup does")
+    launcher = launch(tmp_path / "home", FOREVER)
+    pids = pids_of(launcher, 3)
+    launcher.send_signal(number)
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0
+    assert not any(map(is_alive, pids))
+    assert "stopping; finished rounds are saved" in output
+    assert "node-1   | stopped, 0 rounds" in output
+
+
+def test_a_second_signal_kills_what_does_not_stop(tmp_path):
+    launcher = launch(
+        tmp_path / "home", "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); time.sleep(600)"
+    )
+    pids = pids_of(launcher, 3)
+    launcher.send_signal(signal.SIGINT)
+    for line in launcher.stdout:
+        if "stopping" in line:
+            break
+    assert launcher.poll() is None
+    launcher.send_signal(signal.SIGINT)
+    output, _ = launcher.communicate(timeout=10)
+    assert launcher.returncode == 0
+    assert not any(map(is_alive, pids))
+    assert "killed, since it did not stop when asked" in output
+
+
+def test_when_the_launcher_is_killed_its_programs_end_and_the_folder_is_free_again(tmp_path):
+    slow = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(2), sys.exit(0))); print('ready'); time.sleep(600)"
+    launcher = launch(tmp_path / "home", slow)
+    pids = pids_of(launcher, 3)
+    launcher.kill()
+    launcher.communicate(timeout=30)
+    early = launch(tmp_path / "home", FOREVER).communicate(timeout=30)[0]
+    assert f"is in use by the swarm with process id {launcher.pid}" in early  # its nodes still hold their state
+    wait_until_gone(pids)
+    late = launch(tmp_path / "home", "number == 0 and time.sleep(600)\nprint('round 1 |')", rounds=1)
+    assert "node-1   | done, 1 round\n" in late.communicate(timeout=60)[0]
+
+
+def test_programs_that_print_while_the_launcher_is_killed_end_too(tmp_path):
+    launcher = launch(tmp_path / "home", "while True: print('noise', flush=True); time.sleep(0.01)")
+    pids = pids_of(launcher, 3)
+    launcher.kill()
+    launcher.stdout.close()
+    launcher.wait()
+    wait_until_gone(pids)
+
+
+def test_a_second_launcher_on_a_folder_is_refused(tmp_path):
+    launcher = launch(tmp_path / "home", FOREVER)
+    try:
+        pids_of(launcher, 3)
+        with pytest.raises(StateError, match=f"in use by the swarm with process id {launcher.pid}: stop that swarm"):
+            swarm.up(UpOptions(nodes=1, folder=tmp_path / "home"))
+    finally:
+        launcher.terminate()
+        launcher.communicate(timeout=30)
+
+
+def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
+    folder = tmp_path / "it's ${here}"
+    options = UpOptions(nodes=2, folder=folder, settings=["seed=7", "rollout.num_generations=6"])
+    settings = swarm.shared_settings(options, None)
+    config = load_config(settings)
+    home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
+    nodes = [swarm.command_line(options, config, home, settings, MEMORY, name, 3) for name in ("node-1", "node-2")]
+    assert all(argv[1:5] == ["-m", "codezero", "run", "--stop-with-parent"] for argv in nodes)
+    first, second = (load_config(argv[5:]) for argv in nodes)
+    assert (first.seed, second.seed, first.rounds) == (8, 9, 3)
+    assert first.state_dir == str(folder / "node-1" / "state")
+    assert second.tracking.log_dir == str(folder / "node-2" / "logs")
+    assert second.swarm.identity_path == str(folder / "node-2" / "swarm.pem")
+    assert first.swarm.bootnodes == second.swarm.bootnodes == [f"/ip4/127.0.0.1/tcp/4001/p2p/Qm{'a' * 44}"]
+    assert (first.swarm.network, first.swarm.name, first.swarm.num_external) == (Network.native, "it's ${here}", 2)
+    assert (first.rollout.num_generations, first.tasks.builtin.weight, first.tasks.mbpp.weight) == (6, 1, 0)
+    assert first.swarm.listen == ["/ip4/0.0.0.0/tcp/0"]
+
+
+def test_a_proposer_is_started_with_the_settings_of_all(tmp_path):
+    options = UpOptions(nodes=1, folder=tmp_path, settings=["proposer=faithful"])
+    settings = swarm.shared_settings(options, None)
+    config = load_config(settings)
+    home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
+    argv = swarm.command_line(options, config, home, settings, MEMORY, "proposer-1", 0)
+    assert argv[1:5] == ["-m", "codezero", "propose", "--stop-with-parent"]
+    its = load_config(argv[5:])
+    assert (its.proposer.policy, its.state_dir) == (DifficultyPolicy.trend, str(tmp_path / "proposer-1" / "state"))
+    assert its.swarm.bootnodes == [f"/ip4/127.0.0.1/tcp/4001/p2p/Qm{'a' * 44}"]
+    assert its.train.memory_limit_gib == 1.0
+
+
+def test_each_program_serves_its_numbers_at_a_port_of_its_own(tmp_path):
+    options = UpOptions(nodes=2, proposers=1, folder=tmp_path, settings=["tracking.prometheus_port=9400"])
+    settings = swarm.shared_settings(options, None)
+    config = load_config(settings)
+    home = hosting.describe(config, 4001, "Qm" + "a" * 44, [])
+    commands = [
+        swarm.command_line(options, config, home, settings, MEMORY, f"{name}-{number}", 0)
+        for name, number in (("node", 1), ("node", 2), ("proposer", 1))
+    ]
+    assert [load_config(argv[5:]).tracking.prometheus_port for argv in commands] == [9400, 9401, 9402]
+
+
+def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
+    log = tmp_path / "home" / "proposer-2" / "output.log"
+    program = f"""
+        while name != "node-1" or not (os.path.exists({str(log)!r}) and os.path.getsize({str(log)!r})):
+            time.sleep(0.05)
+        print("round 1 | done", flush=True)
+    """
+    launcher = launch(tmp_path / "home", program, nodes=1, proposers=2, rounds=1)
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0, output
+    assert "with 1 node and 2 proposers, 1 thread and 1.0 GiB" in output
+    assert {"proposer-1 | stopped", "proposer-2 | stopped"} <= set(output.splitlines())
+    assert log.read_text().startswith("proposer here")
+
+
+def test_the_bootnode_listens_where_the_file_says(tmp_path):
+    options = UpOptions(nodes=1, folder=tmp_path, announce=["/dns4/example.org/tcp/4001"])
+    config = load_config(["swarm=native", "swarm.listen=[/ip4/127.0.0.1/tcp/0]"])
+    home = hosting.describe(config, 23456, "Qm" + "a" * 44, [Multiaddr.parse(text) for text in options.announce])
+    argv = swarm.command_line(options, config, home, [], MEMORY, "bootnode", 0)
+    assert argv[3:6] == ["swarm", "bootnode", "--stop-with-parent"]
+    assert argv[6:] == [
+        "--listen=/ip4/127.0.0.1/tcp/23456",
+        "--announce=/dns4/example.org/tcp/4001",
+        f"--identity={tmp_path}/bootnode/swarm.pem",
+        "--network=native",
+    ]
+    assert home.bootnodes == (
+        f"/ip4/127.0.0.1/tcp/23456/p2p/Qm{'a' * 44}",
+        f"/dns4/example.org/tcp/4001/p2p/Qm{'a' * 44}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nodes": 0}, "--nodes 0 is not possible: use 1 or more"),
+        ({"proposers": -1}, "--proposers -1 is not possible: use 0 for built-in problems only"),
+        ({"settings": ["proposer.batches=1"]}, "proposers write for as long as there are nodes"),
+        ({"rounds": -1}, "--rounds -1 is not possible"),
+        ({"port": 70000}, "--port 70000 is not possible"),
+        ({"announce": ["example.org"]}, "--announce=example.org is no address"),
+        ({"settings": ["state_dir=x"]}, "state_dir=x is not possible here: every node has its own in --folder"),
+        ({"settings": ["rounds=3"]}, "rounds=3 is not possible here: use --rounds"),
+        ({"settings": ["swarm=alone"]}, "swarm=alone is not possible here: use swarm=native or swarm=genrl"),
+        ({"settings": ["swarm=a.yaml"]}, "to join that swarm use codezero run swarm=a.yaml"),
+        ({"settings": ["swarm.bootnodes=[]"]}, "to join another one use codezero run swarm=FILE"),
+        ({"settings": ["swarm.listen=[]"]}, r"swarm.listen=\[\] is not possible here"),
+        ({"settings": ["swarm.listen=[/ip4/0.0.0.0/tcp/4001]"]}, "use port 0, every node needs its own"),
+        ({"settings": ["swarm.listen=[/unix/x]"]}, "swarm.listen=/unix/x is no address"),
+        ({"settings": ["train.learnin_rate=1"]}, "unknown setting train.learnin_rate"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_started(tmp_path, options, message):
+    with pytest.raises(ConfigError, match=message):
+        swarm.up(UpOptions(**{"nodes": 1, "folder": tmp_path / "home", **options}))
+    assert not (tmp_path / "home" / "swarm.yaml").exists()
+
+
+def test_a_damaged_swarm_file_is_named(tmp_path):
+    (tmp_path / "swarm.yaml").write_text("version: [")
+    with pytest.raises(ConfigError, match=rf"swarm file {tmp_path}/swarm\.yaml: it is not YAML"):
+        swarm.up(UpOptions(nodes=1, folder=tmp_path))
+
+
+def test_memory_is_shared_out_and_a_limit_is_each_nodes_own(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    settings = ["preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"]
+    alone, shared = (prepare_for(load_config(settings), num_nodes, 0)[0] for num_nodes in (1, 4))
+    assert 0.5 < shared / (alone / 4) < 2  # other programs come and go
+    assert prepare_for(load_config([*settings, "train.memory_limit_gib=3"]), 4, 1) == (3 << 30, 3 << 30)
+
+
+def test_a_proposer_takes_its_part_of_the_memory_before_nodes_share_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr("codezero.launch.weights.free_room", lambda *_: Room(memory=10 << 30, disk=1 << 40))
+    model = save_tiny(tmp_path / "model")
+    config = load_config([f"model.name={model}", f"evaluator.model={model}", "model.device=cpu"])
+    needed = build.num_bytes(config, model, torch.device("cpu"))
+    assert prepare_for(config, 2, 1) == (((10 << 30) - needed) // 2, (10 << 30) // 3)
+    served = replace(config, proposer=ProposerConfig(model="qwen3", url="http://127.0.0.1:8000/v1"))
+    assert prepare_for(served, 2, 1)[0] == 5 << 30  # its model is somewhere else
+
+
+@pytest.mark.slow
+def test_the_process_that_prepares_gives_its_answer_or_its_error(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    settings = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.memory_limit_gib=3"]
+    assert prepare(settings, 4, 1) == (3 << 30, 3 << 30)
+    with pytest.raises(ModelError, match=f"folder {tmp_path} lacks config.json"):
+        prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0)
+
+
+@pytest.fixture
+def taken_port():
+    with socket.socket() as listener:
+        listener.bind(("0.0.0.0", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+class Lines:
+    def __init__(self):
+        self.lines = []
+
+    def line(self, text):
+        self.lines.append(text)
+
+
+def made_swarm(port, *hosts):
+    return swarm_file.SwarmFile(
+        name="home",
+        network=Network.native,
+        bootnodes=tuple(f"/ip4/{host}/tcp/{port}/p2p/Qm{'a' * 44}" for host in hosts),
+        ledger=LedgerKind.local,
+        num_generations=4,
+    )
+
+
+def test_a_swarm_keeps_its_port_and_takes_another_when_it_is_taken(taken_port):
+    listen, console = Multiaddr.parse("/ip4/0.0.0.0/tcp/0"), Lines()
+    port = hosting.choose_port(None, listen, None, console)
+    assert port in hosting.PORTS
+    assert hosting.choose_port(None, listen, made_swarm(port, "127.0.0.1"), console) == port
+    assert console.lines == []
+    assert hosting.choose_port(None, listen, made_swarm(taken_port, "127.0.0.1"), console) != taken_port
+    assert (
+        f"cannot listen on tcp port {taken_port} of 0.0.0.0 (Address already in use), as this swarm did"
+        in console.lines[0]
+    )
+    with pytest.raises(NetworkError, match=f"cannot listen on tcp port {taken_port} of 0.0.0.0"):
+        hosting.choose_port(taken_port, listen, None, console)
+
+
+def test_a_swarm_that_listens_everywhere_is_reached_at_the_machines_addresses(monkeypatch):
+    family = {"ip4": socket.AF_INET, "ip6": socket.AF_INET6, "link": socket.AF_UNIX}
+    interfaces = {
+        "lo": [("ip4", "127.0.0.1"), ("ip6", "::1")],
+        "eth0": [("link", "02:42:ac"), ("ip4", "192.168.1.5"), ("ip6", "fe80::1%eth0"), ("ip6", "2001:db8::5")],
+        "down": [("ip4", "10.0.0.1")],
+        "auto": [("ip4", "169.254.7.7")],
+    }
+    address = type(
+        "Address", (), {"__init__": lambda self, kind, text: vars(self).update(family=family[kind], address=text)}
+    )
+    monkeypatch.setattr(
+        "psutil.net_if_addrs", lambda: {name: [address(*pair) for pair in all_] for name, all_ in interfaces.items()}
+    )
+    up = {name: type("Stats", (), {"isup": name != "down"}) for name in interfaces}
+    monkeypatch.setattr("psutil.net_if_stats", lambda: up)
+    config = load_config(["swarm=native", "swarm.listen=[/ip4/0.0.0.0/tcp/0,/ip6/::/tcp/0]"])
+    found = hosting.describe(config, 4001, "Qm" + "a" * 44, [Multiaddr.parse("/dns/example.org/tcp/9")])
+    assert [text.rpartition("/p2p/")[0] for text in found.bootnodes] == [
+        "/ip4/127.0.0.1/tcp/4001",
+        "/dns/example.org/tcp/9",
+        "/ip4/192.168.1.5/tcp/4001",
+        "/ip6/::1/tcp/4001",
+        "/ip6/2001:db8::5/tcp/4001",
+    ]
+
+
+def invited(folder, *options):
+    assert main(["swarm", "invite", "--folder", str(folder), *options]) == 0
+    return swarm_file.read(folder / "invite.yaml")
+
+
+def test_an_invitation_has_the_addresses_for_other_machines(tmp_path, capsys):
+    swarm_file.write(tmp_path / "swarm.yaml", made_swarm(4001, "127.0.0.1", "192.168.1.5", "198.41.0.4"))
+    assert invited(tmp_path) == made_swarm(4001, "192.168.1.5", "198.41.0.4")
+    told = capsys.readouterr().out
+    assert "/ip4/192.168.1.5/tcp/4001/p2p/Qm" in told
+    assert "run there: codezero run swarm=invite.yaml" in told
+    assert "for machines elsewhere forward the port" not in told
+    assert load_config([f"swarm={tmp_path}/invite.yaml"]).swarm.name == "home"
+
+
+def test_an_invitation_with_private_addresses_says_what_is_missing(tmp_path, capsys):
+    swarm_file.write(tmp_path / "swarm.yaml", made_swarm(4001, "127.0.0.1", "192.168.1.5"))
+    invited(tmp_path)
+    assert "for machines elsewhere forward the port" in capsys.readouterr().out
+
+
+def test_an_invitation_can_name_the_address_and_the_file(tmp_path):
+    swarm_file.write(tmp_path / "swarm.yaml", made_swarm(4001, "127.0.0.1"))
+    out = tmp_path / "for" / "ann.yaml"
+    assert main(["swarm", "invite", "--folder", str(tmp_path), "--address", "example.org", "--out", str(out)]) == 0
+    assert swarm_file.read(out).bootnodes == (f"/dns/example.org/tcp/4001/p2p/Qm{'a' * 44}",)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "options", "message"),
+    [
+        ((), [], "error: there is no swarm in "),
+        (("127.0.0.1",), [], "is reached from this machine only: start it where there is a network"),
+        (("127.0.0.1",), ["--address", "two words"], "error: --address two words is not possible: give an IP address"),
+        (("127.0.0.1",), ["--address", "${oc.env:HOME}"], "is not possible: give an IP address or a host name"),
+    ],
+)
+def test_an_invitation_that_nobody_could_use_is_refused(tmp_path, capsys, hosts, options, message):
+    if hosts:
+        swarm_file.write(tmp_path / "swarm.yaml", made_swarm(4001, *hosts))
+    assert main(["swarm", "invite", "--folder", str(tmp_path), *options]) == 1
+    found = capsys.readouterr().err
+    assert message in found
+    assert found.count("\n") == 1
+    assert not (tmp_path / "invite.yaml").exists()
+
+
+def test_a_new_port_makes_old_invitations_void_and_a_new_network_address_does_not(tmp_path):
+    options, config, console = (
+        UpOptions(nodes=1, folder=tmp_path),
+        load_config(["swarm=native", "swarm.name=home"]),
+        Lines(),
+    )
+    before = swarm.describe(options, config, None, console)
+    moved = swarm_file.SwarmFile(
+        name=before.name,
+        network=before.network,
+        bootnodes=(before.bootnodes[0], f"/ip4/198.51.100.1/tcp/1/p2p/Qm{'a' * 44}"),
+        ledger=before.ledger,
+        num_generations=before.num_generations,
+    )
+    assert swarm.describe(options, config, moved, console) == before
+    assert console.lines == []
+    port = hosting.choose_port(None, Multiaddr.parse("/ip4/0.0.0.0/tcp/0"), None, console)
+    swarm.describe(UpOptions(nodes=1, folder=tmp_path, port=port), config, moved, console)
+    assert console.lines == [
+        "this swarm is no longer what earlier invitations say: make a new one for those you invited"
+    ]
+
+
+def test_a_swarm_started_again_keeps_name_wire_and_group_size_unless_told_otherwise(tmp_path):
+    before = swarm_file.SwarmFile(
+        name="friends",
+        network=Network.genrl,
+        bootnodes=(f"/ip4/127.0.0.1/tcp/4001/p2p/Qm{'a' * 44}",),
+        ledger=LedgerKind.local,
+        num_generations=8,
+    )
+    again = load_config(swarm.shared_settings(UpOptions(nodes=1, folder=tmp_path), before))
+    assert (again.swarm.name, again.swarm.network, again.rollout.num_generations) == ("friends", Network.genrl, 8)
+    options = UpOptions(
+        nodes=1, folder=tmp_path, settings=["preset=faithful", "swarm=native", "rollout.num_generations=2"]
+    )
+    other = load_config(swarm.shared_settings(options, before))
+    assert (other.swarm.name, other.swarm.network, other.rollout.num_generations) == ("friends", Network.native, 2)
+    assert other.evaluator.model == "Qwen2.5-Coder-1.5B-Instruct"

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from codezero.network.dht import cache
+from codezero.network.dht.cache import PeerCache
+
+A, B, C = (f"/ip4/10.0.0.{n}/tcp/1/p2p/Qm{n}" for n in (1, 2, 3))
+NOW = time.time()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "peers.json"
+
+
+def test_peers_are_found_again_after_a_restart_the_last_seen_first(path, monkeypatch):
+    one = PeerCache(path)
+    monkeypatch.setattr(cache.time, "time", lambda: NOW)
+    one.note([A])
+    monkeypatch.setattr(cache.time, "time", lambda: NOW + 100)
+    one.note([B])
+    assert PeerCache(path).addresses() == [B, A]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"\xff\xfe",
+        b"[" * 30_000,
+        b"{" + b" " * 70_000 + b"}",
+        b"1" * 5000,
+        b"\0" * 100,
+    ],
+    ids=["empty", "cut off", "list", "null", "text", "no UTF-8", "deep", "too large", "huge number", "zeros"],
+)
+def test_a_broken_file_costs_the_memory_and_not_the_node(path, content):
+    path.write_bytes(content)
+    one = PeerCache(path)
+    assert one.addresses() == []
+    one.note([A])
+    assert PeerCache(path).addresses() == [A]
+
+
+@pytest.mark.parametrize("seen_s", ["1e400", "-1e400", "NaN", "1" + "0" * 400, "null", '"yesterday"', "[]", "{}", "-5"])
+def test_a_time_that_makes_no_sense_is_passed_over(path, seen_s):
+    path.write_text(f'{{"{A}": {seen_s}, "{B}": {NOW}}}')
+    assert PeerCache(path).addresses() == [B]
+
+
+@pytest.mark.parametrize("address", ["", "10.0.0.1", "/ip4/10.0.0.1/tcp/1", "Qm1/p2p/"])
+def test_what_is_no_address_is_passed_over(path, address):
+    path.write_text(json.dumps({address: NOW, B: NOW}))
+    assert PeerCache(path).addresses() == [B]
+
+
+def test_peers_not_seen_for_a_month_are_forgotten(path):
+    path.write_text(json.dumps({A: NOW - 31 * 86_400, B: NOW - 29 * 86_400}))
+    assert PeerCache(path).addresses() == [B]
+
+
+def test_a_thousand_strangers_do_not_push_out_those_still_there(path):
+    one = PeerCache(path)
+    for number in range(1000):
+        one.note([A, f"/ip4/6.6.6.6/tcp/{number}/p2p/Qm{number}"])
+    assert len(one.addresses()) == 64
+    assert A in PeerCache(path).addresses()
+
+
+def test_the_file_is_not_written_again_for_the_same_peers(path):
+    one = PeerCache(path)
+    one.note([A])
+    before = path.stat().st_mtime_ns
+    for _ in range(10):
+        one.note([A])
+    one.note([])
+    assert path.stat().st_mtime_ns == before
+
+
+def test_the_file_is_written_again_after_a_minute(path, monkeypatch):
+    one = PeerCache(path)
+    monkeypatch.setattr(cache.time, "time", lambda: NOW)
+    one.note([A])
+    monkeypatch.setattr(cache.time, "time", lambda: NOW + 1000)
+    one.note([A])
+    assert json.loads(path.read_text()) == {A: NOW + 1000}
+
+
+def test_a_place_that_cannot_be_written_or_read_is_survived(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "missing" / "peers.json", tmp_path / "folder"):
+        one = PeerCache(path)
+        one.note([A])
+        assert one.addresses() == [A]
+
+
+def test_a_crash_while_writing_leaves_the_old_file(path, monkeypatch):
+    PeerCache(path).note([A])
+
+    def crash(*args):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(cache.os, "replace", crash)
+    PeerCache(path).note([B])
+    assert PeerCache(path).addresses() == [A]

@@ -1,0 +1,109 @@
+"""What a server does not do for anybody: asked too much, too fast, or nonsense."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hivemind.p2p import PeerID
+from hivemind.proto import dht_pb2
+
+from codezero.network import genrl
+from codezero.network.dht import server
+from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, item_of, key, run
+
+
+@pytest.mark.parametrize("columns", [{"keys": []}, {"subkeys": []}, {"values": [b""] * 3}, {"expiration_time": [1.0]}])
+def test_a_misaligned_request_stores_nothing(columns):
+    async def scenario():
+        asker = await Asker.create()
+        records = [(body_key(body), PLAIN, bin_(body), time.time() + 60) for body in (b"one", b"two")]
+        assert await is_refused(asker.store(*records, **columns), "not aligned")
+        assert asker.server._records._records == {}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("raw", [b"", b"k", b"k" * 21, b"k" * 100_000], ids=len)
+def test_keys_and_node_ids_of_any_length_are_survived(raw):
+    async def scenario():
+        asker = await Asker.create()
+        node = dht_pb2.NodeInfo(node_id=raw)
+        too_long = len(raw) > 20
+        find = dht_pb2.FindRequest
+        assert await is_refused(asker.call("find", find(keys=[raw]), dht_pb2.FindResponse)) is too_long
+        assert await is_refused(asker.call("find", find(keys=[b"k"], peer=node), dht_pb2.FindResponse)) is too_long
+        assert await is_refused(asker.call("ping", dht_pb2.PingRequest(peer=node), dht_pb2.PingResponse)) is too_long
+        request = dht_pb2.StoreRequest(peer=node)
+        assert await is_refused(asker.call("store", request, dht_pb2.StoreResponse)) is too_long
+        record = (raw, PLAIN, bin_(b"body"), time.time() + 60)
+        assert await is_refused(asker.store(record)) is too_long
+        assert asker.server._records._records == {}
+        assert len(await asker.find("7")) == 1
+
+    run(scenario)
+
+
+def test_an_answer_never_grows_beyond_what_a_message_may_have():
+    async def scenario():
+        asker = await Asker.create(genrl.RULES)
+        names = [str(number) for number in range(40)]
+        for name in names:
+            for place in range(4):
+                peer = PeerID(bytes([18, 32, place]) + name.encode()).to_base58()
+                assert asker.server.store(item_of(name, peer, b"x" * (200 << 10)), f"address {name}")
+        results = await asker.find(*names)
+        assert sum(len(result.value) for result in results) < 4 << 20
+        assert sum(result.type == dht_pb2.FOUND_DICTIONARY for result in results) == 4
+
+    run(scenario)
+
+
+def test_a_peer_that_asks_too_much_is_refused_and_others_are_not():
+    async def scenario():
+        asker = await Asker.create()
+        other = await asker.another("trent", "7.7.7.7")
+        names = [str(number) for number in range(100)]
+        refused = [await is_refused(asker.find(*names), "too many requests") for _ in range(12)]
+        assert refused == [False] * 9 + [True] * 3  # a thousand keys
+        record = (body_key(b"b"), PLAIN, bin_(b"b"), time.time() + 60)
+        assert await is_refused(asker.store(record, record), "too many requests")
+        assert len(await other.find("7")) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("count", [129, 5000])
+def test_too_many_keys_or_records_in_one_request(count):
+    async def scenario():
+        asker = await Asker.create()
+        assert await is_refused(asker.find(*["k"] * count), "at most 128")
+        assert await is_refused(asker.store(*[(key("k"), PLAIN, b"", time.time() + 60)] * count), "at most 128")
+
+    run(scenario)
+
+
+def test_many_identities_of_one_address_share_its_rate(monkeypatch):
+    monkeypatch.setattr(server, "PEERS_PER_ADDRESS", 2)
+
+    async def scenario():
+        asker = await Asker.create()
+        names = [str(number) for number in range(100)]
+        refused = 0
+        for number in range(4):
+            sybil = await asker.another(f"sybil {number}", "6.6.6.6")
+            await sybil.find("7")
+            await asker.target.addresses.refresh()  # as the keeper of a link does all the time
+            refused += sum([await is_refused(sybil.find(*names), "too many requests") for _ in range(9)])
+        assert 12 <= refused <= 17  # of 36: twice a thousand keys are free, and what comes anew while this runs
+        other = await asker.another("trent", "7.7.7.7")
+        assert len(await other.find("7")) == 1
+
+    run(scenario)
+
+
+def test_rates_of_a_million_peers_are_not_remembered():
+    rates = server._Rates()
+    for number in range(10_000):
+        rates.take(str(number), 1)
+    assert len(rates._buckets) == 4096

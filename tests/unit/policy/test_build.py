@@ -1,0 +1,202 @@
+import threading
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from codezero.config import Backend, TrainMethod
+from codezero.config.checkout import ROOT
+from codezero.config.load import load_config
+from codezero.errors import EvaluatorError, TrainingError
+from codezero.evaluate import build as judging
+from codezero.evaluate.build import JudgeWeights
+from codezero.evaluate.judge import ModelJudge
+from codezero.policy import build
+from codezero.policy.build import Models
+from codezero.runtime.console import Console
+from tests.builders import save_tiny, task
+from tests.plans import planned_gib
+from tests.strangers import submission
+from tests.unit.evaluate.loopback import reply, serve
+from tests.unit.llm import gguf_files
+
+
+@pytest.mark.parametrize(
+    ("settings", "num_external", "prompt_tokens"),
+    [
+        (["tasks=builtin", "swarm=alone", "swarm.num_external=3"], 0, 512),
+        (["tasks=builtin", "swarm=native", "swarm.num_external=3"], 3, 512),
+        (["swarm=native", "tasks=code_contests"], 2, 2048),
+    ],
+)
+def test_memory_is_planned_for_peers_groups_where_there_are_peers(
+    tmp_path, monkeypatch, settings, num_external, prompt_tokens
+):
+    planned = []
+
+    def remember(shape, config, load, room):
+        planned.append(load)
+        return choose_method(shape, config, load, room)
+
+    choose_method = build.choose_method
+    monkeypatch.setattr(build, "choose_method", remember)
+    model = save_tiny(tmp_path / "model")
+    common = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", f"model.cache_dir={tmp_path}"]
+    config = load_config([*common, "swarm.num_local=4", *settings])
+    made = Models(config, tmp_path, Console())
+    (load,) = planned
+    assert (load.num_local, load.num_external, load.num_generations) == (4, num_external, 4)
+    assert load.prompt_tokens == made.prompt_tokens == prompt_tokens
+
+
+def made_from(tmp_path, policy, judge, *settings):
+    names = [f"model.name={policy}", f"evaluator.model={judge}", f"model.cache_dir={tmp_path}"]
+    config = load_config(["preset=local", "model.device=cpu", *names, *settings])
+    return config, Models(config, tmp_path, Console())
+
+
+def opinions(config, made):
+    judge = ModelJudge(made.judge_backend, config.evaluator)
+    asked = [submission(task(), code) for code in ("def f(x): return x + 1", "pass")]
+    return [opinion.p_correct for opinion in judge.judge(asked)]
+
+
+def test_adapters_and_judge_share_weights_and_the_judge_does_not_see_the_adapters(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    settings = ("train.method=lora", "evaluator.dtype=float32")
+    config, made = made_from(tmp_path / "a", model, model, *settings)
+    _, apart = made_from(tmp_path / "b", model, save_tiny(tmp_path / "copy"), *settings)
+    shared = {p.data_ptr() for p in made.policy.model.parameters()}
+    assert all(p.data_ptr() in shared for p in made.judge.model.parameters())
+    assert not {p.data_ptr() for p in apart.policy.model.parameters()} & {
+        p.data_ptr() for p in apart.judge.model.parameters()
+    }
+    before = opinions(config, made)
+    adapters = [p for p in made.policy.model.parameters() if p.requires_grad]
+    assert adapters
+    with torch.no_grad():
+        for parameter in adapters:
+            parameter.add_(0.5)
+    assert opinions(config, made) == before == opinions(config, apart)
+    assert all(p.requires_grad for p in adapters)  # still there to be trained
+
+
+def test_a_fully_trained_policy_has_a_judge_of_its_own(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    _, made = made_from(tmp_path / "a", model, model, "train.method=full")
+    assert made.judge.model is not made.policy.model
+    assert not any(p.requires_grad for p in made.judge.model.parameters())
+
+
+def remembered_plans(monkeypatch):
+    planned = []
+    choose_method = build.choose_method
+
+    def remember(shape, config, load, room):
+        planned.append(load)
+        return choose_method(shape, config, load, room)
+
+    monkeypatch.setattr(build, "choose_method", remember)
+    return planned
+
+
+def test_a_judge_behind_a_server_is_asked_first_and_takes_no_memory_here(tmp_path, monkeypatch, capsys):
+    planned = remembered_plans(monkeypatch)
+    model = save_tiny(tmp_path / "model")
+    yes = {"token": "Yes", "logprob": -0.1}
+    answer = {"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": [yes]}}]}
+    with serve(reply(200, answer)) as server:
+        settings = ("evaluator=openai", f"evaluator.url={server.url}/v1", "train.method=lora")
+        config, made = made_from(tmp_path / "a", model, "served-name", *settings)
+        assert opinions(config, made) == pytest.approx([1.0, 1.0])
+        assert {body["model"] for body in server.bodies} == {"served-name"}
+    assert made.judge is None
+    assert [(load.evaluator_bytes, load.evaluator_is_base) for load in planned] == [(0, False)]
+    assert made.settings["evaluator.backend"] == "openai"
+    assert "evaluator.model" not in made.settings
+    assert "(openai: evaluator.backend=openai)" in capsys.readouterr().out
+
+
+def test_a_server_that_is_down_ends_the_start_before_weights_are_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "load_model", lambda *_: pytest.fail("loaded"))
+    model = save_tiny(tmp_path / "model")
+    settings = ("evaluator=ollama", "evaluator.url=http://127.0.0.1:9", "evaluator.retries=0")
+    with pytest.raises(EvaluatorError, match="cannot be asked"):
+        made_from(tmp_path / "a", model, "judge", *settings)
+
+
+def test_a_judge_in_llama_cpp_counts_as_its_file_and_works(tmp_path, monkeypatch):
+    pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
+    planned = remembered_plans(monkeypatch)
+    judge = tmp_path / "judge.gguf"
+    gguf_files.write_tiny_gguf(judge)
+    settings = ("evaluator=llama_cpp", "evaluator.verdict=generate", "evaluator.max_new_tokens=2")
+    config, made = made_from(tmp_path / "a", save_tiny(tmp_path / "model"), judge, *settings)
+    try:
+        assert opinions(config, made) == [None, None]  # a random model writes no verdict, but it writes
+    finally:
+        made.judge_backend.close()
+    assert made.judge is None
+    assert [load.evaluator_bytes for load in planned] == [judge.stat().st_size + judging.LLAMA_CPP_BYTES]
+    assert made.settings["evaluator.model"] == str(judge)
+
+
+def test_auto_leaves_for_llama_cpp_where_memory_does_not_hold_the_judge(tmp_path, monkeypatch):
+    model = save_tiny(tmp_path / "model")
+    started = []
+    choose_method = build.choose_method
+
+    def tight(shape, config, load, room):
+        if load.evaluator_bytes > 50:
+            raise TrainingError("too much")
+        return choose_method(shape, config, load, room)
+
+    monkeypatch.setattr(build, "choose_method", tight)
+    monkeypatch.setattr(judging, "has_llama_cpp", lambda: True)
+    monkeypatch.setattr(judging, "catalogue", SimpleNamespace(find=lambda name: name))
+    sizes = {Backend.transformers: 100}
+    monkeypatch.setattr(JudgeWeights, "num_bytes", lambda self, backend: sizes.get(backend, 9))
+    monkeypatch.setattr(JudgeWeights, "outside", lambda self, backend: started.append(backend))
+    _, made = made_from(tmp_path / "a", model, model)
+    assert started == [Backend.llama_cpp]
+    assert made.judge is None
+
+
+def test_running_the_tests_instead_loads_no_judge(tmp_path, capsys):
+    model = save_tiny(tmp_path / "model")
+    _, made = made_from(tmp_path / "a", model, model, "evaluator.backend=execution")
+    assert (made.judge, made.judge_backend) == (None, None)
+    assert "RUN" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["lora", "full"])
+def test_a_judge_of_this_process_waits_for_its_turn(tmp_path, method):
+    model = save_tiny(tmp_path / "model")
+    config, made = made_from(tmp_path / "a", model, model, f"train.method={method}", "evaluator.dtype=float32")
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(opinions(config, made)), daemon=True)
+    with made.turn:
+        thread.start()
+        thread.join(0.3)
+        assert found == []
+    thread.join(60)
+    assert len(found) == 2
+    assert not made.turn.locked()
+
+
+@pytest.mark.parametrize(
+    ("row", "device", "joined"),
+    [
+        ("CPU: alone, or in a swarm of your own", "cpu", (False,)),
+        ("CPU: in a swarm that you joined", "cpu", (True,)),
+        ("NVIDIA GPU, of its own memory: alone, joined", "cuda", (False, True)),
+        ("Apple GPU: alone, joined", "mps", (False, True)),
+    ],
+)
+def test_readme_says_what_a_node_plans_with(row, device, joined):
+    settings = [["swarm=native"] if one else ["preset=local"] for one in joined]
+    cells = [
+        ", ".join(f"{planned_gib(method, device, one, workers=2):.1f}" for one in settings)
+        for method in (TrainMethod.full, TrainMethod.lora)
+    ]
+    assert f"| {row} | {cells[0]} | {cells[1]} |" in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()

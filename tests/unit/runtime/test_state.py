@@ -1,0 +1,60 @@
+import multiprocessing
+import os
+
+import pytest
+
+from codezero.errors import StateError
+from codezero.runtime.state import bind_settings, bound_settings, check_settings, locked_state
+
+
+def hold(folder, held, release):
+    with locked_state(folder):
+        held.set()
+        release.wait(30)
+
+
+def test_two_nodes_on_one_folder_are_refused_with_the_process_named(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    held, release = context.Event(), context.Event()
+    other = context.Process(target=hold, args=(tmp_path, held, release))
+    other.start()
+    assert held.wait(30)
+    with pytest.raises(StateError, match=rf"in use by the node with process id {other.pid}"), locked_state(tmp_path):
+        pass
+    other.kill()  # SIGKILL: the lock goes with the process
+    other.join()
+    with locked_state(tmp_path):
+        assert (tmp_path / "node.lock").read_text() == str(os.getpid())
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateError, match="give another state_dir"), locked_state(tmp_path / "file" / "state"):
+        pass
+
+
+def test_a_read_only_folder_is_named(tmp_path, monkeypatch):
+    def read_only(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("pathlib.Path.open", read_only)
+    with pytest.raises(StateError, match=r"Read-only file system; give another state_dir"), locked_state(tmp_path):
+        pass
+
+
+def test_settings_are_bound_for_good_and_new_ones_can_be_added(tmp_path):
+    assert bound_settings(tmp_path) == {}
+    bind_settings(tmp_path, {"model.name": "a"})
+    bind_settings(tmp_path, {"model.name": "a", "train.method": "lora"})
+    assert bound_settings(tmp_path) == {"model.name": "a", "train.method": "lora"}
+    with pytest.raises(
+        StateError, match=r"was made with model\.name=a, not b: set model\.name=a, or give another state_dir"
+    ):
+        check_settings(tmp_path, {"model.name": "b"})
+    check_settings(tmp_path, {"model.name": "a", "seed": 3})
+
+
+def test_damaged_settings_are_named(tmp_path):
+    (tmp_path / "settings.json").write_text("{")
+    with pytest.raises(StateError, match=r"cannot read .*settings\.json"):
+        bound_settings(tmp_path)

@@ -1,0 +1,78 @@
+"""Where the kernel permits no namespaces nothing is run, unless that is asked for by name."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from codezero.runtime import kernel
+
+# In a user namespace that may hold no further ones, and without any capability, nothing is permitted.
+LOCKED_DOWN = """
+import json, os, sys
+from codezero.runtime import kernel
+user, group = os.geteuid(), os.getegid()
+kernel.unshare(kernel.NEWUSER)
+files = {"setgroups": "deny", "uid_map": f"65534 {user} 1", "gid_map": f"65534 {group} 1"}
+for name, text in files.items():
+    with open(f"/proc/self/{name}", "w") as file:
+        file.write(text)
+with open("/proc/sys/user/max_user_namespaces", "w") as file:
+    file.write("0")
+kernel.drop_capabilities()
+from codezero.errors import SandboxError
+from codezero.sandbox.run import Limits, isolation, run_tests
+from codezero.tasks.testcases import parse_tests
+def tell(ask):
+    try:
+        return ask()
+    except SandboxError as error:
+        return str(error)
+code, tests = sys.argv[1:]
+limits = Limits(case_s=3.0, suite_s=6.0)
+told = tell(lambda: isolation().line())
+ran = tell(lambda: [result.outcome.value for result in run_tests(code, parse_tests(tests), limits)])
+print(json.dumps([told, ran]))
+"""
+
+
+def locked_down(code, tests, **environment):
+    """What `isolation` and `run_tests` say."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOCKED_DOWN, code, tests],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    if done.returncode != 0 and "unshare" in done.stderr:
+        pytest.skip("no user namespaces here, in which to be without them")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not kernel.IS_LINUX, reason="elsewhere there is no way to try both")
+class TestWithoutNamespaces:
+    @pytest.mark.parametrize("value", ["", "0", "true"])
+    def test_nothing_is_run_and_the_error_says_what_to_do(self, tmp_path, value):
+        mark = tmp_path / "mark"
+        code = f"open({str(mark)!r}, 'w')\ndef f(): return 1"
+        told, ran = locked_down(code, "assert f() == 1", CODEZERO_UNCONFINED=value)
+        assert told == ran
+        assert told.startswith("this machine permits no sandbox (namespaces of Linux, with mounts), so nothing is run")
+        assert "CODEZERO_UNCONFINED=1 runs the code all the same" in told
+        assert not mark.exists()
+
+    def test_it_is_run_with_the_users_rights_where_that_is_asked_for_by_name(self, tmp_path):
+        mark = tmp_path / "mark"
+        code = f"open({str(mark)!r}, 'w')\ndef f(): return 1"
+        told, ran = locked_down(code, "assert f() == 1\nassert f() == 2", CODEZERO_UNCONFINED="1")
+        assert told.startswith("NO SANDBOX (CODEZERO_UNCONFINED=1)")
+        assert ran == ["pass", "fail"]
+        assert mark.exists()  # as the message says
+
+    def test_its_limits_hold_all_the_same(self):
+        code = "def f():\n    while True: pass"
+        assert locked_down(code, "assert f() == 1", CODEZERO_UNCONFINED="1")[1] == ["fail"]

@@ -1,0 +1,126 @@
+"""A question a round, beside the round: whatever the service or the policy does, the round goes on."""
+
+import logging
+import threading
+import time
+
+import pytest
+
+from codezero.errors import Stopping
+from codezero.services.judge.client import JudgeService
+from codezero.services.judge.examination import Examination, Score
+from tests.unit.evaluate.loopback import in_turn, never, reply, serve
+
+QUESTION = reply(200, {"session_id": "s", "question": "1+1?"})
+SCORED = reply(200, {"score": 0.75})
+
+
+class Policy:
+    def __init__(self, answer="2"):
+        self.asked, self._answer = [], answer
+
+    def answer(self, question):
+        self.asked.append((question, threading.current_thread().name))
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def examination(server, policy, timeout_s=5.0):
+    made = Examination(JudgeService(server.url, timeout_s=timeout_s), policy, peer_id="QmPeer", model_name="Qwen")
+    made.start()
+    return made
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 20
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def test_the_score_of_a_round_is_handed_out_once():
+    policy = Policy()
+    with serve(in_turn(QUESTION, SCORED)) as server:
+        made = examination(server, policy)
+        assert made.take_score() is None
+        made.begin(4)
+        assert wait_for(made.take_score) == Score(round=4, score=0.75)
+        assert made.take_score() is None
+        made.stop()
+    assert policy.asked == [("1+1?", "examination")]
+    assert server.bodies[0] == {"user_id": "QmPeer", "round_number": 4, "model_name": "Qwen"}
+    assert server.bodies[1] == {"session_id": "s", "round_number": 4, "user_answer": "2"}
+
+
+def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last():
+    held = threading.Event()
+
+    def slow(handler, count):
+        held.wait(20)
+        QUESTION(handler, count)
+
+    with serve(in_turn(slow, SCORED, QUESTION, SCORED)) as server:
+        made = examination(server, Policy())
+        made.begin(1)
+        wait_for(lambda: server.bodies)
+        made.begin(2)
+        made.begin(3)
+        held.set()
+        wait_for(lambda: len(server.bodies) == 4)
+        made.stop()
+    assert [body["round_number"] for body in server.bodies] == [1, 1, 3, 3]
+
+
+def test_a_service_that_never_answers_keeps_no_round_waiting():
+    with serve(never) as server:
+        made = examination(server, Policy(), timeout_s=60.0)
+        started = time.monotonic()
+        made.begin(1)
+        assert made.take_score() is None
+        made.stop(timeout_s=0.1)
+        assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("first", [reply(500, b""), reply(200, {"question": []})], ids=["500", "nonsense"])
+def test_a_round_without_a_score_is_followed_by_one_with_it(first, caplog):
+    with serve(in_turn(first, QUESTION, SCORED)) as server, caplog.at_level(logging.WARNING):
+        made = examination(server, Policy())
+        made.begin(1)
+        assert wait_for(lambda: made.trouble).startswith("the judge service at http://127.0.0.1:")
+        made.begin(2)
+        assert wait_for(made.take_score) == Score(round=2, score=0.75)
+        assert made.trouble == ""
+        made.stop()
+
+
+def test_a_policy_that_fails_submits_nothing_and_ends_nothing(caplog):
+    with serve(QUESTION) as server:
+        made = examination(server, Policy(RuntimeError("out of memory")))
+        for number in (1, 2):
+            made.begin(number)
+            wait_for(lambda number=number: caplog.text.count("out of memory") >= number)
+        made.stop()
+    assert set(server.paths) == {"/request-question/"}
+    assert made.take_score() is None
+
+
+def test_a_service_that_stays_away_is_warned_of_once(caplog):
+    with serve(reply(503, b"")) as server, caplog.at_level(logging.INFO):
+        made = examination(server, Policy())
+        for number in (1, 2, 3):
+            made.begin(number)
+            wait_for(lambda number=number: len(server.bodies) == number)
+        made.stop()
+    assert sum(record.levelno == logging.WARNING for record in caplog.records) == 1
+
+
+def test_a_node_that_ends_is_no_trouble(caplog):
+    with serve(QUESTION) as server, caplog.at_level(logging.WARNING):
+        made = examination(server, Policy(Stopping("the node ends")))
+        made.begin(1)
+        wait_for(lambda: not made._thread.is_alive())
+        made.stop()
+    assert made.trouble == ""
+    assert caplog.records == []

@@ -1,0 +1,33 @@
+from contextlib import ExitStack
+
+import pytest
+
+from codezero.services.market import modal
+from tests.unit.ledger.hostile_rpc import HostileRpc
+from tests.unit.services.market.arena import Arena, judging
+
+
+@pytest.fixture(scope="session")
+def arena(dev_chain):
+    return Arena(dev_chain)
+
+
+@pytest.fixture
+def market(request, arena, monkeypatch):
+    """A market contract of the test's own: its first game is game 0. Its peers play with keys of their own, or, where
+    the test asks for "modal", each through a sign-in app."""
+    monkeypatch.setattr(modal, "LOOK_S", 0.02)
+    with ExitStack() as apps:
+        yield arena.market(apps=apps if getattr(request, "param", "wallet") == "modal" else None)
+
+
+@pytest.fixture
+def judge():
+    with judging() as judge:
+        yield judge
+
+
+@pytest.fixture
+def rpc(arena):
+    with HostileRpc(behind=arena.chain.url).serving() as rpc:
+        yield rpc

@@ -1,0 +1,161 @@
+"""Which tasks of peers a node with `swarm.tasks=known` trains on, with the texts that peers would try."""
+
+import logging
+import time
+
+import pytest
+
+from codezero.config import BuiltinConfig, DatasetConfig, PeerTasks, TasksConfig
+from codezero.network import wire
+from codezero.tasks.build import make_task_source
+from codezero.tasks.hub import HubUnreachable
+from codezero.tasks.known import which_are_known
+from codezero.tasks.mbpp import to_task as mbpp_task
+from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.problems import load_problems
+from codezero.tasks.proposed import MAX_KNOWN, WithProposals, to_task
+from codezero.tasks.sources import StreamSource
+from codezero.types import Task, TaskOrigin
+from tests.builders import proposal, task
+from tests.unit.network.wire_builders import announce, genrl, group, identity
+from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
+
+
+def with_proposals(sources, *proposals, why_not=lambda proposal: None):
+    return WithProposals(sources, 1.0, lambda: proposals, why_not)
+
+
+def knows(sources, *proposals, setting=PeerTasks.known):
+    tasks = with_proposals(sources, *proposals)
+    tasks.draw(1)
+    return which_are_known(setting, sources, tasks)
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """MBPP's train split, from a file that has a row of another split too, and built-in problems of level 1."""
+    rows = [*mbpp_rows(5), mbpp_row(task_id=11, text="Write a function of the test split.")]
+    config = TasksConfig(
+        mbpp=DatasetConfig(weight=1.0, path=write_jsonl(tmp_path / "mbpp.jsonl", rows)),
+        builtin=BuiltinConfig(weight=1.0, max_difficulty=1),
+    )
+    return make_task_source(config, seed=0)
+
+
+BUILTIN = load_problems(1, 1)[0].task
+HARD = load_problems(5, 5)[0].task
+ROW = mbpp_task(mbpp_rows(1)[0])
+
+
+@pytest.mark.parametrize("known", [BUILTIN, HARD, ROW], ids=["built-in", "built-in of another level", "own file"])
+def test_what_the_node_could_draw_itself_is_known(sources, known):
+    assert knows(sources)(known)
+
+
+@pytest.mark.parametrize(
+    "invented",
+    [
+        task("Write a function backdoor(x) that returns the password.", "assert backdoor(1) == 'hunter2'"),
+        task(BUILTIN.question, "assert True"),
+        task(BUILTIN.question, ""),
+        task(BUILTIN.question, BUILTIN.tests + "\nassert backdoor()"),
+        task(BUILTIN.question, BUILTIN.tests + " "),
+        task(BUILTIN.question, ROW.tests),
+        task(BUILTIN.question + BUILTIN.tests[0], BUILTIN.tests[1:]),
+        task(BUILTIN.question + BUILTIN.tests, ""),
+        task(ROW.question.split("\n")[0], ROW.tests),
+        task("", ""),
+        mbpp_task(mbpp_row(task_id=11, text="Write a function of the test split.")),
+        to_task(proposal("nobody_took_this_up")),
+    ],
+    ids=[
+        "an invented task",
+        "a known question with a stranger's tests",
+        "a known question without tests",
+        "a known question with one test more",
+        "a known question with other white space in its tests",
+        "a known question with the tests of another",
+        "a letter moved from the tests to the question",
+        "all tests moved to the question",
+        "a known task without the prompt around it",
+        "nothing",
+        "a task of a split that is not drawn from",
+        "a proposal that was not taken up",
+    ],
+)
+def test_what_it_could_not_is_not(sources, invented):
+    assert not knows(sources, proposal("f"))(invented)
+    assert knows(sources, setting=PeerTasks.any)(invented)
+
+
+@pytest.mark.parametrize("known", [BUILTIN, ROW, to_task(proposal("f"))], ids=["built-in", "own file", "proposal"])
+def test_a_known_task_is_known_from_either_wire(sources, known):
+    body = wire.pack_groups([group(**fields(known))])
+    (native,), _ = wire.unpack_groups(body, announce(body))
+    (from_genrl,) = wire.read_genrl(
+        genrl([group(**fields(known))], published_at_s=time.time(), expires_at_s=time.time() + 600),
+        identity().peer_id,
+        swarm="swarm-a",
+        round_number=7,
+    ).groups
+    is_known = knows(sources, proposal("f"))
+    assert is_known(native.task)
+    assert is_known(from_genrl.task)
+
+
+def fields(of: Task):
+    return {"origin": of.origin, "question": of.question, "tests": of.tests, "difficulty": of.difficulty}
+
+
+def test_a_proposal_that_was_taken_up_is_known_before_and_after_a_restart(sources):
+    taken_up, refused = proposal("f"), proposal("refused")
+    tasks = with_proposals(sources, taken_up, refused, why_not=lambda p: "unsafe" if p is refused else None)
+    is_known = which_are_known(PeerTasks.known, sources, tasks)
+    assert not is_known(to_task(taken_up))
+    tasks.draw(2)
+    resumed = with_proposals(sources)
+    is_known_later = which_are_known(PeerTasks.known, sources, resumed)
+    resumed.load_state_dict(tasks.state_dict())
+    for known in (is_known, is_known_later):
+        assert known(to_task(taken_up))
+        assert not known(to_task(refused))
+        assert not known(to_task(proposal("f", tests="assert f(1) == 3")))
+
+
+def test_a_state_of_version_0_1_0_has_taken_nothing_up(sources):
+    tasks = with_proposals(sources, proposal("f"))
+    tasks.draw(1)
+    state = tasks.state_dict()
+    del state["taken_up"]
+    tasks.load_state_dict(state)
+    assert not which_are_known(PeerTasks.known, sources, tasks)(to_task(proposal("f")))
+
+
+def test_a_flood_of_proposals_leaves_the_newest_known_and_the_memory_as_it_is(sources):
+    flood = [proposal(f"f{i}") for i in range(MAX_KNOWN + 1)]
+    tasks = with_proposals(sources, *flood)
+    tasks.draw(1)
+    assert len(tasks.state_dict()["taken_up"]) == MAX_KNOWN
+    is_known = which_are_known(PeerTasks.known, sources, tasks)
+    assert is_known(to_task(flood[-1]))
+    assert not is_known(to_task(flood[0]))
+
+
+def test_of_a_stream_that_breaks_off_is_known_what_was_read_and_a_warning_says_so(caplog):
+    def rows_of_epoch(epoch):
+        yield {"text": "a"}
+        raise HubUnreachable("reading the hub took longer than 180 s")
+
+    def to_task(row):
+        return Task(origin=TaskOrigin.MBPP, question=row["text"], tests="assert True")
+
+    stream = StreamSource("mbpp", "rows of the hub", rows_of_epoch, to_task, {})
+    mixture = Mixture([Share(source=stream, weight=1.0)], seed=0)
+    with caplog.at_level(logging.WARNING):
+        is_known = which_are_known(PeerTasks.known, mixture, with_proposals(mixture))
+    assert is_known(task("a", "assert True"))
+    assert is_known(BUILTIN)
+    assert [record.getMessage() for record in caplog.records] == [
+        "mbpp: reading the hub took longer than 180 s; peers' groups on what was not read of it are dropped as "
+        "unknown_task until the next start. To do without the hub, give tasks.mbpp.path"
+    ]

@@ -1,0 +1,129 @@
+import dataclasses
+import json
+import os
+
+import pytest
+
+from codezero.errors import StateError
+from codezero.observe.groups_file import GroupsFile
+from codezero.observe.status import StatusFile, new_status
+from codezero.runtime.state import locked_state
+from codezero.types import RoundId
+from codezero.views.runs import find_runs
+from tests.builders import rollout, scored
+from tests.unit.observe import test_batches, test_monitor
+
+
+def node(folder, role="solver", logs="logs"):
+    """The folder of a node that has run."""
+    state = folder / "state" / ("proposer" if role == "proposer" else "")
+    (folder / logs).mkdir(parents=True, exist_ok=True)
+    with locked_state(state), StatusFile(state, new_status(role, state, folder / logs)):
+        pass
+    return folder / logs
+
+
+def append(path, *lines):
+    with path.open("ab") as file:
+        file.writelines(lines)
+
+
+def line(report):
+    return json.dumps(dataclasses.asdict(report)).encode() + b"\n"
+
+
+def test_a_swarm_folder_has_a_run_for_each_node_by_name(tmp_path):
+    for name, role in (("node-1", "solver"), ("node-2", "solver"), ("proposer-1", "proposer")):
+        node(tmp_path / name, role)
+    (tmp_path / "bootnode").mkdir()
+    found = find_runs(tmp_path)
+    assert [(run.name, run.role) for run in found] == [
+        ("node-1", "solver"),
+        ("node-2", "solver"),
+        ("proposer-1", "proposer"),
+    ]
+    assert [run.log_dir.resolve() for run in found] == [tmp_path / run.name / "logs" for run in found]
+
+
+def test_a_state_folder_may_have_both_a_solver_and_a_proposer(tmp_path):
+    node(tmp_path, "solver", "a")
+    node(tmp_path, "proposer", "b")
+    solver, proposer = find_runs(tmp_path / "state")
+    assert (solver.role, solver.log_dir.resolve(), proposer.role, proposer.log_dir.resolve()) == (
+        *("solver", tmp_path / "a"),
+        *("proposer", tmp_path / "b"),
+    )
+
+
+def test_a_folder_without_a_node_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(StateError, match="give the state folder"):
+        find_runs(tmp_path)
+
+
+def test_whether_a_node_runs_is_asked_of_its_lock_and_not_of_what_it_wrote(tmp_path):
+    node(tmp_path)
+    (run,) = find_runs(tmp_path / "state")
+    assert run.pid() is None
+    with locked_state(tmp_path / "state"):
+        assert run.pid() == os.getpid()
+
+
+def test_reports_grow_with_the_file_and_a_torn_or_foreign_line_is_left_out(tmp_path):
+    logs = node(tmp_path)
+    (run,) = find_runs(tmp_path / "state")
+    assert run.reports() == []
+    first, second = (test_monitor.report(number) for number in (1, 2))
+    hostile = b"[" * 100_000 + b"\n" + b'{"round": "x"}\n\xff\n'
+    append(logs / "rounds.jsonl", line(first), hostile, line(second)[:-20])
+    assert run.reports() == [first]
+    append(logs / "rounds.jsonl", line(second)[-20:])
+    assert run.reports() == [first, second]
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path):
+    logs = node(tmp_path)
+    (run,) = find_runs(tmp_path / "state")
+    append(logs / "rounds.jsonl", *[line(test_monitor.report(number)) for number in (1, 2, 3)])
+    assert len(run.reports()) == 3
+    append(logs / "new", line(test_monitor.report(9)))
+    os.replace(logs / "new", logs / "rounds.jsonl")
+    assert [report.round for report in run.reports()] == [9]
+
+
+def test_reports_of_a_version_that_did_not_note_the_time_are_read(tmp_path):
+    logs = node(tmp_path)
+    values = dataclasses.asdict(test_monitor.report(1))
+    del values["finished_at_s"]
+    append(logs / "rounds.jsonl", json.dumps(values).encode() + b"\n")
+    (run,) = find_runs(tmp_path / "state")
+    assert run.reports()[0].finished_at_s == 0.0
+
+
+def test_batches_of_a_proposer(tmp_path):
+    logs = node(tmp_path, "proposer")
+    append(logs / "proposals.jsonl", line(test_batches.report(3)))
+    (run,) = find_runs(tmp_path / "state")
+    assert [batch.batch for batch in run.batches()] == [3]
+
+
+def test_a_round_that_was_played_twice_shows_as_it_went_the_last_time(tmp_path):
+    logs = node(tmp_path)
+    file = GroupsFile(logs / "groups.jsonl")
+    for number, text in ((1, "old"), (1, "new"), (2, "next")):
+        file.append(RoundId(number=number), [scored([rollout(text=text)], (1.0,))], [])
+    (run,) = find_runs(tmp_path / "state")
+    assert [(one.round, one.groups[0].rollouts[0].text) for one in run.groups()] == [(1, "new"), (2, "next")]
+
+
+def test_a_folder_that_was_moved_still_finds_its_logs(tmp_path):
+    logs = node(tmp_path / "before")
+    append(logs / "rounds.jsonl", line(test_monitor.report(1)))
+    (tmp_path / "before").rename(tmp_path / "after")
+    (run,) = find_runs(tmp_path / "after" / "state")
+    assert len(run.reports()) == 1
+
+
+def test_a_ledger_that_nodes_share_beside_their_folders_is_no_node(tmp_path):
+    node(tmp_path / "node-1")
+    (tmp_path / "ledger.sqlite").touch()
+    assert [run.name for run in find_runs(tmp_path)] == ["node-1"]

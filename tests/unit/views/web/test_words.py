@@ -1,0 +1,137 @@
+import dataclasses
+
+import pytest
+
+from codezero.observe.status import Status
+from codezero.runtime.amounts import span
+from codezero.views.charts.runs import OTHER, parts
+from codezero.views.web.words import obstacles, presence, proposer_obstacles, trend
+from tests.swarm_folder import batch_report, round_report
+
+NOW_S = 1_000_000.0
+
+
+def status(**changes):
+    base = Status(
+        role="solver",
+        version="0.1",
+        pid=1,
+        log_dir="/logs",
+        started_at_s=NOW_S - 900,
+        updated_at_s=NOW_S - 1,
+        round=7,
+        stage="solve",
+        stage_began_at_s=NOW_S - 10,
+        done=2,
+        total=4,
+        usual_s={"solve": 30.0, "learn": 41.0},
+    )
+    return dataclasses.replace(base, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "running", "state", "text"),
+    [
+        ({}, True, "running", "Round 7: writing solutions, 2 of 4; about 51 s left."),
+        ({"role": "proposer", "stage": "listen", "total": 0}, True, "running", "Batch 7: listening to solvers."),
+        ({"stage": "start", "round": None, "total": 0}, True, "running", "starting."),
+        ({"updated_at_s": NOW_S - 300}, True, "silent", "written nothing for 5 min"),
+        ({"ended": "stopped"}, False, "stopped", "goes on where it was"),
+        ({"ended": "StateError: the disk is full"}, False, "died", "ended with an error: StateError: the disk is full"),
+        ({}, False, "died", "killed, or out of memory"),
+    ],
+)
+def test_whether_it_runs(changes, running, state, text):
+    told = presence(status(**changes), running, NOW_S)
+    assert told.state == state
+    assert text in told.text
+
+
+def test_a_node_without_a_status_is_not_guessed_at():
+    assert presence(None, True, NOW_S).state == "running"
+    assert presence(None, False, NOW_S).state == "unknown"
+
+
+def noisy(number):
+    return (number * 7919 % 100) / 100
+
+
+@pytest.mark.parametrize(
+    ("rewards", "state"),
+    [
+        ([0.1 + number / 100 + 0.1 * noisy(number) for number in range(60)], "rising"),
+        ([0.9 - number / 100 + 0.1 * noisy(number) for number in range(60)], "falling"),
+        ([noisy(number) for number in range(60)], "level"),
+        ([0.5] * 60, "level"),
+        ([0.5] * 9 + [None] * 50, "unknown"),
+        ([], "unknown"),
+        ([1e308, -1e308] * 30, "unknown"),
+    ],
+)
+def test_whether_it_learns(rewards, state):
+    assert trend(rewards).state == state
+
+
+def test_the_trend_says_what_was_compared():
+    assert trend([0.0] * 10 + [1.0] * 10).text == (
+        "It learns: mean reward +0.00 over the first and +1.00 over the last 5 of the latest 20 rounds."
+    )
+
+
+def test_what_is_in_the_way_is_told_with_what_it_means():
+    reports = [round_report(number, skipped="every group has equal rewards") for number in range(1, 21)]
+    reports[-1] = dataclasses.replace(
+        reports[-1],
+        ledger="the RPC does not answer",
+        network="alone: none of 1 bootnodes answers",
+        judge="no answer",
+        market="no answer",
+        dropped={"unscored": 3},
+    )
+    told = [one.what for one in obstacles(reports, status(rss_bytes=12 * 2**30, planned_bytes=10 * 2**30))]
+    assert told == [
+        "20 of the last 20 rounds made no update, 20 of them: every group has equal rewards",
+        "3 groups of the last 20 rounds went without a verdict",
+        "It uses 12.0 GiB of memory, 10.0 GiB were planned",
+        "the RPC does not answer",
+        "alone: none of 1 bootnodes answers",
+        "no answer",
+    ]
+
+
+def test_a_healthy_node_has_nothing_in_its_way():
+    assert obstacles([round_report(number, skipped=None) for number in range(1, 21)], status()) == []
+    assert obstacles([], None) == []
+
+
+def test_what_is_in_a_proposers_way():
+    bad = [dataclasses.replace(batch_report(number), num_valid=0, num_judged=0) for number in range(1, 13)]
+    assert [one.what for one in proposer_obstacles(bad)] == [
+        "0 of 48 problems of late could be published, most for unreadable",
+        "No solver has answered a problem of late",
+    ]
+    assert proposer_obstacles([batch_report(number) for number in range(1, 13)]) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (59, "59 s"),
+        (61, "1 min"),
+        (3 * 3600 + 120, "3 h 2 min"),
+        (3 * 86400, "3 days"),
+        (-5, "0 s"),
+        (float("inf"), "\N{EN DASH}"),
+    ],
+)
+def test_a_length_of_time(seconds, text):
+    assert span(seconds) == text
+
+
+def test_of_many_parts_the_rarest_come_together():
+    rows = [{f"name {number}": number for number in range(1, 21)}, {"name 20": 1, OTHER: 5}]
+    columns = parts(rows)
+    assert list(columns) == [*(f"name {number}" for number in range(20, 13, -1)), OTHER]
+    assert columns[OTHER] == [sum(range(1, 14)), 5]
+    assert columns["name 20"] == [20, 1]

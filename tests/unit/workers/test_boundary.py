@@ -1,0 +1,95 @@
+"""One rule: no parser, scorer or environment sees a stranger's text in the node's process, and none that executes
+what it reads sees it anywhere."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import codezero
+
+PACKAGE = Path(codezero.__file__).parent
+READERS = (
+    *("codezero.jobs", "codezero.evaluate.dryrun", "codezero.evaluate.copies", "codezero.evaluate.examine"),
+    *("codezero.evaluate.normalise", "codezero.evaluate.rules.check", "codezero.evaluate.rules.solution"),
+    *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.proposer.assertions"),
+    *("codezero.proposer.results", "pyflakes"),
+)
+"""What parses or walks it, all of it in worker processes."""
+THAT_EXECUTE = {"reasoning_gym", "sympy", "numexpr", "pandas", "asteval", "simpleeval"}
+"""Others' libraries that reach `eval` with what they are given."""
+
+NODE = """
+import resource, sys, threading
+
+import codezero.cli, codezero.node, codezero.proposer.node, codezero.evaluate.score_file
+from codezero.config import EvaluatorConfig, Reference
+from codezero.proposer import jobs
+from codezero.proposer.reference import ReferenceCheck
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.examiner import Examiner
+from codezero.config import RewardConfig
+from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
+from codezero.workers import Workers
+
+limits, seen = {sys.getrecursionlimit()}, threading.Event()
+
+def watch():
+    while not seen.wait(0.001):
+        limits.add(sys.getrecursionlimit())
+
+threading.Thread(target=watch).start()
+with Workers(1) as workers:
+    task = Task(origin=TaskOrigin.MBPP, question="Add one to x.", tests="assert f(1) == 2")
+    texts = ["def f(x):\\n    return x + 1", "def f(x):\\n    return f(x)", "def f(x: 'int'):\\n    return y"]
+    rollouts = tuple(Rollout(text=f"```python\\n{text}\\n```", finish=FinishReason.STOP) for text in texts)
+    group = RolloutGroup(peer_id="p", model_id="m", policy_version=0, task=task, rollouts=rollouts)
+    examiner = Examiner(workers, walk=True, fatal_rules=True, show=True)
+    evaluator = FrozenEvaluator(None, EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
+    (scored,) = evaluator.score_groups([(group, True)])
+    assert [verdict.p_correct for verdict in scored.verdicts] == [0.99, 0.01, 0.01], scored
+    question = "Write a function f(x) that returns one more than the whole number x."
+    assert jobs.why_not(workers, question, "assert f(1) == 2\\nassert f(2) == 3") is None
+    tests = "assert f(1) == {}\\nassert f(2) == 3"
+    settled = ReferenceCheck(Reference.dry_run, workers, print).settle(texts[0], tests.format(5))
+    assert settled == (tests.format(2), None)
+seen.set()
+print(*sorted(name for name in READERS if name in sys.modules), *limits)
+"""
+
+
+def test_a_node_that_has_judged_a_round_and_checked_a_problem_has_read_nothing_itself():
+    """Nor has it raised its recursion limit, which holds for all of its threads."""
+    code = f"READERS = {READERS!r}\n{textwrap.dedent(NODE)}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (done.stdout, done.returncode) == ("1000\n", 0), done.stderr[-2000:]
+
+
+def imports_of(path):
+    """Modules and, of `from` imports, the names taken from them."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_only_what_runs_in_workers_imports_a_parser():
+    """The test above says that no module of a node has imported one; this, that no function of one can."""
+    readers = {PACKAGE / f"{name.split('.', 1)[1].replace('.', '/')}.py" for name in READERS if "." in name}
+    readers |= set((PACKAGE / "evaluate" / "dryrun").glob("*.py")) | set((PACKAGE / "evaluate" / "rules").glob("*.py"))
+    parsers = (*READERS, "regex", *(f"codezero.tasks.testcases.{name}" for name in ("parse_tests", "parse_source")))
+    found = {
+        (str(path.relative_to(PACKAGE)), name)
+        for path in set(PACKAGE.rglob("*.py")) - readers
+        for name in imports_of(path)
+        if any(name == parser or name.startswith(f"{parser}.") for parser in parsers)
+    }
+    assert found == set()
+
+
+def test_what_would_execute_a_strangers_text_is_imported_nowhere():
+    found = {name.split(".")[0] for path in PACKAGE.rglob("*.py") for name in imports_of(path)}
+    assert not found & THAT_EXECUTE
