@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -18,6 +19,7 @@ from codezero.network.dht.addresses import is_direct
 from codezero.network.dht.dht import Dht, DirectoryEntry
 from codezero.network.dht.records import OfferedRecord, Version
 from codezero.network.dht.server import RecordRules
+from codezero.network.memory import remember
 from codezero.network.wire import GenrlRecord, Marks, Reason, WireError
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
@@ -51,6 +53,8 @@ class GenrlBoard:
         self._started_at_s = time.time()
         self._twin = False
         """Whether one was seen since the last exchange."""
+        self._taken: OrderedDict[bytes, None] = OrderedDict()
+        """Hashes of the records that were handed out."""
 
     def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
         now = time.time()
@@ -98,19 +102,26 @@ class GenrlBoard:
         return sight
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
-        """The first version that can be read, or the first signed one: a lying replica cannot sign."""
+        """The first version that can be read, or the first signed one: a lying replica cannot sign. What was taken
+        before is passed over: a replica that adds something to it must not make it look like a new publication."""
         versions, number = notice.content
-        record, problem = None, None
+        chosen, problem = None, None
         for version in versions:
+            digest = hashlib.sha256(version).digest()
+            if digest in self._taken:
+                problem = problem or WireError(Reason.DUPLICATE, "it was taken before")
+                continue
             try:
-                other = self._read(version, notice.peer_id, number)
+                record = self._read(version, notice.peer_id, number)
             except WireError as error:
                 problem = problem or error
                 continue
-            if record is None or (record.announcement is None and other.announcement is not None):
-                record = other
-        if record is None:
+            if chosen is None or (chosen[1].announcement is None and record.announcement is not None):
+                chosen = digest, record
+        if chosen is None:
             raise problem or WireError(Reason.UNAVAILABLE, "no replica showed it")
+        digest, record = chosen
+        remember(self._taken, digest)
         return record.groups, record.dropped
 
     def finished(self, round_id: RoundId) -> None:

@@ -167,11 +167,27 @@ def test_what_is_signed_stands_before_what_is_not_though_all_replicas_but_one_li
     assert run(scenario) == {ALICE: ["true"]}
 
 
+def test_what_was_taken_is_no_news_when_a_replica_adds_a_forged_version():
+    """Or a peer would count as heard before it has published in this round."""
+
+    async def scenario():
+        alice, bob, mallory = await swarm("alice", "bob", "mallory")
+        one = board("bob")
+        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "task")], 600.0)
+        assert (await taken(one, bob))[0] == {ALICE: ["task"]}
+        shows(mallory, [(ALICE, bin_(b"forged"))])
+        found, problems, _ = await taken(one, bob)
+        assert found == {}
+        assert problems == {ALICE: "duplicate"}
+
+    run(scenario)
+
+
 def test_a_plain_value_in_the_way_of_a_round_is_not_kept():
     async def scenario():
         alice, mallory = await swarm("alice", "mallory")
         assert not any(await mallory.store("7", None, b"in the way", time.time() + 3600))
-        assert await publish(board("alice"), alice, ROUND, [group(ALICE)], 600.0)
+        assert await publish(board("alice"), alice, ROUND, [group(ALICE, "task")], 600.0)
 
     run(scenario)
 
