@@ -61,13 +61,17 @@ REPORT_KEYS = {
 }
 
 
-def test_runs_its_rounds_reports_them_and_goes_on_where_it_was(model, tmp_path):
+def test_runs_its_rounds_reports_them_refuses_another_model_and_goes_on_where_it_was(model, tmp_path):
     first = run(model, tmp_path, "rounds=2")
     assert first.returncode == 0, first.stderr
     assert first.stderr == ""  # nothing from libraries
     lines = first.stdout.splitlines()
     assert [line.split(" | ")[0] for line in lines if line.startswith("round ")] == ["round 1", "round 2"]
     assert lines[-2].startswith("done: 2 rounds in ")
+    refused = run(save_tiny(tmp_path / "other", seed=1), tmp_path, "rounds=1")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: state folder ")
+    assert f"was made with model.name={model}" in refused.stderr
     second = run(model, tmp_path, "rounds=1")
     assert "after round 2" in second.stdout
     found = reports(tmp_path)
@@ -109,16 +113,6 @@ def test_a_second_node_on_the_same_state_is_refused(model, tmp_path):
         process.communicate()
 
 
-def test_state_of_another_model_is_refused_and_left_alone(model, tmp_path):
-    assert run(model, tmp_path, "rounds=1").returncode == 0
-    other = save_tiny(tmp_path / "other", seed=1)
-    refused = run(other, tmp_path, "rounds=1")
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("error: state folder ")
-    assert f"was made with model.name={model}" in refused.stderr
-    assert run(model, tmp_path, "rounds=1").returncode == 0
-
-
 def last_saved_round(folder):
     found = CheckpointStore(folder / "state" / "checkpoints").load_latest()
     return 0 if found is None else found.round
@@ -154,7 +148,7 @@ def assert_identical(found, wanted, path="state"):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model, tmp_path, method):
-    num_rounds = 5
+    num_rounds = 3
     settings = (f"train.method={method}", "train.num_iterations=2")
     unkilled = tmp_path / "unkilled"
     assert run(model, unkilled, *settings, f"rounds={num_rounds}").returncode == 0
@@ -175,5 +169,5 @@ def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model
     assert kills >= 2
     # The last kill may have come between saving and reporting; a next start would then add the line.
     found = [report["round"] for report in reports(killed)]
-    assert found in ([1, 2, 3, 4, 5], [1, 2, 3, 4])
+    assert found in ([1, 2, 3], [1, 2])
     assert_identical(saved_state(killed), saved_state(unkilled))
