@@ -265,8 +265,10 @@ _NAMES: dict[type, str] = {
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type, as error messages have it."""
+    """The name of a value's type, as error messages have it: an error over what is not interpreted is none."""
     kind = type(value)
+    if kind is Opaque:
+        value.refuse()
     if kind is Instance:
         return str(value.cls.name)
     if kind in (Class, TypeValue):

@@ -123,6 +123,13 @@ def test_definitions_of_all_cases_share_their_time():
     assert found[-1] == (UNKNOWN, "on its own: time budget")
 
 
+@pytest.mark.parametrize(
+    "use", ["'A' in os.environ", "os.environ | {}", "-os.environ", "len(os.environ)", "[*os.environ]"]
+)
+def test_an_error_over_what_is_not_interpreted_is_no_failure(use):
+    assert run(f"import os\ndef f(): return {use}", "assert f() == 1") == [(UNKNOWN, "os.environ is not interpreted")]
+
+
 def test_cases_share_the_library_as_in_one_process():
     code = "import random\nfrom decimal import Decimal, getcontext\nrandom.seed(7)\ngetcontext().prec = 3\n"
     code += "def f(): return str(Decimal(1) / 3), random.randint(1, 100)"
