@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from codezero.config import RewardScale
 from codezero.train.advantage import group_advantages
+from tests.builders import rollout, scored
 
 
 def test_group_scale_by_hand():
@@ -54,3 +55,18 @@ def test_each_group_sums_to_zero_and_keeps_the_order_of_its_rewards(groups, scal
 def test_group_scaled_advantages_do_not_depend_on_the_unit_of_rewards(group, factor):
     (before,), (after,) = (group_advantages([g], RewardScale.group) for g in (group, [factor * r for r in group]))
     assert after == pytest.approx(before, rel=0.02, abs=0.001)
+
+
+masks = st.lists(st.tuples(st.sampled_from([-0.8, 0.2, 0.5, 0.5, 1.19]), st.booleans()), min_size=2, max_size=16)
+
+
+@given(masks)
+def test_masked_attempts_are_in_no_mean_and_one_attempt_left_over_teaches_nothing(attempts):
+    rewards = [None if is_masked else reward for reward, is_masked in attempts]
+    group = scored([rollout(text=str(i)) for i in range(len(rewards))], rewards)
+    left = [i for i, reward in enumerate(rewards) if reward is not None]
+    assert [int(one.text) for one, _, _ in group.rewarded] == (left if len(left) > 1 else [])
+    (found,) = group_advantages([[reward.total for reward in group.earned]], RewardScale.group)
+    assert len(found) == len(group.earned)
+    assert math.isclose(sum(found), 0.0, abs_tol=1e-6)
+    assert group.has_advantage == any(found) == (len(left) > 1 and len({rewards[i] for i in left}) > 1)
