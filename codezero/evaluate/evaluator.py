@@ -222,7 +222,9 @@ def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Find
     shown = Shown(question=task.question, tests=task.tests, code=attempt.code)
     if examined.shown is not None:
         shown = Shown(question=findings.question, tests=findings.tests, code=examined.shown)
-    return Submission(task=task, code=attempt.code, shown=shown, sides=examined.sides)
+    num_passed = sum(case.outcome is CaseOutcome.PASS for case in examined.cases)
+    passed = num_passed / max(len(examined.cases), 1)
+    return Submission(task=task, code=attempt.code, shown=shown, sides=examined.sides, passed=passed)
 
 
 def _of_death(death: Death) -> Verdict:

@@ -336,7 +336,7 @@ def test_transformers_judge_gives_opinions_in_order_whatever_the_batch(tiny, bat
 @pytest.fixture
 def of_cases(tiny):
     judge = local_judge(tiny, EvaluatorConfig())
-    judge._calibration = Calibration(likelihood=[0.0] * 4, logit=[1.0, 0.0], case=[1.0, -1.0, 20.0])
+    judge._calibration = Calibration(likelihood={}, logit={}, case={"whole": 1.0, "value": -1.0, "intercept": 20.0})
     return judge
 
 
