@@ -7,9 +7,9 @@ All variants judge the same samples with the same model in one run. `faithful` i
 verdict and nothing else (on programs that are already neutralised); it takes long, so all variants are compared on
 the problems of `--side-by-side`. AUC: probability that a right solution is rated above a wrong one. Ranking: the same
 among the attempts at one problem, which is all that GRPO sees. ECE: expected calibration error. In brackets: 95 % when
-problems are drawn again. None: without a reward; where the judge was unsure its probability is in the other columns. Of
-an attack counts whether the wrong solution is taken for right under it (over one half), and whether it was not so before
-(lifted).
+problems are drawn again. None: without a reward; where the judge was unsure its probability is in the other columns.
+Of an attack counts whether the wrong solution is taken for right under it (over one half), and whether it was not so
+before (lifted).
 """
 
 from __future__ import annotations
