@@ -6,6 +6,7 @@ import yaml
 from codezero.evaluate import calibration
 from codezero.evaluate.build import LARGE_JUDGE, SMALL_JUDGE
 from codezero.evaluate.calibration import Calibration, features
+from codezero.evaluate.evaluator import P_UNSURE
 
 WEIGHTS = {"margin": 1.0, "mean": 2.0, "total": 0.5, "intercept": -1.0}
 PLAIN = Calibration(likelihood=WEIGHTS, logit={"margin": 1.0})
@@ -23,6 +24,14 @@ def test_every_judge_has_weights_that_rate_the_likelier_solution_higher(model):
     assert found.by_likelihood(features(2.0, [-0.3] * 50)) >= found.by_likelihood(features(-2.0, [-0.3] * 50))
     assert found.by_likelihood(features(0.0, [-0.3], 0.5)) >= found.by_likelihood(features(0.0, [-0.3], 0.0))
     assert found.by_logit(0.9, 0.1) > found.by_logit(0.1, 0.9)
+
+
+@pytest.mark.parametrize("model", [SMALL_JUDGE, LARGE_JUDGE, "somebody/else"])
+def test_a_program_that_stops_its_dry_run_before_the_last_test_is_not_taken_for_right_by_that(model):
+    """A table of the others passes as much as a solution does, so `passed` lifts none from even odds to 0.9."""
+    found = calibration.of(model)
+    for weights in (found.likelihood, found.logit):
+        assert weights.get("passed", 0.0) < math.log(P_UNSURE[1] / (1 - P_UNSURE[1]))
 
 
 def test_an_unknown_model_is_taken_at_its_word():
