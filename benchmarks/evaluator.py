@@ -5,10 +5,11 @@
 
 All variants judge the same samples with the same model in one run. `faithful` is the public node's way, a written JSON
 verdict and nothing else (on programs that are already neutralised); it takes long, so all variants are compared on
-the problems of `--side-by-side`. AUC: probability that a right
-solution is rated above a wrong one. Ranking: the same among the attempts at one problem, which is all that GRPO sees.
-ECE: expected calibration error. In brackets: 95 % when problems are drawn again. Of an attack counts whether the wrong
-solution is taken for right under it (over one half), and whether it was not so before (lifted).
+the problems of `--side-by-side`. AUC: probability that a right solution is rated above a wrong one. Ranking: the same
+among the attempts at one problem, which is all that GRPO sees. ECE: expected calibration error. In brackets: 95 % when
+problems are drawn again. None: without a reward; where the judge was unsure its probability is in the other columns.
+Of an attack counts whether the wrong solution is taken for right under it (over one half), and whether it was not so
+before (lifted).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from codezero.config.load import load_config
 from codezero.evaluate.build import LARGE_JUDGE, judge_alone, make_evaluator, start_workers
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.runtime.console import Console
-from codezero.types import CaseOutcome, FinishReason, Outcome, Rollout, RolloutGroup, Task, TaskOrigin, Verdict
+from codezero.types import CaseOutcome, FinishReason, Rollout, RolloutGroup, Task, TaskOrigin, Verdict
 
 ATTACKED = ("shipped", "no dry run")
 """Variants that all attacks are put to."""
@@ -113,7 +114,7 @@ def row(name: str, verdicts: Sequence[Verdict], samples: Sequence[Sample], cpu_s
     )
     low, high = interval(judged, auc)
     rank_low, rank_high = interval(judged, ranking_accuracy)
-    none = sum(verdict.outcome is Outcome.UNAVAILABLE for verdict in verdicts)
+    none = sum(not verdict.tells for verdict in verdicts)
     return (
         f"{name:22}{len(samples):6}{auc(judged):7.3f} [{low:.2f}, {high:.2f}]{best_accuracy(judged):8.3f}"
         f"{calibration_error(judged):7.3f}{ranking_accuracy(judged):9.3f} [{rank_low:.2f}, {rank_high:.2f}]"

@@ -62,8 +62,8 @@ class Asked:
     """A solution, what the judge said of it and of its tests, and what these came to."""
 
     sample: Sample
-    whole: tuple[float, float, float]
-    """As `judge.features`."""
+    whole: dict[str, float]
+    """`calibration.features`."""
     cases: tuple[int, ...]
     """[N], which of the task's cases the tests are."""
     tests: np.ndarray
@@ -87,7 +87,7 @@ def ask(model: LoadedModel, samples: Sequence[Sample]) -> list[Asked]:
     if not tests:
         return []
     alone = values(model, "", tests)
-    said: dict[Shown, tuple[tuple[float, float, float], np.ndarray]] = {}
+    said: dict[Shown, tuple[dict[str, float], np.ndarray]] = {}
     stems: dict[str, Stem] = {}
     found = []
     for sample in samples:
@@ -109,8 +109,8 @@ def ask(model: LoadedModel, samples: Sequence[Sample]) -> list[Asked]:
 
 def reviewed(
     model: LoadedModel, shown: Shown, tests: Sequence[Test], stems: dict[str, Stem]
-) -> tuple[tuple[float, float, float], list[float]]:
-    """`judge.features` of the solution, and the log-odds of Yes for each test. `stems` keeps what was run of tasks."""
+) -> tuple[dict[str, float], list[float]]:
+    """`calibration.features` of the solution, log-odds of Yes for each test. `stems` keeps runs of tasks."""
     chat = prompt.review_messages(shown.question, shown.tests, shown.code)
     if shown.question not in stems:
         stems[shown.question] = Stem(model, model.encode_chat(chat[:2]))
@@ -120,8 +120,7 @@ def reviewed(
     yes, no = (model.encode_text(word)[0] for word in (prompt.YES, prompt.NO))
     stem = solution.grown(common_prefix(questions)[len(solution.ids) :])
     odds = [float(after[yes] - after[no]) for _, after in stem.branches([q[len(stem.ids) :] for q in questions])]
-    of_code = solution.logprobs
-    return (odds[0], float(of_code.mean()), float(of_code.sum())), odds[1:]
+    return calibration.features(odds[0], solution.logprobs.tolist()), odds[1:]
 
 
 def values(model: LoadedModel, code: str, tests: Sequence[Test]) -> np.ndarray:
@@ -156,7 +155,8 @@ def quality(p: np.ndarray, right: Sequence[bool], groups: Sequence[str], of: Mea
 
 def features_of(asked: Sequence[Asked], shipped: Calibration) -> np.ndarray:
     """[tests of all solutions, 2] of `case_features`."""
-    return np.array([case_features(shipped.by_likelihood(*a.whole), v) for a in asked for v in a.tests[:, VALUE]])
+    found = [case_features(shipped.by_likelihood(a.whole), v) for a in asked for v in a.tests[:, VALUE]]
+    return np.array([list(one.values()) for one in found])
 
 
 def least(scores: np.ndarray, asked: Sequence[Asked]) -> np.ndarray:
@@ -167,7 +167,7 @@ def least(scores: np.ndarray, asked: Sequence[Asked]) -> np.ndarray:
 def report(fit: Sequence[Asked], asked: Sequence[Asked], shipped: Calibration) -> None:
     """Prints the tables of single tests and of whole solutions, and the weights."""
     weights = logistic_regression(features_of(fit, shipped), np.concatenate([one.passed for one in fit]).astype(float))
-    whole = np.array([shipped.by_likelihood(*one.whole) for one in asked])
+    whole = np.array([shipped.by_likelihood(one.whole) for one in asked])
     signals = np.concatenate([one.tests for one in asked])
     scores = {"whole": np.repeat(whole, [len(one.tests) for one in asked])}
     scores |= {name: signals[:, i] for i, name in enumerate(SIGNALS)}
@@ -189,7 +189,8 @@ def report(fit: Sequence[Asked], asked: Sequence[Asked], shipped: Calibration) -
     }
     for name, score in rows.items():
         print(f"{name:22}" + "".join(quality(score, right, groups, of) for of in (auc, ranking_accuracy)))
-    print(f"\ncase: [{', '.join(f'{weight:.4f}' for weight in weights)}]  # {len(passed)} tests judged")
+    named = zip(("whole", "value", "intercept"), weights, strict=True)
+    print(f"\ncase: {{{', '.join(f'{name}: {weight:.4f}' for name, weight in named)}}}  # {len(passed)} tests judged")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

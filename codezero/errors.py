@@ -29,7 +29,7 @@ class PromptTooLong(TaskError):
 
 
 class EvaluatorError(CodezeroError):
-    """The frozen evaluator gave no usable judgement; the group stays unscored, it is never rewarded 0."""
+    """The frozen evaluator gave no usable judgement; what it was asked about stays unscored, it is never rewarded 0."""
 
 
 class ProposerError(CodezeroError):

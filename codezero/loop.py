@@ -99,7 +99,7 @@ def _report(
     seconds: Mapping[str, float],
 ) -> RoundReport:
     own = [group for group in scored if not group.external]
-    rewards = [reward for group in own for reward in group.rewards]
+    rewards = [reward for group in own for reward in group.earned]
     external = Counter(group.group.peer_id for group in chosen if group.external)
     average_at_k, pass_at_k = averages(own)
     num_tokens = _num_tokens(swarm.local)
@@ -150,6 +150,7 @@ def _dropped(
     counts = Counter(skipped)
     counts.update(reason for _, reason in swarm.rejected)
     counts.update(group.refused.value for group in scored if group.refused is not None)
+    counts["masked"] += sum(len(group.rewards) - len(group.earned) for group in scored if group.scored)
     counts["unscored"] += sum(not group.scored and group.refused is None for group in scored)
     # The learner counts own groups; of the pool it has seen only what was chosen, which has an advantage.
     lost = sum(group.external and group.scored and not group.has_advantage for group in scored)

@@ -68,7 +68,7 @@ class Gossip(Protocol):
 
 class Evaluator(Protocol):
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
-        """Every group of the round with verdicts and rewards; unscored where the evaluator was unavailable."""
+        """Every group of the round with verdicts and rewards; masked or unscored where it cannot tell."""
         ...
 
 

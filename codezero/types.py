@@ -125,8 +125,10 @@ class Outcome(str, Enum):
     """A peer sent something that is not text."""
     NO_CODE = "no_code"
     """There is no fenced Python block to judge."""
+    UNSURE = "unsure"
+    """Neither the dry run nor the judge can tell whether it is right."""
     UNAVAILABLE = "unavailable"
-    """The evaluator gave no judgement: the whole group stays unscored."""
+    """The evaluator gave no judgement."""
 
 
 class CaseOutcome(str, Enum):
@@ -155,7 +157,7 @@ class Verdict:
 
     outcome: Outcome
     p_correct: float | None = None
-    """Predicted probability that all tests pass; None unless judged."""
+    """Predicted probability that all tests pass; None unless judged or unsure."""
     rules: Mapping[str, float] = field(default_factory=dict)
     """Score in 0..1 of each static rule, by name."""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -164,6 +166,11 @@ class Verdict:
     """What the dry run, or the execution, of each test case came to; empty without one."""
     reply: str = ""
     """The evaluator's raw reply, for the log; untrusted text."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says what the attempt is worth."""
+        return self.outcome not in (Outcome.UNSURE, Outcome.UNAVAILABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,22 +199,36 @@ class ScoredGroup:
     group: RolloutGroup
     verdicts: tuple[Verdict, ...]
     """[G]"""
-    rewards: tuple[Reward, ...]
-    """[G], or empty when the evaluator was unavailable: an outage is never a reward."""
+    rewards: tuple[Reward | None, ...]
+    """[G], None for a masked attempt, of which nothing could tell whether it is right; empty for a group that was
+    refused, or left whole to an evaluator that was unavailable: an outage is never a reward."""
     external: bool = False
     refused: Refusal | None = None
     programs: bytes = b""
     """Fingerprint of its programs, that of a copy under other names too; empty where they are too short to tell."""
 
     @property
+    def rewarded(self) -> tuple[tuple[Rollout, Verdict, Reward], ...]:
+        """The attempts that count, with their verdicts and rewards. Masked ones are as if they had never been made;
+        where only one of several is left, there is nothing to compare it with and none counts."""
+        attempts = zip(self.group.rollouts, self.verdicts, self.rewards, strict=False)  # no rewards: no attempts
+        found = tuple((rollout, verdict, reward) for rollout, verdict, reward in attempts if reward is not None)
+        return found if len(found) >= min(2, len(self.rewards)) else ()
+
+    @property
+    def earned(self) -> tuple[Reward, ...]:
+        """The rewards of the attempts that count."""
+        return tuple(reward for _, _, reward in self.rewarded)
+
+    @property
     def scored(self) -> bool:
-        """Whether the evaluator gave rewards."""
-        return bool(self.rewards)
+        """Whether any attempt counts."""
+        return bool(self.rewarded)
 
     @property
     def has_advantage(self) -> bool:
         """Whether the group can teach anything: its rewards differ."""
-        return len({reward.total for reward in self.rewards}) > 1
+        return len({reward.total for reward in self.earned}) > 1
 
 
 class SkipReason(str, Enum):
@@ -256,7 +277,8 @@ class RoundReport:
     """A finished round in numbers: one line of `logs/rounds.jsonl`. Made by loop, read by observe.
 
     The denominators: rewards are means over the local rollouts that were scored; average@k and pass@k are means over
-    the scored local groups and read a rollout as correct when its predicted probability is at least one half.
+    the scored local groups, k of each its rollouts that were scored, and read one as correct when its predicted
+    probability is at least one half.
     """
 
     round: int
@@ -265,7 +287,7 @@ class RoundReport:
     num_external_groups: int
     """J: peers' groups trained on."""
     dropped: Mapping[str, int]
-    """Groups and tasks left out, by reason."""
+    """Groups and tasks left out, by reason; under `masked`, attempts of scored groups."""
     reward_mean: float | None
     reward_parts: Mapping[str, float]
     average_at_k: float | None

@@ -118,11 +118,16 @@ def group(
 
 
 def scored(rollouts, rewards, external: bool = False, programs: bytes = b"", **kwargs) -> ScoredGroup:
-    """A scored group with one total reward per rollout."""
+    """A scored group with one total reward per rollout, None for a masked one that the judge finds rather right."""
     return ScoredGroup(
         group=group(rollouts, **kwargs),
-        verdicts=tuple(Verdict(outcome=Outcome.JUDGED, p_correct=min(max(r, 0.0), 1.0)) for r in rewards),
-        rewards=tuple(Reward(total=r, parts={"correct": r}) for r in rewards),
+        verdicts=tuple(
+            Verdict(outcome=Outcome.UNSURE, p_correct=0.6)
+            if r is None
+            else Verdict(outcome=Outcome.JUDGED, p_correct=min(max(r, 0.0), 1.0))
+            for r in rewards
+        ),
+        rewards=tuple(None if r is None else Reward(total=r, parts={"correct": r}) for r in rewards),
         external=external,
         programs=programs,
     )

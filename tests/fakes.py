@@ -46,8 +46,10 @@ class Calls:
         self.calls.append(("score", len(swarm_round.local), len(swarm_round.external)))
         if self.score_error:
             raise self.score_error
-        own = [scored([rollout()] * 2, rewards) for rewards in self.rewards]
-        peers = [scored([rollout()] * 2, rewards, external=True, peer_id=name) for name, rewards in self.external]
+        own = [scored([rollout()] * len(rewards), rewards) for rewards in self.rewards]
+        peers = [
+            scored([rollout()] * len(rewards), rewards, external=True, peer_id=name) for name, rewards in self.external
+        ]
         return (*own, *peers)
 
     def give(self, groups):
@@ -60,8 +62,8 @@ class Calls:
 
     def step(self, groups):
         self.calls.append(("learn", len(groups)))
-        num_zero = sum(len({reward.total for reward in g.rewards}) == 1 for g in groups)
-        if not any(len({reward.total for reward in g.rewards}) > 1 for g in groups):
+        num_zero = sum(g.scored and not g.has_advantage for g in groups)
+        if not any(g.has_advantage for g in groups):
             skipped = SkipReason.ZERO_ADVANTAGE
             return UpdateReport(policy_version=self.policy_version, skipped=skipped, num_zero_advantage=num_zero)
         self.policy_version += 1

@@ -183,6 +183,9 @@ class EvaluatorConfig:
     dry_run: bool = True
     """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; what it
     cannot decide is left to the judge."""
+    mask: bool = True
+    """With dry_run, leave an attempt out of its group where neither that nor the judge can tell whether it is right;
+    without, a judge that is unsure decides, and a group with an attempt that it has no opinion of stays unscored."""
     workers: int = 0
     """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
     the node may use, and no more than there are cores. Changes the time that judging takes, not its result."""

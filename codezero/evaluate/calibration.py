@@ -23,18 +23,19 @@ LARGEST_MARGIN = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Weights of the features, the intercept last; each model's own, since models differ in what they find likely."""
+    """Weights by feature, `intercept` among them; each model's own, since models differ in what they find likely. A
+    feature that is not named counts for nothing."""
 
-    likelihood: Sequence[float]
-    """Of `features`: log-odds of Yes, mean and sum of the solution's token log-probabilities in nats."""
-    logit: Sequence[float]
-    """Of the log-odds of Yes alone (Platt scaling)."""
-    case: Sequence[float] | None = None
-    """Of the log-odds of the whole solution and the square root of minus the log-probability of one test's expected
-    value, for that test; None where they have not been fitted (`python -m benchmarks.per_test`)."""
+    likelihood: Mapping[str, float]
+    """Of `features`."""
+    logit: Mapping[str, float]
+    """Of `margin` and `passed` alone (Platt scaling)."""
+    case: Mapping[str, float] | None = None
+    """Of `case_features`; None where they have not been fitted (`python -m benchmarks.per_test`)."""
 
-    def by_likelihood(self, margin: float, mean: float, total: float) -> float:
-        return _logistic(self.likelihood, (margin, mean, total))
+    def by_likelihood(self, found: Mapping[str, float]) -> float:
+        """From `features`; nan where one of them is no number."""
+        return _logistic(self.likelihood, found)
 
     def by_case(self, p_whole: float, logprob: float) -> float:
         """Probability that one test passes; nan where `p_whole` or `logprob` is no number.
@@ -44,18 +45,30 @@ class Calibration:
         assert self.case is not None
         return _logistic(self.case, case_features(p_whole, logprob))
 
-    def by_logit(self, yes: float, no: float) -> float:
-        """From the probabilities of Yes and No; nan where they are none."""
+    def by_logit(self, yes: float, no: float, passed: float = 0.0) -> float:
+        """From the probabilities of Yes and No, and as `features` has it `passed`; nan where they are none."""
         if not (yes >= 0.0 and no >= 0.0 and yes + no > 0.0):
             return math.nan
         tiny = math.exp(-LARGEST_MARGIN)
-        return _logistic(self.logit, (math.log(max(yes, tiny)) - math.log(max(no, tiny)),))
+        return _logistic(self.logit, {"margin": math.log(max(yes, tiny)) - math.log(max(no, tiny)), "passed": passed})
 
 
-def case_features(p_whole: float, logprob: float) -> tuple[float, float]:
-    """The features of `Calibration.case`. The root keeps long values, of many tokens, within reach of short ones."""
+def features(margin: float, logprobs: Sequence[float], passed: float = 0.0) -> dict[str, float]:
+    """What is known of a solution that the judge is asked about.
+
+    `margin`: log-odds of Yes; `mean` and `total` of its tokens' log-probabilities, in nats; `passed`: share of its
+    tests that its dry run has passed before it stopped, none of them having failed.
+    """
+    total = sum(logprobs)
+    return {"margin": margin, "mean": total / len(logprobs), "total": total, "passed": passed}
+
+
+def case_features(p_whole: float, logprob: float) -> dict[str, float]:
+    """What is known of a single test: `whole`, the log-odds of the whole solution, and `value`, the square root of
+    minus the log-probability of the test's expected value. The root keeps long values, of many tokens, within reach of
+    short ones."""
     p = min(max(p_whole, _LEAST_P), 1.0 - _LEAST_P)
-    return math.log(p / (1.0 - p)), math.sqrt(max(-logprob, 0.0))
+    return {"whole": math.log(p / (1.0 - p)), "value": math.sqrt(max(-logprob, 0.0))}
 
 
 def of(model: str) -> Calibration:
@@ -76,8 +89,8 @@ def _table() -> Mapping[str, Calibration]:
     return {name: Calibration(**entry) for name, entry in entries.items()}
 
 
-def _logistic(weights: Sequence[float], features: Sequence[float]) -> float:
-    score = sum(weight * feature for weight, feature in zip(weights, (*features, 1.0), strict=True))
+def _logistic(weights: Mapping[str, float], found: Mapping[str, float]) -> float:
+    score = sum(weight * (found[name] if name != "intercept" else 1.0) for name, weight in weights.items())
     if not math.isfinite(score):
         return math.nan
     return 1.0 / (1.0 + math.exp(-max(-LARGEST_MARGIN, min(LARGEST_MARGIN, score))))

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 P_PASSED, P_FAILED = 0.99, 0.01
 """Probability of being right for a solution whose cases all passed, or of which one failed, in a dry run. Of 501 that
 `benchmarks/evaluator.py` compared with their execution none was judged wrongly; nothing is certain all the same."""
+P_UNSURE = (0.1, 0.9)
+"""Between these probabilities of a judge nothing is known of an attempt that a dry run has left open."""
 SHOWN_BYTES = 4 << 10
 """For each of J, bytes that the judge is shown of a round's open groups of peers: question, tests and programs. A token
 has a byte at least. Eight programs as long as MBPP's own (601-974) come to 1.7 KB with question and tests, one group in
@@ -41,11 +43,16 @@ twenty to more than 3.8."""
 
 
 class FrozenEvaluator:
-    """ports.Evaluator. Equal answers to a task are judged once; a group with any rollout unjudged stays unscored.
+    """ports.Evaluator. Equal answers to a task are judged once.
 
     A solution is wrong without being asked about if it breaks a fatal rule; otherwise its dry run decides, where that
     comes to an end on every case; the judge is asked for the rest, and then about each test of an own one that was left
     open. All that reads a solution is done by worker processes; here their answers are put together.
+
+    With `evaluator.mask` and a dry run, an attempt that nobody can tell of, be the judge unsure or out of order, has no
+    reward and the others of its group do. That gains its author nothing: it is as if the attempt had not been made, and
+    one attempt alone counts for nothing. Otherwise an opinion is a reward whatever it is, and a group of which one
+    attempt is without an opinion stays unscored.
 
     Peers' groups cost a round no more than J groups may, however many there are, since training takes J: their dry runs
     share the time of J groups equally, and the judge is asked about the first J of those that they leave open, or fewer
@@ -64,9 +71,11 @@ class FrozenEvaluator:
         """`num_external` is J; infinite where nothing is walked, since the judge is then asked about every group."""
         self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
         self._examiner, self._num_external = examiner, num_external
+        self._mask = config.mask and examiner.walk
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
-        """All groups of the round, own ones first, each with G verdicts, and G rewards unless it stays unscored."""
+        """All groups of the round, own ones first, each with G verdicts, and G rewards, some of them masked, unless it
+        stays unscored."""
         groups = [(group, False) for group in swarm_round.local] + [(group, True) for group in swarm_round.external]
         scored = []
         peers_share = min(1.0, self._num_external / max(len(swarm_round.external), 1))
@@ -111,16 +120,16 @@ class FrozenEvaluator:
             judged.get(attempt, unread) if isinstance(attempt, Attempt) else Verdict(outcome=attempt)
             for attempt in attempts
         )
-        rewards = (
-            ()
-            if refused or any(verdict.outcome is Outcome.UNAVAILABLE for verdict in verdicts)
-            else tuple(
-                reward(verdict, rollout.finish, self._reward_config)
-                for verdict, rollout in zip(verdicts, group.rollouts, strict=True)
-            )
+        rewards = tuple(
+            reward(verdict, rollout.finish, self._reward_config) if verdict.tells else None
+            for verdict, rollout in zip(verdicts, group.rollouts, strict=True)
         )
-        read = (examined for examined in findings.attempts.values() if isinstance(examined, Examined))
-        programs = fingerprint(examined.program for examined in read)
+        if refused or (None in rewards and not self._mask):
+            rewards = ()
+        # A copy is not another group because of a masked attempt that was added to it.
+        masked = {attempt for attempt, earned in zip(attempts, rewards, strict=False) if earned is None}
+        read = (one for attempt, one in findings.attempts.items() if attempt not in masked)
+        programs = fingerprint(examined.program for examined in read if isinstance(examined, Examined))
         return ScoredGroup(
             group=group, verdicts=verdicts, rewards=rewards, external=external, refused=refused, programs=programs
         )
@@ -136,14 +145,23 @@ class FrozenEvaluator:
         unasked = [Opinion(p_correct=None, reply=Refusal.UNASKED.value)] * len(open_ones)
         opinions = unasked if findings.refused else self._ask(task, list(open_ones.values()), external)
         for (attempt, submission), opinion in zip(open_ones.items(), opinions, strict=True):
-            outcome = Outcome.UNAVAILABLE if opinion.p_correct is None else Outcome.JUDGED
             cases = found[attempt].cases
             if not external:
                 cases = self._with_opinions(cases, submission, opinion)
-            found[attempt] = replace(
-                found[attempt], outcome=outcome, p_correct=opinion.p_correct, cases=cases, reply=opinion.reply
-            )
+            outcome, p = self._told(opinion)
+            found[attempt] = replace(found[attempt], outcome=outcome, p_correct=p, cases=cases, reply=opinion.reply)
         return found
+
+    def _told(self, opinion: Opinion) -> tuple[Outcome, float | None]:
+        """What an opinion comes to. Where there is a dry run, none is surer than what that proves: a right attempt that
+        it could not walk through would be worth less than one that failed."""
+        p = opinion.p_correct
+        if p is None:
+            return Outcome.UNAVAILABLE, None
+        if self._examiner.walk:
+            p = min(max(p, P_FAILED), P_PASSED)
+        low, high = P_UNSURE
+        return Outcome.UNSURE if self._mask and low < p < high else Outcome.JUDGED, p
 
     def _verdict(self, examined: Examined) -> Verdict:
         """What can be said without the judge; still unavailable where that is not enough."""
@@ -186,8 +204,8 @@ class FrozenEvaluator:
             return self._judge.judge(submissions)
         except EvaluatorError as error:
             logger.warning(
-                "group of task %s stays unscored: %s. It is not trained on, and the node goes on; if every group does, "
-                "see that the judge runs (evaluator.*)",
+                "attempts at task %s stay without a verdict: %s. They are not trained on, and the node goes on; if it "
+                "comes every round, see that the judge runs (evaluator.*)",
                 *(task.task_id, error),
             )
             return [Opinion(p_correct=None, reply=str(error))] * len(submissions)
@@ -204,7 +222,9 @@ def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Find
     shown = Shown(question=task.question, tests=task.tests, code=attempt.code)
     if examined.shown is not None:
         shown = Shown(question=findings.question, tests=findings.tests, code=examined.shown)
-    return Submission(task=task, code=attempt.code, shown=shown, sides=examined.sides)
+    num_passed = sum(case.outcome is CaseOutcome.PASS for case in examined.cases)
+    passed = num_passed / max(len(examined.cases), 1)
+    return Submission(task=task, code=attempt.code, shown=shown, sides=examined.sides, passed=passed)
 
 
 def _of_death(death: Death) -> Verdict:

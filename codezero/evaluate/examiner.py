@@ -62,7 +62,7 @@ class Examiner:
 
     def __init__(self, workers: Workers, *, walk: bool, fatal_rules: bool, show: bool) -> None:
         """The three settings are those of `Examine`."""
-        self._workers, self._walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
+        self._workers, self.walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
 
     def examine(
@@ -151,7 +151,7 @@ class Examiner:
             question=_sendable(task.question),
             tests=_sendable(task.tests),
             attempts=tuple(Attempt(_sendable(attempt.text), _sendable(attempt.code)) for attempt in attempts),
-            walk=walk and self._walk,
+            walk=walk and self.walk,
             fatal_rules=self._fatal_rules,
             show=self._show,
             share=one.share,

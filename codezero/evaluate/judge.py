@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from codezero.config import EvaluatorConfig, VerdictMode
@@ -25,6 +26,8 @@ class Submission:
     """What a model gets to see of it."""
     sides: tuple[tuple[int, str, str], ...] = ()
     """Number, left and right side of the tests that are to be told of one by one."""
+    passed: float = 0.0
+    """Share of its tests that its dry run passed before it stopped; 0 without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,10 @@ class Opinion:
 
     p_correct: float | None
     reply: str = ""
+
+
+_Read = Callable[[float], Opinion]
+"""Makes an opinion of what a model said, with `Submission.passed`: solutions that look the same may differ in it."""
 
 
 class Judge(Protocol):
@@ -59,8 +66,9 @@ class ModelJudge:
     """A frozen chat model as judge. It is shown a solution in its own chat, as its own answer (`shown.show` has taken
     out what talks to it), and its probability comes from
 
-    - likelihood: how likely it finds that answer, and Yes against No as its next word, through `calibration`;
-    - logit: the latter alone, for models behind a server;
+    - likelihood: how likely it finds that answer, Yes against No as its next word, and the share of tests that the dry
+      run passed, through `calibration`;
+    - logit: the last two alone, for models behind a server;
     - generate: a written JSON verdict.
     """
 
@@ -73,16 +81,15 @@ class ModelJudge:
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
         """Opinions in the order of `solutions`; what looks the same when shown is asked about once."""
         messages = prompt.json_messages if self.verdict is VerdictMode.generate else prompt.review_messages
-        shown = [solution.shown for solution in solutions]
-        distinct = list(dict.fromkeys(shown))
+        distinct = list(dict.fromkeys(solution.shown for solution in solutions))
         chats = [messages(one.question, one.tests, one.code) for one in distinct]
         by = {
             VerdictMode.likelihood: self._by_likelihood,
             VerdictMode.logit: self._by_logit,
             VerdictMode.generate: self._by_writing,
         }
-        opinions = dict(zip(distinct, by[self.verdict](chats), strict=True))
-        return [opinions[one] for one in shown]
+        read = dict(zip(distinct, by[self.verdict](chats), strict=True))
+        return [read[solution.shown](solution.passed) for solution in solutions]
 
     def permit(self, external: bool) -> None:
         """Anybody's code may be read."""
@@ -102,28 +109,28 @@ class ModelJudge:
         }
         return {number: p for number, p in found.items() if 0.0 <= p <= 1.0}
 
-    def _by_likelihood(self, chats: Sequence[Chat]) -> list[Opinion]:
+    def _by_likelihood(self, chats: Sequence[Chat]) -> list[_Read]:
         assert isinstance(self._backend, Reviewer)
         found = self._backend.review(chats, (prompt.YES, prompt.NO))
-        return [self._none() if one is None else self._of_review(one) for one in found]
+        return [self._none if one is None else partial(self._of_review, one) for one in found]
 
-    def _of_review(self, review: Review) -> Opinion:
-        margin, mean, total = features(review)
-        p = self._calibration.by_likelihood(margin, mean, total)
-        return _of_probability(p, f"log p {total:.1f}, {mean:.2f} a token; Yes/No {margin:+.2f}")
+    def _of_review(self, review: Review, passed: float) -> Opinion:
+        found = features_of(review, passed)
+        reply = f"log p {found['total']:.1f}, {found['mean']:.2f} a token; Yes/No {found['margin']:+.2f}"
+        return _of_probability(self._calibration.by_likelihood(found), reply)
 
-    def _by_logit(self, chats: Sequence[Chat]) -> list[Opinion]:
+    def _by_logit(self, chats: Sequence[Chat]) -> list[_Read]:
         answers = self._backend.choose(chats, (prompt.YES, prompt.NO))
-        return [self._none() if answer is None else self._of_choice(*answer) for answer in answers]
+        return [self._none if answer is None else partial(self._of_choice, *answer) for answer in answers]
 
-    def _of_choice(self, yes: float, no: float) -> Opinion:
-        return _of_probability(self._calibration.by_logit(yes, no), f"P(Yes)={yes:.3f}")
+    def _of_choice(self, yes: float, no: float, passed: float) -> Opinion:
+        return _of_probability(self._calibration.by_logit(yes, no, passed), f"P(Yes)={yes:.3f}")
 
-    def _by_writing(self, chats: Sequence[Chat]) -> list[Opinion]:
+    def _by_writing(self, chats: Sequence[Chat]) -> list[_Read]:
         replies = self._backend.write(chats, self._config.max_new_tokens)
-        return [self._none() if reply is None else _of_reply(reply) for reply in replies]
+        return [self._none if reply is None else partial(_of_reply, reply) for reply in replies]
 
-    def _none(self) -> Opinion:
+    def _none(self, passed: float) -> Opinion:
         return Opinion(p_correct=None, reply=f"longer than {self._backend.name} takes, or answered otherwise")
 
 
@@ -136,11 +143,10 @@ def choose_verdict(backend: JudgeBackend, wanted: VerdictMode) -> VerdictMode:
     return wanted
 
 
-def features(review: Review) -> tuple[float, float, float]:
-    """Log-odds of Yes, mean and sum of the solution's token log-probabilities."""
+def features_of(review: Review, passed: float) -> dict[str, float]:
+    """`calibration.features` of a solution."""
     yes, no = review.choices
-    total = sum(review.logprobs)
-    return yes - no, total / len(review.logprobs), total
+    return calibration.features(yes - no, review.logprobs, passed)
 
 
 def _of_probability(p: float, reply: str) -> Opinion:
@@ -148,6 +154,6 @@ def _of_probability(p: float, reply: str) -> Opinion:
     return Opinion(p_correct=p if 0.0 <= p <= 1.0 else None, reply=reply)
 
 
-def _of_reply(reply: str) -> Opinion:
+def _of_reply(reply: str, passed: float) -> Opinion:
     verdict = prompt.parse_json(reply)
     return Opinion(p_correct=None if verdict is None else float(verdict), reply=reply)

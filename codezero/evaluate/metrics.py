@@ -9,8 +9,8 @@ from codezero.types import ScoredGroup
 
 
 def num_correct(group: ScoredGroup) -> int:
-    """Rollouts that the evaluator finds more likely right than wrong."""
-    return sum(verdict.p_correct is not None and verdict.p_correct >= 0.5 for verdict in group.verdicts)
+    """Rollouts that the evaluator finds more likely right than wrong, of those that count."""
+    return sum(verdict.p_correct is not None and verdict.p_correct >= 0.5 for _, verdict, _ in group.rewarded)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -20,11 +20,12 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def averages(groups: Sequence[ScoredGroup]) -> tuple[float | None, float | None]:
-    """Mean average@k and mean pass@k with k = G over the scored groups; None without any."""
+    """Mean average@k and mean pass@k over the scored groups, k being the rollouts of each that count; None without
+    any."""
     scored = [group for group in groups if group.scored]
     if not scored:
         return None, None
-    counts = [(len(group.verdicts), num_correct(group)) for group in scored]
+    counts = [(len(group.rewarded), num_correct(group)) for group in scored]
     return (
         sum(c / n for n, c in counts) / len(counts),
         sum(pass_at_k(n, c, k=n) for n, c in counts) / len(counts),

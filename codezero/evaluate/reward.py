@@ -16,10 +16,10 @@ def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Rewa
     `alignment` (weight x mean score of the family's rules) and `finished`. Without code `format` stands in place of all
     but the last, without text in place of all. The preset reward=faithful gives the table of SPEC §3.
 
-    Raises ValueError for an unavailable verdict: an outage must not become a number.
+    Raises ValueError for a verdict that does not tell: neither an outage nor a guess must become a number.
     """
-    if verdict.outcome is Outcome.UNAVAILABLE:
-        raise ValueError("an unavailable verdict has no reward")
+    if not verdict.tells:
+        raise ValueError(f"a verdict that is {verdict.outcome.value} has no reward")
     parts: dict[str, float] = {}
     if verdict.outcome is Outcome.NO_TEXT:
         parts["format"] = config.no_text

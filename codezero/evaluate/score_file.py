@@ -14,7 +14,7 @@ from typing import Any
 from codezero.errors import ScoringError
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.runtime.console import Console
-from codezero.types import FinishReason, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
+from codezero.types import FinishReason, Outcome, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
 
 MAX_GROUP = 64
 """Most solutions judged as one group; longer runs of one problem are cut."""
@@ -139,10 +139,11 @@ def _scores(found: ScoredGroup, position: int) -> dict[str, Any]:
         "cases": [case.outcome.value for case in verdict.cases],
         "p_cases": [case.p_correct for case in verdict.cases],
     }
-    if not found.scored:
-        reason = verdict.reply or "the group stays unscored: the evaluator could not judge all of it"
-        return {**scores, "error": reason}
-    reward = found.rewards[position]
+    reward = found.rewards[position] if found.rewards else None
+    if reward is None:
+        unsure = "neither the dry run nor the judge can tell whether it is right"
+        unscored = verdict.reply or "the group stays unscored: the evaluator could not judge all of it"
+        return {**scores, "error": unsure if verdict.outcome is Outcome.UNSURE else unscored}
     return {**scores, "parts": dict(reward.parts), "reward": reward.total}
 
 

@@ -16,7 +16,7 @@ MAX_KNOWN = 20_000
 
 def own_reward(groups: Sequence[ScoredGroup]) -> float:
     """Sum of the rewards of the node's own rollouts."""
-    return sum(reward.total for group in groups if not group.external for reward in group.rewards)
+    return sum(reward.total for group in groups if not group.external for reward in group.earned)
 
 
 class Ballot:
@@ -39,7 +39,7 @@ class Ballot:
             candidates = self._without_copies(groups, candidates, lots)
         rewards: dict[str, list[float]] = defaultdict(list)
         for group in candidates:
-            rewards[group.group.peer_id] += [reward.total for reward in group.rewards]
+            rewards[group.group.peer_id] += [reward.total for reward in group.earned]
         if not rewards:
             return (self._own_peer_id,)
         points = {peer: self._points(totals) for peer, totals in rewards.items()}

@@ -129,9 +129,9 @@ class SwarmProposals:
 
 
 def _marks(name: str, scored: ScoredGroup) -> Marks:
-    """Without a judgement, as without code to judge, an attempt is not correct."""
+    """Of the attempts that count. Without code to judge one is not correct."""
     return Marks(
         name=name,
-        p_correct=tuple(float(verdict.p_correct or 0.0) for verdict in scored.verdicts),
-        rewards=tuple(float(reward.total) for reward in scored.rewards),
+        p_correct=tuple(float(verdict.p_correct or 0.0) for _, verdict, _ in scored.rewarded),
+        rewards=tuple(float(reward.total) for reward in scored.earned),
     )

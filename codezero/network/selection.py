@@ -51,7 +51,7 @@ def _uniform(groups: Sequence[ScoredGroup], rng: Random) -> float:
 def _by_reward(groups: Sequence[ScoredGroup], rng: Random) -> float:
     """First with probability softmax(mean reward), then so among the rest: exponential keys with rate exp(mean)
     (Efraimidis and Spirakis 2006, doi 10.1016/j.ipl.2005.11.003), as logarithms so that no reward overflows."""
-    mean = fmean(reward.total for group in groups for reward in group.rewards)
+    mean = fmean(reward.total for group in groups for reward in group.earned)
     return math.log(max(rng.expovariate(1.0), sys.float_info.min)) - mean
 
 

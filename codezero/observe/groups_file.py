@@ -40,7 +40,7 @@ class SeenCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenRollout(msgspec.Struct, frozen=True, kw_only=True):
-    """A solution and its verdict; `reward` is None where the evaluator was unavailable."""
+    """A solution and its verdict; `reward` is None where nothing could tell whether it is right."""
 
     text: str
     finish: str

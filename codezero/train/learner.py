@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ from codezero.train.advantage import group_advantages
 from codezero.train.batch import TextEncoder, TrainSequence, to_sequences
 from codezero.train.optimizer import MasterAdamW
 from codezero.train.passes import PolicyPasses, StepResult
-from codezero.types import ScoredGroup, SkipReason, UpdateReport
+from codezero.types import RolloutGroup, ScoredGroup, SkipReason, UpdateReport
 
 
 class GrpoLearner:
@@ -75,13 +76,14 @@ class GrpoLearner:
     def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:
         """One policy update on all scored groups whose rewards differ. The version grows by one if weights changed.
 
+        Masked attempts enter neither advantages nor the loss and its denominators, as if they had never been sampled.
         A reward, loss or gradient that is not finite stops the update and leaves the weights as they are (as of the
         optimizer step before it, where a round has several).
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
         scored = [group for group in groups if group.scored]
-        rewards = [[reward.total for reward in group.rewards] for group in scored]
+        rewards = [[reward.total for reward in group.earned] for group in scored]
         for group, values in zip(scored, rewards, strict=True):
             if not all(map(math.isfinite, values)):
                 where = f"rewards {values} of {group.group.peer_id} on task {group.group.task.task_id}"
@@ -95,7 +97,7 @@ class GrpoLearner:
         sequences = [
             sequence
             for group, values in useful
-            for sequence in to_sequences(group.group, values, self._encoder, self.policy_version)
+            for sequence in to_sequences(_counting(group), values, self._encoder, self.policy_version)
         ]
         if not sequences:
             return self._skip(SkipReason.NO_GROUPS, "no completion has a token that fits the model", num_zero)
@@ -162,3 +164,8 @@ class GrpoLearner:
         return UpdateReport(
             policy_version=self.policy_version, skipped=reason, detail=detail, num_zero_advantage=num_zero
         )
+
+
+def _counting(scored: ScoredGroup) -> RolloutGroup:
+    """The group without its masked attempts."""
+    return replace(scored.group, rollouts=tuple(rollout for rollout, _, _ in scored.rewarded))

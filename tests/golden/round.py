@@ -152,7 +152,7 @@ def judged_by_default(swarm_round: SwarmRound) -> dict[str, Any]:
             "text": rollout.text,
             "p_correct": verdict.p_correct,
             "reply": verdict.reply,
-            "parts": dict(reward.parts),
+            "parts": dict(reward.parts) if reward is not None else None,
             "rules": dict(verdict.rules),
             "cases": [dataclasses.asdict(case) for case in verdict.cases],
         }

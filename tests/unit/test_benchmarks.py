@@ -21,6 +21,7 @@ from benchmarks.attacks import ATTACKS
 from benchmarks.branches import Stem, common_prefix
 from benchmarks.proposer import Vouch
 from codezero.evaluate import calibration
+from codezero.evaluate.backends.base import Review
 from codezero.evaluate.judge import Opinion
 from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
@@ -32,6 +33,7 @@ from codezero.prompts.solver import parse
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.write import Draft
 from codezero.tasks.problems import load_problems
+from codezero.types import CaseOutcome, CaseResult
 from tests import strangers
 from tests.builders import save_tiny, task, tiny_tokenizer
 from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
@@ -359,16 +361,63 @@ def test_per_test_prints_every_signal_of_tests_and_of_solutions(tmp_path, to_fit
     for name in ("whole", *per_test.SIGNALS, "case"):
         assert re.search(rf"^{name} +[\d.]+ \[[\d., ]+\] +none +[\d.]+ \[", printed, re.MULTILINE)
     assert len(re.findall(r"^least [\w ]+ [\d.]+ \[", printed, re.MULTILINE)) == 6
-    assert len(yaml.safe_load(printed[printed.index("case: [") :])["case"]) == 3
+    assert yaml.safe_load(printed[printed.index("case: {") :])["case"].keys() == {"whole", "value", "intercept"}
 
 
 def test_calibrate_prints_an_entry_of_the_file(tmp_path, to_fit, capsys):
-    calibrate.main([str(to_fit), "--model", save_tiny(tmp_path / "model")])
+    calibrate.main([str(to_fit), str(to_fit), "--model", save_tiny(tmp_path / "model")])
     printed = capsys.readouterr().out
     entry = yaml.safe_load(printed[printed.index("prompt:") :])
     (weights,) = entry["models"].values()
-    assert (len(weights["likelihood"]), len(weights["logit"])) == (4, 2)
+    assert calibration.Calibration(**weights).likelihood.keys() == {"margin", "mean", "passed", "intercept"}
+    assert weights["logit"].keys() == {"margin", "passed", "intercept"}
     assert entry["prompt"] == calibration.prompt_hash()
+    for name in ("margin", "mean", "total", "passed", "tokens", "margin mean total passed"):
+        assert re.search(rf"^{name} +AUC [\d.]+", printed, re.MULTILINE)
+
+
+PASS, FAIL, UNKNOWN = (CaseResult(outcome=outcome) for outcome in CaseOutcome)
+
+
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        ((PASS, PASS, PASS, PASS), ([0, 0.25, 0.5, 0.75], 0.25)),
+        ((PASS, PASS, FAIL, PASS), ([0, 0.25, 0.5], 0.25)),
+        ((FAIL, UNKNOWN), ([0], 0.5)),
+        ((PASS, UNKNOWN, PASS, UNKNOWN), ([0.5], 1)),
+        ((), ([0], 1)),
+    ],
+    ids=["right", "wrong in the third", "wrong at once", "really open", "without tests"],
+)
+def test_a_dry_run_is_stopped_before_each_test_unless_it_has_decided_by_then(cases, expected):
+    assert calibrate.stops(cases) == expected
+
+
+def test_the_fit_finds_that_passed_tests_raise_the_odds_and_that_length_says_nothing(capsys):
+    """Of solutions whose margin is noise and whose length is drawn; half of the wrong ones fail in their last test."""
+    random = np.random.default_rng(0)
+    asked = []
+    for number in range(400):
+        right = bool(number % 2)
+        tokens = int(random.integers(20, 400))
+        review = Review(logprobs=(-0.5,) * tokens, choices=(float(random.normal()), 0.0))
+        cases = (PASS,) * 4 if right else [(FAIL,) * 4, (PASS, PASS, PASS, FAIL)][number % 4 // 2]
+        asked.append((sample("", group=str(number // 4), right=right), review, cases))
+    rows = calibrate.rows_of(asked)
+    calibrate.report(rows, "some")
+    printed = capsys.readouterr().out
+    weights = yaml.safe_load(printed[printed.index("models:") :])["models"]["some"]["likelihood"]
+    assert weights["passed"] > 0.5
+    assert abs(weights["margin"]) < 0.3
+    assert weights["mean"] == 0.0
+    assert calibrate.auc(rows.features["total"], rows) == pytest.approx(
+        1 - calibrate.auc(rows.features["tokens"], rows)
+    )
+    alone, with_passed = (
+        calibrate.log_loss(calibrate.held_out(rows, names), rows) for names in (("margin",), ("margin", "passed"))
+    )
+    assert with_passed < alone
 
 
 def test_logistic_regression_finds_the_weights_that_made_the_labels():

@@ -81,6 +81,14 @@ def test_each_group_left_out_is_counted_once_and_one_that_was_not_chosen_not_at_
     assert report.external_groups == {"p": 1, "q": 1}
 
 
+def test_masked_attempts_are_counted_and_in_no_mean():
+    rewards = ((1.0, 0.0, None, 0.5), (1.0, None), (None, None))
+    report = play(Calls(rewards=rewards, external=(("p", (None, 1.0, 0.0)),)), num_tasks=3)
+    assert (report.reward_mean, report.reward_parts) == (0.5, {"correct": 0.5})
+    assert (report.average_at_k, report.pass_at_k) == (2 / 3, 1.0)
+    assert report.dropped == {"masked": 2, "unscored": 2}
+
+
 def test_a_node_that_trains_alone_reports_no_network():
     report = play(Calls())
     assert (report.num_external_groups, report.num_pooled_groups, report.external_groups) == (0, 0, {})

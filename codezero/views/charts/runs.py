@@ -130,8 +130,9 @@ def _others(reports: Sequence[RoundReport], x: Sequence[float], prefix: str) -> 
             f"{prefix}Dropped, by reason",
             x,
             parts(report.dropped for report in reports),
-            note="zero_advantage: all solutions equally good, nothing to learn; normal. unscored: no verdict. Others: "
-            "peers' groups that were not as they should be.",
+            note="zero_advantage: all solutions equally good, nothing to learn; normal. unscored: no verdict. "
+            "masked: single solutions that nothing could tell of. Others: peers' groups that were not as they should "
+            "be.",
         ),
         line_chart(
             f"{prefix}Memory",

@@ -128,7 +128,8 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
         found.append(
             Obstacle(
                 what=f"{unscored} groups of the last {len(recent)} rounds went without a verdict",
-                meaning="The evaluator could not be asked, or its answer not be read; logs/swarm.log says which.",
+                meaning="The evaluator could not be asked, or not tell whether their solutions are right; "
+                "logs/swarm.log has a warning where it could not be asked.",
             )
         )
     if status is not None and status.planned_bytes and status.rss_bytes > 1.15 * status.planned_bytes:

@@ -1,5 +1,7 @@
 """Groups whose programs are the same but for what takes no thought to change."""
 
+from collections import defaultdict
+
 import pytest
 
 from codezero.config import Vote
@@ -97,6 +99,15 @@ def test_order_repetition_and_what_does_not_parse_do_not_make_another_group(orig
 def test_a_group_of_which_one_program_is_one_s_own_is_no_copy(original):
     own = "def count_even(numbers):\n    return len([n for n in numbers if not n % 2])"
     assert programs_of(LOOP, SUM, own) != original
+
+
+def test_a_masked_attempt_makes_no_other_group_of_a_copy(original):
+    """One that nobody can tell of would cost the copier nothing."""
+    unreadable = "import numpy\ndef count_even(numbers):\n    return int((numpy.array(numbers) % 2 == 0).sum())"
+    judging = evaluator(ScriptedJudge(defaultdict(lambda: 0.5)), Reader())
+    found = scored(judging, attempts(LOOP, SUM, unreadable))
+    assert [reward is None for reward in found.rewards] == [False, False, True]
+    assert found.programs == original
 
 
 def test_short_programs_are_nobody_s_own_also_when_there_are_many_of_the_same():

@@ -106,16 +106,83 @@ PASS, FAIL, UNKNOWN = (CaseResult(outcome=outcome, reason="why") for outcome in 
         ((PASS, PASS), P_PASSED),
         ((PASS, FAIL), P_FAILED),
         ((UNKNOWN, FAIL), P_FAILED),
-        ((PASS, UNKNOWN), 0.6),
-        ((), 0.6),
+        ((PASS, UNKNOWN), 0.95),
+        ((), 0.95),
     ],
     ids=["all pass", "one fails", "one fails for sure", "one is unknown", "no case"],
 )
 def test_the_dry_run_decides_where_it_can_and_else_the_judge(cases, p):
-    judge = ScriptedJudge({"def f(x):\n    return x + 1": 0.6})
+    judge = ScriptedJudge({"def f(x):\n    return x + 1": 0.95})
     (found,) = score(judge, GOOD, cases=cases)
     assert (found.verdicts[0].p_correct, found.verdicts[0].cases) == (p, cases)
-    assert bool(judge.asked) == (p == 0.6)
+    assert bool(judge.asked) == (p == 0.95)
+
+
+RIGHT, WRONG = GOOD, BAD
+OPEN, ALSO_OPEN = (GOOD.replace("x + 1", other) for other in ("1 + x", "x - -1"))
+
+
+def found_by_a_dry_run(code, _):
+    return {"x + 1": (PASS, PASS), "x": (PASS, FAIL)}.get(code.partition("return ")[2], (PASS, UNKNOWN))
+
+
+def score_open(p_open, *texts, **settings):
+    """A group of which OPEN and ALSO_OPEN are left to the judge, who is asked in vain where `p_open` is an error."""
+    answers = p_open if isinstance(p_open, Exception) else defaultdict(lambda: p_open)
+    (found,) = score(ScriptedJudge(answers), *texts, cases=found_by_a_dry_run, **settings)
+    return found
+
+
+def totals(found):
+    return [None if reward is None else round(reward.total, 3) for reward in found.rewards]
+
+
+@pytest.mark.parametrize(
+    ("p_open", "outcome", "p"),
+    [
+        (0.11, Outcome.UNSURE, 0.11),
+        (0.5, Outcome.UNSURE, 0.5),
+        (0.89, Outcome.UNSURE, 0.89),
+        (None, Outcome.UNAVAILABLE, None),
+        (EvaluatorError("down"), Outcome.UNAVAILABLE, None),
+    ],
+    ids=["rather wrong", "either", "rather right", "no opinion", "an outage"],
+)
+def test_an_attempt_that_nobody_can_tell_of_is_masked_and_the_others_are_scored(p_open, outcome, p):
+    found = score_open(p_open, RIGHT, OPEN, WRONG)
+    assert (found.verdicts[1].outcome, found.verdicts[1].p_correct) == (outcome, p)
+    assert totals(found) == [1.193, None, 0.507]
+    assert [rollout.text for rollout, _, _ in found.rewarded] == [RIGHT, WRONG]
+    assert (found.scored, found.has_advantage) == (True, True)
+
+
+@pytest.mark.parametrize("p_open", [0.5, None, EvaluatorError("down")], ids=["unsure", "no opinion", "an outage"])
+@pytest.mark.parametrize("texts", [(RIGHT, OPEN, ALSO_OPEN), (OPEN, ALSO_OPEN), (OPEN,)])
+def test_one_attempt_among_masked_ones_earns_nothing(p_open, texts):
+    found = score_open(p_open, *texts)
+    assert (found.scored, found.has_advantage, found.earned) == (False, False, ())
+
+
+@pytest.mark.parametrize(
+    ("p_open", "p"), [(0.0, P_FAILED), (0.0001, P_FAILED), (0.1, 0.1), (0.9, 0.9), (1.0, P_PASSED)]
+)
+@pytest.mark.parametrize("mask", [True, False])
+def test_no_opinion_is_surer_than_a_dry_run(p_open, p, mask):
+    """So a right attempt that the dry run could not walk through earns as much as a failure at least."""
+    found = score_open(p_open, OPEN, WRONG, mask=mask)
+    assert (found.verdicts[0].outcome, found.verdicts[0].p_correct) == (Outcome.JUDGED, p)
+    assert found.rewards[0].total >= found.rewards[1].total
+
+
+def test_without_masks_the_judge_decides_and_one_attempt_without_its_opinion_leaves_the_group_unscored():
+    assert totals(score_open(0.5, RIGHT, OPEN, WRONG, mask=False)) == [1.193, 0.85, 0.507]
+    assert score_open(None, RIGHT, OPEN, WRONG, mask=False).rewards == ()
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
+def test_without_a_dry_run_every_opinion_counts_as_it_is(p):
+    (found,) = score(ScriptedJudge({"def f(x):\n    return x + 1": p}), GOOD)
+    assert (found.verdicts[0].p_correct, found.scored) == (p, True)
 
 
 class CaseByCase(ScriptedJudge):
@@ -134,13 +201,13 @@ class CaseByCase(ScriptedJudge):
 
 def test_the_judge_tells_of_each_test_that_the_dry_run_left_open():
     code = "def f(x):\n    return x + 1"
-    judge = CaseByCase({code: 0.6}, {1: 0.7})
+    judge = CaseByCase({code: 0.95}, {1: 0.7})
     tests = "assert f(1) == 2\nassert f(2) == 3\nassert f(3)"
     reader = Reader(lambda *_: (PASS, UNKNOWN, UNKNOWN))
     (found,) = evaluator(judge, reader).score_groups([(group([rollout(text=GOOD)], of=task(tests=tests)), False)])
-    assert judge.asked == [code, (code, ((1, "f(2)", "3"),), 0.6)]
+    assert judge.asked == [code, (code, ((1, "f(2)", "3"),), 0.95)]
     assert [case.p_correct for case in found.verdicts[0].cases] == [None, 0.7, None]
-    assert (found.verdicts[0].p_correct, found.verdicts[0].cases[1].reason) == (0.6, "why")
+    assert (found.verdicts[0].p_correct, found.verdicts[0].cases[1].reason) == (0.95, "why")
 
 
 @pytest.mark.parametrize("cases", [(PASS, PASS), (UNKNOWN, FAIL), ()], ids=["decided", "failed for sure", "no dry run"])
@@ -168,7 +235,7 @@ def test_of_peers_groups_that_dry_runs_leave_open_the_judge_is_asked_about_the_f
     swarm = SwarmRound(
         round_id=RoundId(number=1), local=(groups[0],) * 3, external=(groups[1], settled, *groups[2:], settled)
     )
-    judge = ScriptedJudge(dict.fromkeys(codes, 0.6))
+    judge = ScriptedJudge(dict.fromkeys(codes, 0.95))
     reader = Reader(lambda code, _: (UNKNOWN if "open" in code else FAIL,))
     judging = evaluator(judge, reader, num_external=2)
     for _ in range(2):
@@ -193,9 +260,9 @@ def test_of_long_groups_of_peers_the_judge_is_asked_about_fewer(size, num_asked)
 
 
 def test_a_judge_that_breaks_down_over_single_tests_has_judged_the_whole():
-    judge = CaseByCase({"def f(x):\n    return x + 1": 0.6}, EvaluatorError("down"))
+    judge = CaseByCase({"def f(x):\n    return x + 1": 0.95}, EvaluatorError("down"))
     (found,) = score(judge, GOOD, cases=(UNKNOWN,))
-    assert (found.scored, found.verdicts[0].p_correct, found.verdicts[0].cases) == (True, 0.6, (UNKNOWN,))
+    assert (found.scored, found.verdicts[0].p_correct, found.verdicts[0].cases) == (True, 0.95, (UNKNOWN,))
 
 
 def test_a_judge_that_is_down_leaves_alone_what_the_dry_run_decided():
@@ -269,7 +336,7 @@ def test_transformers_judge_gives_opinions_in_order_whatever_the_batch(tiny, bat
 @pytest.fixture
 def of_cases(tiny):
     judge = local_judge(tiny, EvaluatorConfig())
-    judge._calibration = Calibration(likelihood=[0.0] * 4, logit=[1.0, 0.0], case=[1.0, -1.0, 20.0])
+    judge._calibration = Calibration(likelihood={}, logit={}, case={"whole": 1.0, "value": -1.0, "intercept": 20.0})
     return judge
 
 

@@ -16,3 +16,7 @@ def test_averages_over_groups_leave_unscored_ones_out():
     unscored = type(two_of_four)(group=group([rollout()]), verdicts=(), rewards=())
     assert averages([two_of_four, none_of_two, unscored]) == (0.25, 0.5)
     assert averages([unscored]) == (None, None)
+
+
+def test_averages_leave_masked_attempts_out_also_where_the_judge_finds_them_rather_right():
+    assert averages([scored([rollout()] * 4, [1, None, 0, None]), scored([rollout()] * 2, [None, 1])]) == (0.5, 1.0)

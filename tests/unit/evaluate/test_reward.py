@@ -69,6 +69,7 @@ def test_weights_whose_total_could_leave_the_bounds_are_refused(changes):
         RewardConfig(**changes)
 
 
-def test_an_outage_never_becomes_a_reward():
-    with pytest.raises(ValueError, match="unavailable"):
-        reward(Verdict(outcome=Outcome.UNAVAILABLE), STOP, RewardConfig())
+@pytest.mark.parametrize("outcome", [Outcome.UNAVAILABLE, Outcome.UNSURE])
+def test_what_nobody_could_tell_never_becomes_a_reward(outcome):
+    with pytest.raises(ValueError, match=outcome.value):
+        reward(Verdict(outcome=outcome, p_correct=0.5), STOP, RewardConfig())

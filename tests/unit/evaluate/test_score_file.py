@@ -14,7 +14,7 @@ from codezero.evaluate.score_file import read_line, score_file, score_lines
 from codezero.runtime.console import Console
 from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
 from tests.builders import save_tiny
-from tests.strangers import evaluator
+from tests.strangers import Reader, evaluator
 from tests.unit.evaluate.test_examiner import Deadly
 
 GOOD = {"question": "Add one.", "tests": ["assert f(1) == 2", "assert f(2) == 3"], "source": "mbpp", "solution": "x"}
@@ -101,6 +101,21 @@ def test_an_outage_is_an_error_and_no_reward():
     assert "reward" not in scored
 
 
+def test_what_nobody_can_tell_of_is_an_error_beside_a_probability_and_its_neighbours_have_rewards():
+    class Unsure(Sure):
+        def judge(self, submissions):
+            return [Opinion(p_correct=0.5)] * len(submissions)
+
+    programs = ("def f(x):\n    return x + 1", "import numpy\ndef f(x):\n    return numpy.add(x, 1)")
+    lines = [line(solution=f"```python\n{program}\n```") for program in programs]
+    right, unsure = score_lines(lines, evaluator(Unsure(), Reader()).score_groups)
+    assert right["p_correct"] == P_PASSED
+    assert "reward" in right
+    assert (unsure["outcome"], unsure["p_correct"]) == ("unsure", 0.5)
+    assert "neither the dry run nor the judge can tell" in unsure["error"]
+    assert "reward" not in unsure
+
+
 def test_a_file_of_killers_has_a_line_for_each_of_its_lines():
     """Solutions and tests that bring down whatever reads them, among others that do not."""
     right, killer = (f"```python\ndef f(x):\n    return x + 1  # {word}\n```" for word in ("fine", "kill"))
@@ -160,14 +175,14 @@ def test_an_earlier_output_outlives_a_judge_that_cannot_be_had(tmp_path, stored)
     assert target.read_text() == "earlier scores"
 
 
-class Undecided:
+class Sure:
     """A judge of whatever reading a solution leaves open."""
 
     def permit(self, external):
         pass
 
     def judge(self, submissions):
-        return [Opinion(p_correct=0.5)] * len(submissions)
+        return [Opinion(p_correct=0.95)] * len(submissions)
 
 
 @pytest.mark.slow
@@ -176,6 +191,6 @@ def test_a_file_of_programs_and_tests_that_once_ended_or_hung_a_node_has_a_line_
     tests = [("def g(): return 1", solution(name) + CASES) for name in BOMBS]
     tests += [("def f(): return 1", text) for text in TEST_BOMBS.values()]
     lines = [line(solution=f"```python\n{code}\n```", tests=text) for code, text in solutions + tests]
-    scored = list(score_lines(lines, evaluator(Undecided(), workers).score_groups))
+    scored = list(score_lines(lines, evaluator(Sure(), workers).score_groups))
     assert len(scored) == 2 * len(BOMBS) + len(TEST_BOMBS)
     assert all("reward" in one for one in scored)

@@ -63,6 +63,17 @@ def test_a_group_without_a_score_is_nobody_seen(vote):
     assert votes([[replace(peer("b", 0.5), rewards=())]], vote) == ["local"]
 
 
+@pytest.mark.parametrize("vote", Vote)
+def test_masked_attempts_neither_win_a_vote_nor_lose_one_and_one_attempt_alone_is_no_group(vote):
+    assert votes([[peer("b", 0.6, None, 0.6), peer("c", 0.5, 0.5)]], vote) == ["b"]
+    assert votes([[peer("b", 0.6, None, 0.6), peer("c", 0.7, 0.7)]], vote) == ["c"]
+    assert votes([[peer("b", 1.19, None, None, None), peer("c", 0.1, -0.2)]], vote) == ["c"]
+
+
+def test_masked_attempts_are_not_in_the_own_reward():
+    assert own_reward([own(0.5, None, 0.25), own(None, 1.0)]) == 0.75
+
+
 def test_equals_draw_lots_however_many_groups_they_have_and_whatever_their_ids():
     found = wins(lambda _: [peer("a", 0.1, 0.7), *[peer("z", 0.1, 0.7)] * 3])
     assert found["a"] + found["z"] == 200

@@ -28,8 +28,10 @@ def marks(name: str = "0" * 32, p_correct=(1.0, 0.0), rewards=(1.2, -0.2)) -> Ma
     return Marks(name=name, p_correct=tuple(p_correct), rewards=tuple(rewards))
 
 
-def attempts(of: Proposal | None, p_correct=(1.0, 0.0), external: bool = False, scored: bool = True) -> ScoredGroup:
-    """What a solver made of a proposal; None stands for an attempt without code."""
+def attempts(
+    of: Proposal | None, p_correct=(1.0, 0.0), external: bool = False, scored: bool = True, masked=()
+) -> ScoredGroup:
+    """What a solver made of a proposal; None stands for an attempt without code, `masked` has places of such."""
     origin = TaskOrigin.BUILTIN if of is None else TaskOrigin.PROPOSER
     task = Task(origin=origin, question="q", tests="t", proposal=of)
     one = group(texts=["a"] * len(p_correct))
@@ -38,7 +40,11 @@ def attempts(of: Proposal | None, p_correct=(1.0, 0.0), external: bool = False, 
         verdicts=tuple(
             Verdict(outcome=Outcome.NO_CODE if p is None else Outcome.JUDGED, p_correct=p) for p in p_correct
         ),
-        rewards=tuple(Reward(total=-1.0 if p is None else p, parts={}) for p in p_correct) if scored else (),
+        rewards=tuple(
+            None if i in masked else Reward(total=-1.0 if p is None else p, parts={}) for i, p in enumerate(p_correct)
+        )
+        if scored
+        else (),
         external=external,
     )
 

@@ -197,7 +197,8 @@ async def given(*rounds, keeps=True):
 
 def test_each_proposer_is_told_of_its_own_proposals():
     f, g = proposal("f", "p1"), proposal("g", "p2")
-    one, two = run(lambda: given([attempts(f, (0.25, None)), attempts(g, (1.0, 1.0)), attempts(None)]))
+    of_g = attempts(g, (1.0, 0.6, 1.0), masked=[1])
+    one, two = run(lambda: given([attempts(f, (0.25, None)), of_g, attempts(None)]))
     assert one == [[marks(f.proposal_id, (0.25, 0.0), (0.25, -1.0))]]
     assert two == [[marks(g.proposal_id, (1.0, 1.0), (1.0, 1.0))]]
 
@@ -209,9 +210,10 @@ def test_each_proposer_is_told_of_its_own_proposals():
         [attempts(None)],
         [attempts(proposal("f", "p1"), external=True)],
         [attempts(proposal("f", "p1"), scored=False)],
+        [attempts(proposal("f", "p1"), masked=[1])],
         [attempts(proposal("f", "p1", question=""))],
     ],
-    ids=["none", "another task", "a peer's", "an outage", "without a name"],
+    ids=["none", "another task", "a peer's", "an outage", "masked but for one", "without a name"],
 )
 def test_of_other_groups_nobody_is_told(groups):
     assert run(lambda: given(groups)) == ([], [])

@@ -32,7 +32,7 @@ def choose(groups, num_external, strategy=Strategy.uniform, seed=0, number=1):
 @st.composite
 def pools(draw):
     """Any mixture of own and peers' groups: unscored, of equal rewards, or useful, of few addresses and peers."""
-    rewards = st.sampled_from([(), (0.5, 0.5), (1.0, 0.0), (0.0, 0.25, 1.5)])
+    rewards = st.sampled_from([(), (0.5, 0.5), (1.0, 0.0), (0.0, 0.25, 1.5), (1.0, None), (None, 1.0, 0.0)])
     return [
         own(*draw(rewards))
         if draw(st.booleans()) and draw(st.booleans())
@@ -48,7 +48,7 @@ def pools(draw):
 
 
 def useful(groups):
-    return [g for g in groups if g.external and len({reward.total for reward in g.rewards}) > 1]
+    return [g for g in groups if g.external and len({reward.total for reward in g.rewards if reward}) > 1]
 
 
 def assert_shares_are_fair(chosen, pool, share, within):

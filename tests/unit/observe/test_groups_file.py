@@ -12,7 +12,7 @@ def lines(path):
 
 
 def test_a_round_is_a_line_with_every_solution_and_why(tmp_path):
-    own = scored([rollout(text="a"), rollout(text="b")], (1.0, 0.5))
+    own = scored([rollout(text="a"), rollout(text="b"), rollout(text="c")], (1.0, 0.5, None))
     peer = scored([rollout(text="<script>"), rollout()], (0.0, 0.0), external=True, peer_id="Qm2", of=task("Do it."))
     peer = dataclasses.replace(peer, rewards=())  # the evaluator was away
     GroupsFile(tmp_path / "groups.jsonl").append(RoundId(number=7), [own, peer], [own])
@@ -20,8 +20,9 @@ def test_a_round_is_a_line_with_every_solution_and_why(tmp_path):
     assert line["round"] == 7
     first, second = line["groups"]
     assert (first["external"], first["trained"], second["external"], second["trained"]) == (False, True, True, False)
-    assert [r["text"] for r in first["rollouts"]] == ["a", "b"]
-    assert [r["reward"] for r in first["rollouts"]] == [1.0, 0.5]
+    assert [r["text"] for r in first["rollouts"]] == ["a", "b", "c"]
+    assert [r["reward"] for r in first["rollouts"]] == [1.0, 0.5, None]
+    assert (first["rollouts"][2]["outcome"], first["rollouts"][2]["p_correct"]) == ("unsure", 0.6)
     assert [r["reward"] for r in second["rollouts"]] == [None, None]
     assert second["rollouts"][0]["text"] == "<script>"
     assert (second["peer_id"], second["task"]["question"]) == ("Qm2", "Do it.")

@@ -1,5 +1,6 @@
 import itertools
 import math
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from codezero.config import RewardScale
 from codezero.train.advantage import group_advantages
+from tests.builders import rollout, scored
 
 
 def test_group_scale_by_hand():
@@ -54,3 +56,33 @@ def test_each_group_sums_to_zero_and_keeps_the_order_of_its_rewards(groups, scal
 def test_group_scaled_advantages_do_not_depend_on_the_unit_of_rewards(group, factor):
     (before,), (after,) = (group_advantages([g], RewardScale.group) for g in (group, [factor * r for r in group]))
     assert after == pytest.approx(before, rel=0.02, abs=0.001)
+
+
+masks = st.lists(st.tuples(st.sampled_from([-0.8, 0.2, 0.5, 0.5, 1.19]), st.booleans()), min_size=2, max_size=16)
+
+
+@given(masks)
+def test_masked_attempts_are_in_no_mean_and_one_attempt_left_over_teaches_nothing(attempts):
+    rewards = [None if is_masked else reward for reward, is_masked in attempts]
+    group = scored([rollout(text=str(i)) for i in range(len(rewards))], rewards)
+    left = [i for i, reward in enumerate(rewards) if reward is not None]
+    assert [int(one.text) for one, _, _ in group.rewarded] == (left if len(left) > 1 else [])
+    (found,) = group_advantages([[reward.total for reward in group.earned]], RewardScale.group)
+    assert len(found) == len(group.earned)
+    assert math.isclose(sum(found), 0.0, abs_tol=1e-6)
+    assert group.has_advantage == any(found) == (len(left) > 1 and len({rewards[i] for i in left}) > 1)
+
+
+def test_a_policy_that_mostly_writes_what_nobody_can_tell_of_learns_to_write_what_is_right():
+    """Masked attempts keep their logit while what is right rises above it, until nothing is left that is wrong: from
+    then on nothing is learned, and what is masked keeps the share that it has."""
+    random, logits, rewards = Random(0), [0.0, 1.0, 2.5], [1.19, 0.5, None]  # right, wrong, masked: 6, 17 and 76 %
+    for _ in range(1_000):
+        drawn = random.choices(range(3), [math.exp(logit) for logit in logits], k=8)
+        group = scored([rollout(text=str(kind)) for kind in drawn], [rewards[kind] for kind in drawn])
+        (found,) = group_advantages([[reward.total for reward in group.earned]], RewardScale.group)
+        for (attempt, _, _), advantage in zip(group.rewarded, found, strict=True):
+            # the gradient of log softmax is the choice itself less the probabilities, and advantages sum to 0
+            logits[int(attempt.text)] += 0.05 * advantage
+    right, wrong, masked = (math.exp(logit) / sum(map(math.exp, logits)) for logit in logits)
+    assert (right > 0.75, wrong < 0.01, masked < 0.25) == (True, True, True)

@@ -369,3 +369,27 @@ def test_out_of_memory_with_one_sequence_says_what_to_do():
     with pytest.raises(TrainingError, match="gradient_checkpointing"):
         teacher.step([good_and_bad()])
     assert_unchanged(model, before)
+
+
+@pytest.mark.parametrize("loss_type", LossType)
+@pytest.mark.parametrize("scale", RewardScale)
+def test_a_masked_attempt_is_as_if_it_had_never_been_sampled(loss_type, scale):
+    attempts = [(GOOD, 1.0), ((60, 61, 62, 63, 64), None), (BAD, 0.0), (BAD, None), ((70,), 0.25)]
+    after = []
+    for kept in (attempts, [one for one in attempts if one[1] is not None]):
+        model = tiny_model()
+        groups = [scored([rollout(completion_ids=ids) for ids, _ in kept], [reward for _, reward in kept])]
+        groups += [scored([rollout(completion_ids=GOOD)] * 2, [1.0, None])] * (len(kept) == len(attempts))
+        report = learner(model, loss_type=loss_type, scale_rewards=scale, beta=0.0).step(groups)
+        after.append((weights(model), report.loss, report.num_tokens, report.num_zero_advantage))
+    (moved, *numbers), (expected, *same) = after
+    assert numbers == same
+    assert all(torch.equal(moved[name], expected[name]) for name in expected)
+
+
+def test_a_round_in_which_too_little_could_be_told_makes_no_update():
+    model = tiny_model()
+    before = weights(model)
+    report = learner(model).step([scored([rollout()] * 3, [None, 1.0, None]), scored([rollout()] * 2, [None, None])])
+    assert (report.skipped, report.num_zero_advantage) == (SkipReason.NO_GROUPS, 0)
+    assert_unchanged(model, before)
