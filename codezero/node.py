@@ -112,8 +112,9 @@ class Node:
             sources,
             config.tasks.proposals.share,
             proposals.collect,
-            partial(_why_not, workers, encoder),
+            partial(_why_not, workers, encoder, config.tasks.show_all_tests),
             proposals.take_rejected,
+            config.tasks.show_all_tests,
         )
         self._learner = GrpoLearner(
             models.policy.model,
@@ -220,9 +221,9 @@ class Node:
             self._publisher.offer(report, saved)
 
 
-def _why_not(workers: Workers, encoder: TextEncoder, proposal: Proposal) -> str | None:
+def _why_not(workers: Workers, encoder: TextEncoder, show_all_tests: bool, proposal: Proposal) -> str | None:
     """Why a proposal is not taken up: its proposer may be careless or hostile."""
     reason = jobs.why_not(workers, proposal.question, proposal.tests)
-    if reason is None and not encoder.fits(to_task(proposal)):
+    if reason is None and not encoder.fits(to_task(proposal, show_all_tests)):
         reason = "too_long"
     return reason

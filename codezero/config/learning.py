@@ -160,6 +160,12 @@ class TasksConfig:
     """The problems that ship with codezero."""
     fallback: bool = True
     """Use the built-in problems when a dataset cannot be had from the hub; a missing local file is always an error."""
+    show_all_tests: bool = False
+    """Show a solver all assertions of a problem of MBPP or a proposal; otherwise the first, and one more for each kind
+    of result that nobody could guess. All of them decide in either case."""
+    hidden_tests: bool = True
+    """Judge contest programs by private and generated tests too, and leave out problems with several right answers.
+    These tests are neither shown nor sent; reading them from the hub takes up to 200 MB before the first round."""
 
     def __post_init__(self) -> None:
         for name in ("mbpp", "code_contests", "builtin"):

@@ -35,6 +35,7 @@ def review_messages(question: str, tests: str, code: str) -> list[dict[str, str]
     How likely the model finds the answer says more than what it replies to the question (`benchmarks/evaluator.py`).
     The next token is `YES` or `NO`. The first two messages depend on the task alone.
     """
+    question = solver.showing_all(question, tests)
     asked = question if tests.strip() in question else f"{question}\n\nTests:\n{tests}"
     return [
         *solver.messages(cut(plain(asked))),

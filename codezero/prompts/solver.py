@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 SYSTEM = (
     "You solve programming problems in Python. Answer with one code block and nothing else: start with ```python on a "
@@ -22,6 +23,29 @@ MAX_ANSWER_CHARS = 20_000
 def with_tests(text: str, tests: str) -> str:
     """A problem that names the wanted function through the tests it shows."""
     return f"{text}\n\nKeep to the function name and the arguments used in these tests:\n{tests}"
+
+
+def few_of(tests: str) -> str:
+    """The tests that a solver must see to know name, arguments and kinds of results; the others are kept from it.
+
+    What stands before the asserts stays. Of these it is the first, which authors make the typical one (the shortest is
+    more often the empty case), and the first of each further result that nobody could guess: `None`, a text among other
+    values, and each message, which is a text that comes twice (`"Not matched!"`). Texts are compared only, not parsed.
+    """
+    setup, *asserts = re.split(r"(?m)^(?=assert\b)", tests)
+    results = [one.rpartition("==")[2].strip() for one in asserts]
+    texts = Counter(result for result in results if result[:1] in ("'", '"'))
+    firsts: dict[str, str] = {}
+    for one, result in zip(asserts, results, strict=True):
+        is_telling = result == "None" or texts[result] > 1
+        firsts.setdefault(result if is_telling else "a text" if result in texts else "a value", one)
+    return (setup + "".join(firsts.values())).rstrip("\n")
+
+
+def showing_all(question: str, tests: str) -> str:
+    """A question of `with_tests` that shows the few as the one that shows them all; any other as it is."""
+    few = with_tests("", few_of(tests))
+    return question.removesuffix(few) + with_tests("", tests) if question.endswith(few) else question
 
 
 def messages(question: str) -> list[dict[str, str]]:

@@ -17,6 +17,7 @@ from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.problems import load_problems
 from codezero.tasks.rows import BadRow, read_rows
 from codezero.tasks.sources import ListSource, StreamSource
+from codezero.tasks.withheld import Problem, Withheld
 from codezero.types import Task, TaskOrigin
 
 logger = logging.getLogger(__name__)
@@ -28,9 +29,12 @@ class _Dataset:
 
     name: str
     hub_id: str
-    columns: tuple[str, ...]
+    columns: Callable[[TasksConfig], tuple[str, ...]]
+    """Those that are streamed."""
+    more_of_files: tuple[str, ...]
+    """Columns that are read of files only."""
     splits: Collection[str]
-    to_task: Callable[[object], Task]
+    to_problem: Callable[[object, TasksConfig], Problem]
     split_of: Callable[[object], str] | None
     """Tells a row's split where a file may hold several; None where a file holds one."""
 
@@ -38,17 +42,19 @@ class _Dataset:
 _MBPP = _Dataset(
     name=TaskOrigin.MBPP.value,
     hub_id=mbpp.HUB_ID,
-    columns=mbpp.COLUMNS,
+    columns=lambda config: mbpp.COLUMNS,
+    more_of_files=(),
     splits=mbpp.SPLITS,
-    to_task=mbpp.to_task,
+    to_problem=lambda row, config: mbpp.to_problem(row, config.show_all_tests),
     split_of=mbpp.split_of,
 )
 _CODE_CONTESTS = _Dataset(
     name=TaskOrigin.CODE_CONTESTS.value,
     hub_id=code_contests.HUB_ID,
-    columns=code_contests.COLUMNS,
+    columns=lambda config: code_contests.COLUMNS + code_contests.HIDDEN_TESTS * config.hidden_tests,
+    more_of_files=(code_contests.SOLUTIONS,),
     splits=code_contests.SPLITS,
-    to_task=code_contests.to_task,
+    to_problem=lambda row, config: code_contests.to_problem(row, config.hidden_tests),
     split_of=None,
 )
 
@@ -63,6 +69,7 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     fallback.
     """
     skipped: Counter[str] = Counter()
+    withheld = Withheld(Problem(task=one.task, reference=one.solution) for one in load_problems())
     wanted = [(_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)]
     wanted = [(dataset, settings) for dataset, settings in wanted if settings.weight > 0]
     for dataset, settings in wanted:
@@ -75,7 +82,8 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     builtin_weight = config.builtin.weight
     for dataset, settings in wanted:
         try:
-            shares.append(Share(source=_source(dataset, settings, seed, skipped, no_hub), weight=settings.weight))
+            source = _source(dataset, settings, config, seed, skipped, withheld, no_hub)
+            shares.append(Share(source=source, weight=settings.weight))
         except HubUnreachable as error:
             lost[dataset.name] = error
             builtin_weight += settings.weight
@@ -88,7 +96,7 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
         builtin = _builtin_source(config, seed)
         shares.append(Share(source=builtin, weight=builtin_weight))
         fallback = builtin if config.fallback else None
-    return Mixture(shares, seed, fallback=fallback, skipped=skipped)
+    return Mixture(shares, seed, fallback=fallback, skipped=skipped, withheld=withheld)
 
 
 def local_questions(config: TasksConfig) -> Iterator[str]:
@@ -99,9 +107,9 @@ def local_questions(config: TasksConfig) -> Iterator[str]:
     tasks = [problem.task for problem in load_problems()]
     for dataset, settings in ((_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)):
         if settings.weight > 0 and settings.path is not None:
-            tasks += _tasks_of_file(dataset, Path(settings.path).expanduser(), settings.split, Counter())
+            tasks += [problem.task for problem in _problems_of_file(dataset, settings, config, Counter())]
     for task in tasks:
-        yield task.question.removesuffix(prompt.with_tests("", task.tests))
+        yield prompt.showing_all(task.question, task.tests).removesuffix(prompt.with_tests("", task.tests))
 
 
 def _check_split(dataset: _Dataset, split: str) -> None:
@@ -132,42 +140,60 @@ def _report_lost(lost: dict[str, HubUnreachable], fallback: bool) -> None:
 
 
 def _source(
-    dataset: _Dataset, settings: DatasetConfig, seed: int, skipped: Counter[str], no_hub: HubUnreachable | None
+    dataset: _Dataset,
+    settings: DatasetConfig,
+    config: TasksConfig,
+    seed: int,
+    skipped: Counter[str],
+    withheld: Withheld,
+    no_hub: HubUnreachable | None,
 ) -> ListSource | StreamSource:
     if settings.path is not None:
-        path = Path(settings.path).expanduser()
-        return ListSource(dataset.name, _tasks_of_file(dataset, path, settings.split, skipped), seed)
+        problems = _problems_of_file(dataset, settings, config, skipped)
+        for problem in problems:
+            withheld.keep(problem)
+        return ListSource(dataset.name, [problem.task for problem in problems], seed)
     if no_hub is not None:
         raise no_hub
-    rows_of_epoch = open_dataset(dataset.hub_id, settings.split, dataset.columns, seed)
-    streamed = f"{dataset.hub_id} split {settings.split}"
-    return StreamSource(dataset.name, streamed, rows_of_epoch, dataset.to_task, skipped)
+
+    def to_task(row: object) -> Task:
+        problem = dataset.to_problem(row, config)
+        withheld.keep_drawn(problem)
+        return problem.task
+
+    rows_of_epoch = open_dataset(dataset.hub_id, settings.split, dataset.columns(config), seed)
+    return StreamSource(dataset.name, f"{dataset.hub_id} split {settings.split}", rows_of_epoch, to_task, skipped)
 
 
-def _tasks_of_file(dataset: _Dataset, path: Path, split: str, skipped: Counter[str]) -> list[Task]:
-    """The tasks of one split, each once. Raises TaskError: see read_rows; or there is none."""
-    tasks: dict[str, Task] = {}
+def _problems_of_file(
+    dataset: _Dataset, settings: DatasetConfig, config: TasksConfig, skipped: Counter[str]
+) -> list[Problem]:
+    """The problems of one split, each once. Raises TaskError: see read_rows; or there is none."""
+    assert settings.path is not None
+    path = Path(settings.path).expanduser()
+    problems: dict[str, Problem] = {}
     reasons: Counter[str] = Counter()
-    for row in read_rows(path, dataset.columns):
+    for row in read_rows(path, dataset.columns(config) + dataset.more_of_files * config.hidden_tests):
         try:
             if isinstance(row, BadRow):
                 raise row
-            if dataset.split_of is not None and dataset.split_of(row) != split:
+            if dataset.split_of is not None and dataset.split_of(row) != settings.split:
                 continue
-            task = dataset.to_task(row)
-            if task.task_id in tasks:
+            problem = dataset.to_problem(row, config)
+            if problem.task.task_id in problems:
                 raise BadRow("row repeats an earlier question")
         except BadRow as reason:
             reasons[f"{dataset.name}: {reason}"] += 1
         else:
-            tasks[task.task_id] = task
-    if not tasks:
+            problems[problem.task.task_id] = problem
+    if not problems:
         why = ", ".join(f"{count} x {reason}" for reason, count in reasons.most_common(3)) or "none in this split"
         raise TaskError(
-            f"{path} has no usable row for split {split} ({why}): give a file with the rows of {dataset.hub_id}"
+            f"{path} has no usable row for split {settings.split} ({why}): give a file with the rows of "
+            f"{dataset.hub_id}"
         )
     skipped.update(reasons)
-    return list(tasks.values())
+    return list(problems.values())
 
 
 def _builtin_source(config: TasksConfig, seed: int) -> ListSource:

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
-from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, text_field
+from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, reference_text, text_field
+from codezero.tasks.withheld import Problem
 from codezero.types import Task, TaskOrigin
 
 HUB_ID = "deepmind/code_contests"
 COLUMNS = ("description", "public_tests", "input_file")
-"""All that is read: the solutions and generated tests are some hundred times as many bytes."""
+"""All that a task is made of."""
+HIDDEN_TESTS = ("private_tests", "generated_tests")
+"""The columns of further tests (docs/tasks.md says how many bytes that is)."""
+SOLUTIONS = "solutions"
+"""Some 300 right programs a problem, in four languages: most of the dataset's bytes, so read of files only."""
 SPLITS = ("train", "valid", "test")
 
 MAX_TESTS_CHARS = 2000
+"""Of the public tests, which are sent with solutions: other nodes must be able to share them too."""
+MAX_CASES, MAX_KEPT_BYTES = 20, 10_000
+"""Of all tests together."""
+_PYTHON_3 = 3
+"""In `solutions.language`, as the dataset's card has it."""
 
 HOW_TO_ANSWER = "Write a complete Python program that reads the input from stdin and prints the answer to stdout."
+
+_SEVERAL = re.compile(
+    r"\b(?:(?:print|output|return|find|choose|give) any\b|any (?:one )?of (?:them|these|those|the)\b"
+    r"|any (?:valid|correct|possible|suitable|acceptable|optimal|such) (?:\w+ )?(?:answer|solution|output|one|way)"
+    r"|(?:multiple|several|many|more than one) (?:\w+ )?(?:answer|solution|output)s?\b"
+    r"|(?:print|output|write)\w*\b[^.\n]{0,80}\bin (?:any|arbitrary) order\b"
+    r"|(?:absolute|relative) (?:or \w+ )?(?:error|precision|difference)|interactive (?:problem|task)"
+    r"|flush (?:the )?(?:output|stdout|buffer))",
+    re.IGNORECASE,
+)
+"""Of a statement whose answers a checker decides, or a judge that answers back."""
+
+
+def to_problem(row: object, hidden_tests: bool) -> Problem:
+    """The task with further tests and a reference, if these are wanted.
+
+    Raises BadRow: as `to_task`; with hidden tests also where the statement permits several answers, since there is only
+    one to compare with.
+    """
+    task = to_task(row)
+    assert isinstance(row, Mapping)  # to_task has looked
+    if not hidden_tests:
+        return Problem(task=task)
+    if _SEVERAL.search(task.question):
+        raise BadRow("several answers are right, which needs a checker")
+    return Problem(task=task, reference=_reference(row.get(SOLUTIONS)), more_tests=_more_tests(row, task.tests))
 
 
 def to_task(row: object) -> Task:
@@ -37,21 +74,68 @@ def to_task(row: object) -> Task:
 
 def _table(public_tests: object) -> str:
     """The examples as text, as many whole ones as fit into MAX_TESTS_CHARS."""
-    if not isinstance(public_tests, Mapping):
-        raise BadRow("public_tests is missing or not a mapping")
-    inputs, outputs = public_tests.get("input"), public_tests.get("output")
-    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
-        raise BadRow("public_tests does not pair inputs with outputs")
-    if not inputs:
+    pairs = _pairs(public_tests, "public_tests")
+    if not pairs:
         raise BadRow("public_tests is empty")
     table = ""
-    for given, expected in zip(inputs, outputs, strict=True):
+    for given, expected in pairs:
         given = checked_text(given, "a public input", MAX_TESTS_CHARS)
         expected = checked_text(expected, "a public output", MAX_TESTS_CHARS)
-        example = f"Input:\n{given}\nOutput:\n{expected}\n"
+        example = _example(given, expected)
         if len(table) + len(example) > MAX_TESTS_CHARS:
             break
         table += example
     if not table:
         raise BadRow(f"the first public test is longer than {MAX_TESTS_CHARS} characters")
     return table
+
+
+def _more_tests(row: Mapping[str, object], table: str) -> str:
+    """Examples beside those of the table: public ones, then private, then generated ones, the short ones of each first,
+    with those of the table at most MAX_CASES and MAX_KEPT_BYTES."""
+    room = MAX_KEPT_BYTES - len(table.encode())
+    left = MAX_CASES - table.count("Output:\n")
+    kept: dict[str, str] = {}
+    for field in ("public_tests", *HIDDEN_TESTS):
+        for given, expected in sorted(_usable(row.get(field), field), key=lambda pair: sum(map(len, pair))):
+            example = _example(given, expected)
+            num_bytes = len(example.encode())
+            is_new = given not in kept and f"Input:\n{given}\nOutput:\n" not in table
+            if is_new and num_bytes <= room and len(kept) < left:
+                kept[given], room = example, room - num_bytes
+    return "".join(kept.values())
+
+
+def _usable(tests: object, name: str) -> Iterator[tuple[str, str]]:
+    """The cases that a table can hold, with plain newlines. Raises BadRow: as `_pairs`."""
+    for pair in _pairs(tests, name) if tests is not None else ():
+        try:
+            given, expected = (checked_text(text, "a test", MAX_KEPT_BYTES) for text in pair)
+        except BadRow:
+            continue  # one of many: empty, very long, or not to be encoded
+        if not {"Input:", "Output:"} & {*given.split("\n"), *expected.split("\n")}:
+            yield given, expected
+
+
+def _pairs(tests: object, name: str) -> list[tuple[object, object]]:
+    """Inputs with their outputs. Raises BadRow: it is something else."""
+    if not isinstance(tests, Mapping):
+        raise BadRow(f"{name} is missing or not a mapping")
+    inputs, outputs = tests.get("input"), tests.get("output")
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+        raise BadRow(f"{name} does not pair inputs with outputs")
+    return list(zip(inputs, outputs, strict=True))
+
+
+def _example(given: str, expected: str) -> str:
+    return f"Input:\n{given}\nOutput:\n{expected}\n"
+
+
+def _reference(solutions: object) -> str | None:
+    """The first program in Python 3 that could be read."""
+    found = solutions if isinstance(solutions, Mapping) else {}
+    languages, sources = found.get("language"), found.get("solution")
+    if not isinstance(languages, list) or not isinstance(sources, list):
+        return None
+    programs = (source for language, source in zip(languages, sources, strict=False) if language == _PYTHON_3)
+    return next(filter(None, map(reference_text, programs)), None)

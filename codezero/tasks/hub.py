@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from codezero.errors import TaskError
@@ -23,7 +23,12 @@ ROW_LIMIT_S = 180.0
 """For the next row: the first one waits until the shuffle buffer is full."""
 
 SHUFFLE_BUFFER_ROWS = 1000
-"""Rows held to draw from, about 3 MB of text; more than MBPP has, about a thirteenth of CodeContests."""
+"""Rows held to draw from; more than MBPP has, and about a thirteenth of CodeContests, whose statements and public tests
+come to 3 MB then."""
+SHUFFLE_BUFFER_BYTES = 32 << 20
+"""Of the texts of these rows: with their hidden tests CodeContests' reach it sooner."""
+BATCH_ROWS = 16
+"""Rows decoded at once; by default a file is, which with hidden tests is hundreds of megabytes."""
 
 _End = type("_End", (), {})
 Result = TypeVar("Result")
@@ -53,7 +58,7 @@ def open_dataset(hub_id: str, split: str, columns: Sequence[str], seed: int) -> 
     def load() -> Any:
         from datasets import load_dataset
 
-        return load_dataset(hub_id, split=split, streaming=True, columns=list(columns))
+        return load_dataset(hub_id, split=split, streaming=True, columns=list(columns), batch_size=BATCH_ROWS)
 
     dataset = within(OPEN_LIMIT_S, f"opening {hub_id}", load)
 
@@ -66,17 +71,37 @@ def open_dataset(hub_id: str, split: str, columns: Sequence[str], seed: int) -> 
     return rows_of_epoch
 
 
-def shuffled(rows: Iterator[object], rng: random.Random, buffer_rows: int = SHUFFLE_BUFFER_ROWS) -> Iterator[object]:
-    """Every row once, each drawn from the `buffer_rows` that wait to come."""
-    buffer = list(itertools.islice(rows, buffer_rows))
+def shuffled(
+    rows: Iterator[object],
+    rng: random.Random,
+    buffer_rows: int = SHUFFLE_BUFFER_ROWS,
+    buffer_bytes: int = SHUFFLE_BUFFER_BYTES,
+) -> Iterator[object]:
+    """Every row once, each drawn from those that wait to come: `buffer_rows`, or as many as have `buffer_bytes`."""
+    buffer: list[object] = []
+    num_bytes = 0
     for row in rows:
-        index = int(rng.random() * len(buffer))
-        yield buffer[index]
-        buffer[index] = row
+        buffer.append(row)
+        num_bytes += _text_bytes(row)
+        while len(buffer) > 1 and (len(buffer) > buffer_rows or num_bytes > buffer_bytes):
+            drawn = _take(buffer, int(rng.random() * (len(buffer) - 1)))
+            num_bytes -= _text_bytes(drawn)
+            yield drawn
     while buffer:
-        index = int(rng.random() * len(buffer))
-        buffer[index], buffer[-1] = buffer[-1], buffer[index]
-        yield buffer.pop()
+        yield _take(buffer, int(rng.random() * len(buffer)))
+
+
+def _take(buffer: list[object], index: int) -> object:
+    """Takes a row out; the last one comes into its place."""
+    buffer[index], buffer[-1] = buffer[-1], buffer[index]
+    return buffer.pop()
+
+
+def _text_bytes(value: object) -> int:
+    """About the memory of a row: the characters of its texts."""
+    if isinstance(value, Mapping):
+        return sum(map(_text_bytes, value.values()))
+    return sum(map(_text_bytes, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 0
 
 
 def _limited(rows: Iterator[object], doing: str) -> Iterator[object]:

@@ -8,7 +8,8 @@ from itertools import chain
 from codezero.config import PeerTasks
 from codezero.tasks.mixture import Mixture
 from codezero.tasks.problems import load_problems
-from codezero.tasks.proposed import WithProposals, id_of
+from codezero.tasks.proposed import WithProposals
+from codezero.tasks.withheld import id_of
 from codezero.types import Task
 
 

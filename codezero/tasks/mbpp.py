@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codezero.prompts import solver as prompt
-from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, text_field
+from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, reference_text, text_field
+from codezero.tasks.withheld import Problem
 from codezero.types import Task, TaskOrigin
 
 HUB_ID = "google-research-datasets/mbpp"
-COLUMNS = ("task_id", "text", "test_list", "test_setup_code")
+COLUMNS = ("task_id", "text", "test_list", "test_setup_code", "code")
 
 SPLITS: Mapping[str, range] = {
     "prompt": range(1, 11),
@@ -33,14 +34,22 @@ def split_of(row: object) -> str:
     raise BadRow("task_id is not one of 1 to 974")
 
 
-def to_task(row: object) -> Task:
+def to_problem(row: object, show_all_tests: bool) -> Problem:
+    """The task with its author's solution. Raises BadRow: as `to_task`."""
+    task = to_task(row, show_all_tests)
+    assert isinstance(row, Mapping)  # to_task has looked
+    return Problem(task=task, reference=reference_text(row.get("code")))
+
+
+def to_task(row: object, show_all_tests: bool = True) -> Task:
     """Raises BadRow."""
     text = text_field(row, "text", MAX_DESCRIPTION_CHARS)
     assert isinstance(row, Mapping)  # text_field has looked
     tests = "\n".join([*_setup(row.get("test_setup_code")), *_asserts(row.get("test_list"))])
     if len(tests) > MAX_TESTS_CHARS:
         raise BadRow(f"tests are longer than {MAX_TESTS_CHARS} characters")
-    return Task(origin=TaskOrigin.MBPP, question=prompt.with_tests(text, tests), tests=tests)
+    shown = tests if show_all_tests else prompt.few_of(tests)
+    return Task(origin=TaskOrigin.MBPP, question=prompt.with_tests(text, shown), tests=tests)
 
 
 def _setup(value: object) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from codezero.errors import StateError
 from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.sources import FIX, ListSource, StreamSource, count_in
+from codezero.tasks.withheld import Withheld
 from codezero.types import Task
 
 logger = logging.getLogger(__name__)
@@ -38,9 +39,12 @@ class Mixture:
         seed: int,
         fallback: ListSource | None = None,
         skipped: Counter[str] | None = None,
+        withheld: Withheld | None = None,
     ) -> None:
         """At least one weight is above 0. `fallback` stands in for a source that breaks off while the node runs;
-        `skipped` counts rows by reason and is shared with the sources that count into it."""
+        `skipped` counts rows by reason and is shared with the sources that count into it, as is `withheld`."""
+        self.withheld = withheld if withheld is not None else Withheld()
+        """What else is known of the tasks."""
         self._seed = seed
         self._num_drawn = 0
         self._fallback = fallback

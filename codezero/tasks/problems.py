@@ -22,7 +22,7 @@ class BuiltinProblem:
     name: str
     task: Task
     solution: str
-    """Python source that passes the tests; never shown to a model."""
+    """Python source that passes the tests; never shown to a solver."""
 
 
 def load_problems(

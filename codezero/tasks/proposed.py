@@ -11,8 +11,9 @@ from typing import Any
 from codezero.errors import StateError
 from codezero.ports import TaskSource
 from codezero.prompts import solver as prompt
-from codezero.proposals import Proposal, problem_id
+from codezero.proposals import Proposal
 from codezero.tasks.sources import FIX, count_in
+from codezero.tasks.withheld import id_of
 from codezero.types import Task, TaskOrigin
 
 MAX_STOCK = 64
@@ -31,11 +32,12 @@ class WithProposals:
         collect: Callable[[], Sequence[Proposal]],
         why_not: Callable[[Proposal], str | None],
         take_rejected: Callable[[], Mapping[str, int]] = dict,
+        show_all_tests: bool = True,
     ) -> None:
         """`collect` gives what proposers have published, `why_not` the reason to refuse a proposal, and `take_rejected`
         counts what came that was none, by reason, since it was last called."""
         self._rest, self._share, self._collect, self._why_not = rest, share, collect, why_not
-        self._take_rejected = take_rejected
+        self._take_rejected, self._show_all_tests = take_rejected, show_all_tests
         self._num_drawn = 0
         self._stock: list[Proposal] = []
         """The newest first."""
@@ -73,7 +75,7 @@ class WithProposals:
                 ids.popitem(last=False)
 
     def _proposed(self) -> tuple[Task, ...]:
-        return (to_task(self._stock.pop(0)),) if self._stock else self._rest.draw(1)
+        return (to_task(self._stock.pop(0), self._show_all_tests),) if self._stock else self._rest.draw(1)
 
     def take_skipped(self) -> Mapping[str, int]:
         """Rows and proposals left out since the last call, by reason."""
@@ -107,17 +109,13 @@ class WithProposals:
         self._num_drawn, self._stock, self._known, self.taken_up = num_drawn, stock, known, taken_up
 
 
-def to_task(proposal: Proposal) -> Task:
+def to_task(proposal: Proposal, show_all_tests: bool = True) -> Task:
     """What a solver is asked."""
+    shown = proposal.tests if show_all_tests else prompt.few_of(proposal.tests)
     return Task(
         origin=TaskOrigin.PROPOSER,
-        question=prompt.with_tests(proposal.question, proposal.tests),
+        question=prompt.with_tests(proposal.question, shown),
         tests=proposal.tests,
         difficulty=proposal.difficulty,
         proposal=proposal,
     )
-
-
-def id_of(task: Task) -> str:
-    """The id of question and tests, which both wire formats carry as they are; `task_id` is of the question only."""
-    return problem_id(task.question, task.tests)

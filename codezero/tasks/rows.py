@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codezero.errors import TaskError
+from codezero.tasks.testcases import MAX_SOURCE_CHARS
 
 MAX_DESCRIPTION_CHARS = 6000
 """Of a problem, without its tests."""
@@ -117,3 +118,11 @@ def checked_text(value: object, name: str, max_chars: int) -> str:
         # JSON may carry half of a surrogate pair, which no peer could decode.
         raise BadRow(f"{name} is not valid Unicode") from None
     return text
+
+
+def reference_text(value: object) -> str | None:
+    """Source of a solution; None where it is none that could be read."""
+    try:
+        return checked_text(value, "a solution", MAX_SOURCE_CHARS)
+    except BadRow:
+        return None
