@@ -128,7 +128,10 @@ class Node:
             tasks=self._tasks,
             solver=self._solver,
             gossip=place.gossip(encoder.fits, which_are_known(config.swarm.tasks, sources, self._tasks)),
-            evaluator=make_evaluator(config, models.judge_backend, self._monitor.progress, workers),
+            evaluator=make_evaluator(
+                *(config, models.judge_backend, self._monitor.progress, workers),
+                more_tests=sources.withheld.more_tests,
+            ),
             feedback=proposals,
             selection=SapoSelection(config.swarm, config.seed),
             learner=self._learner,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from codezero.ports import Progress
 from codezero.runtime.console import Console
 from codezero.train import memory
 from codezero.train.method import free_room
+from codezero.types import Task
 from codezero.workers import Workers
 from codezero.workers.pool import num_workers
 
@@ -113,15 +114,23 @@ def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
 
 
 def make_evaluator(
-    config: NodeConfig, backend: JudgeBackend | None, progress: Progress, workers: Workers
+    config: NodeConfig,
+    backend: JudgeBackend | None,
+    progress: Progress,
+    workers: Workers,
+    *,
+    more_tests: Callable[[Task], str] = lambda task: "",
 ) -> FrozenEvaluator:
-    """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions.
+    """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions,
+    and walk them over `more_tests` of a task too.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
     settings = config.evaluator
     walk = settings.dry_run and backend is not None
-    examiner = Examiner(workers, walk=walk, fatal_rules=settings.fatal_rules, show=backend is not None)
+    examiner = Examiner(
+        workers, walk=walk, fatal_rules=settings.fatal_rules, show=backend is not None, more_tests=more_tests
+    )
     judge: Judge
     if backend is None:
         # Imported only here: a node that has not been told to must be unable to run what models wrote.

@@ -64,6 +64,8 @@ class Examine(Struct, frozen=True, kw_only=True):
     """Whether the judge is to be shown what nothing has settled."""
     share: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """Of the usual time for dry runs."""
+    more_tests: str = ""
+    """Examples for the dry run only; neither the rules nor the judge see them."""
 
     @property
     def walk_s(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -65,7 +66,8 @@ def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s
     )
     if not asked.walk or found.settled(asked.fatal_rules) is not None:
         return found
-    return replace(found, cases=_walk(attempt.code, suite, walk_s))
+    walked = dataclasses.replace(suite, examples=suite.examples + parse_tests(asked.more_tests).examples)
+    return replace(found, cases=_walk(attempt.code, walked, walk_s))
 
 
 def _walk(code: str, suite: TestSuite, walk_s: float) -> tuple[ExaminedCase, ...]:

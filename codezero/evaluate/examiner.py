@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
@@ -60,9 +60,18 @@ class _Group:
 class Examiner:
     """Asks workers about groups. What it answers does not depend on how many there are, nor on which is the faster."""
 
-    def __init__(self, workers: Workers, *, walk: bool, fatal_rules: bool, show: bool) -> None:
-        """The three settings are those of `Examine`."""
+    def __init__(
+        self,
+        workers: Workers,
+        *,
+        walk: bool,
+        fatal_rules: bool,
+        show: bool,
+        more_tests: Callable[[Task], str] = lambda task: "",
+    ) -> None:
+        """The three settings are those of `Examine`; `more_tests` are known of a task beside those that it has."""
         self._workers, self.walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
+        self._more_tests = more_tests
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
 
     def examine(
@@ -155,6 +164,7 @@ class Examiner:
             fatal_rules=self._fatal_rules,
             show=self._show,
             share=one.share,
+            more_tests=self._more_tests(task),
         )
         return self._workers.submit(EXAMINE, request, request.cpu_s, fresh=fresh)
 

@@ -16,6 +16,9 @@ _FENCE = re.compile(
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 
+_TEXT = re.compile(r"""\(?\s*(?:'[^']*'|"[^"]*")\s*\)?""")
+"""A text by itself, which many of MBPP's tests have in brackets."""
+
 MAX_ANSWER_CHARS = 20_000
 """Longer answers are not looked into: a 256-token completion has about 1,000 characters."""
 
@@ -28,13 +31,13 @@ def with_tests(text: str, tests: str) -> str:
 def few_of(tests: str) -> str:
     """The tests that a solver must see to know name, arguments and kinds of results; the others are kept from it.
 
-    What stands before the asserts stays. Of these it is the first, which authors make the typical one (the shortest is
-    more often the empty case), and the first of each further result that nobody could guess: `None`, a text among other
-    values, and each message, which is a text that comes twice (`"Not matched!"`). Texts are compared only, not parsed.
+    What stands before the asserts stays. Of these it is the first, which authors make the typical one, and the first of
+    each further result that nobody could guess: `None`, a text among other values, and each message, which is a text
+    that comes twice ("Not matched!"). Of MBPP 5.5 % show two, the others one. Tests are compared only, not parsed.
     """
     setup, *asserts = re.split(r"(?m)^(?=assert\b)", tests)
     results = [one.rpartition("==")[2].strip() for one in asserts]
-    texts = Counter(result for result in results if result[:1] in ("'", '"'))
+    texts = Counter(filter(_TEXT.fullmatch, results))
     firsts: dict[str, str] = {}
     for one, result in zip(asserts, results, strict=True):
         is_telling = result == "None" or texts[result] > 1

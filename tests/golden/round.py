@@ -117,9 +117,9 @@ class Judge:
         is_right = any(part in chat[-1]["content"] for part in ("return x * 2", "return x + x"))
         return f'```json\n{{"is_correct": {str(is_right).lower()}}}\n```'
 
-    def evaluator(self, config: NodeConfig, backend, progress, workers) -> Judge:
+    def evaluator(self, config: NodeConfig, backend, progress, workers, **lookups) -> Judge:
         """Stands in for `evaluate.build.make_evaluator`, and is an evaluator that keeps what it was given."""
-        self._real = make_evaluator(config, self, progress, workers)
+        self._real = make_evaluator(config, self, progress, workers, **lookups)
         return self
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
