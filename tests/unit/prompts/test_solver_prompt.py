@@ -43,3 +43,61 @@ def test_any_text_parses_to_code_or_none(answer):
 def test_question_is_the_users_message():
     system, user = solver.messages(" add two numbers \n")
     assert (system["role"], user["role"], user["content"]) == ("system", "user", "add two numbers")
+
+
+HEAD = "\n\nKeep to the function name and the arguments used in these tests:\n"
+
+
+@pytest.mark.parametrize(
+    ("tests", "few"),
+    [
+        ("assert f(1) == 2\nassert f(2) == 3\nassert f(5) == 6", "assert f(1) == 2"),
+        ("assert f(1) == 2", "assert f(1) == 2"),
+        ('assert f("ab") == "ba"\nassert f("cd") == "dc"', 'assert f("ab") == "ba"'),
+        ("assert f(1) == True\nassert f(2) == False\nassert f(3) == True", "assert f(1) == True"),
+        ("assert f(1) == 2\nassert f(0) == None\nassert f(2) == 3", "assert f(1) == 2\nassert f(0) == None"),
+        (
+            "assert f('a') == ('Found it!')\nassert f('b') == ('Not found!')\nassert f('c') == ('Not found!')",
+            "assert f('a') == ('Found it!')\nassert f('b') == ('Not found!')",
+        ),
+        ("assert f(1) == 7\nassert f(2) == 'Not Possible'\nassert f(3) == 8", None),
+        ("n = 4\nassert f(n) == 5\nassert f(n + 1) == 6", "n = 4\nassert f(n) == 5"),
+        ("assert f([1,\n 2]) == 3\nassert f([4,\n 5]) == 9", "assert f([1,\n 2]) == 3"),
+        ("assert is_even(2)\nassert not is_even(3)", "assert is_even(2)"),
+        ("Input:\n1\nOutput:\n2\n", "Input:\n1\nOutput:\n2"),
+        ("", ""),
+    ],
+    ids=[
+        *("one of three", "one of one", "texts that the input decides", "booleans", "None among numbers", "messages"),
+        *("a text among numbers", "set-up", "asserts of two lines", "without ==", "examples of a program", "nothing"),
+    ],
+)
+def test_few_of_the_tests_are_shown(tests, few):
+    expected = tests.rpartition("\n")[0] if few is None else few
+    assert solver.few_of(tests) == expected
+    shown, whole = solver.with_tests("Do it.", expected), solver.with_tests("Do it.", tests)
+    assert solver.showing_all(shown, tests) == whole
+    assert solver.showing_all(whole, tests) == whole
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Do it.",
+        f"Do it.{HEAD}assert f(2) == 3",
+        f"Do it.{HEAD}assert f(1) == 2 ",
+        f"Do it.{HEAD}assert f(1) == 2\nassert g()",
+        "assert f(1) == 2",
+        "",
+    ],
+    ids=["no tests", "another of the tests", "a space more", "a test of its own", "the test alone", "nothing"],
+)
+def test_another_question_stays_as_it_is(question):
+    assert solver.showing_all(question, "assert f(1) == 2\nassert f(2) == 3") == question
+
+
+@given(st.text(), st.text())
+def test_of_any_texts_something_is_shown_and_it_leads_back_to_all(text, tests):
+    few = solver.few_of(tests)
+    assert set(few.split("\n")) <= set(tests.split("\n")) | {""}
+    assert solver.showing_all(solver.with_tests(text, few), tests) == solver.with_tests(text, tests)

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,11 +119,13 @@ def test_builtin_and_jsonl_import_nothing_heavy(tmp_path):
 
 def test_the_questions_at_hand_are_those_of_files_in_use_and_the_built_in_ones(tmp_path):
     file = tmp_path / "mbpp.jsonl"
-    row = {"task_id": 601, "text": "Write a function to add one.", "test_list": ["assert f(1) == 2"]}
+    tests = ["assert f(1) == 2", "assert f(2) == 3"]
+    row = {"task_id": 601, "text": "Write a function to add one.", "test_list": tests}
     file.write_text(json.dumps(row) + "\n")
     in_use = TasksConfig(mbpp=DatasetConfig(weight=1.0, path=str(file)), builtin=BuiltinConfig(weight=0.0))
     questions = list(local_questions(in_use))
     assert questions[-1] == "Write a function to add one."
     assert len(questions) == 76
+    assert list(local_questions(replace(in_use, show_all_tests=True))) == questions
     unused = TasksConfig(mbpp=DatasetConfig(weight=0.0, path=str(file)))
     assert len(list(local_questions(unused))) == 75

@@ -42,6 +42,29 @@ def test_shuffled_gives_every_row_once_in_an_order_that_the_seed_decides():
     assert max(first[:20]) < 30  # a row comes no earlier than the buffer reaches
 
 
+def test_shuffled_order_is_that_of_version_0_1_0_where_rows_are_small():
+    assert list(shuffled(iter(range(12)), random.Random(0), buffer_rows=4)) == [3, 4, 1, 6, 2, 7, 5, 9, 11, 10, 8, 0]
+
+
+def test_a_buffer_of_long_rows_is_full_by_their_bytes():
+    read = []
+
+    def rows():
+        for number in range(40):
+            read.append(number)
+            yield {"number": number, "tests": {"input": ["x" * 90], "output": ["y" * 10]}}
+
+    shuffling = shuffled(rows(), random.Random(0), buffer_rows=30, buffer_bytes=500)
+    first = next(shuffling)
+    assert len(read) == 6
+    assert sorted(row["number"] for row in (first, *shuffling)) == list(range(40))
+
+
+def test_one_row_longer_than_the_buffer_passes_through():
+    rows = ["a", "b" * 900, "c"]
+    assert sorted(shuffled(iter(rows), random.Random(0), buffer_rows=30, buffer_bytes=100)) == rows
+
+
 def test_shuffled_streams_shorter_than_its_buffer():
     assert sorted(shuffled(iter(range(3)), random.Random(0), buffer_rows=10)) == [0, 1, 2]
     assert list(shuffled(iter(()), random.Random(0))) == []
@@ -67,6 +90,10 @@ dataset_info:
     - {name: input, dtype: string}
     - {name: output, dtype: string}
   - name: private_tests
+    sequence:
+    - {name: input, dtype: string}
+    - {name: output, dtype: string}
+  - name: generated_tests
     sequence:
     - {name: input, dtype: string}
     - {name: output, dtype: string}
@@ -99,6 +126,7 @@ print(json.dumps({
     "all": len(set(whole.all_tasks())),
     "drawn are of all": set(expected) <= set(whole.all_tasks()),
     "stays": whole.state_dict() == position,
+    "kept": sorted({whole.withheld.more_tests(task) for task in expected}),
     "exact": resumed.draw(19) == expected[11:],
     "questions": [task.question.splitlines()[0] for task in expected],
     "position": whole.state_dict()["sources"],
@@ -134,6 +162,7 @@ def test_both_datasets_stream_from_a_hub_and_resume_exactly(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["exact"]
+    assert found["kept"] == ["", "Input:\n-7 3\nOutput:\n-4\n"]
     from_mbpp = [question for question in found["questions"] if question.startswith("Write")]
     from_contests = [question for question in found["questions"] if question.startswith("Problem")]
     assert len(from_mbpp) + len(from_contests) == 30

@@ -103,6 +103,23 @@ def test_a_known_task_is_known_from_either_wire(sources, known):
     assert is_known(from_genrl.task)
 
 
+@pytest.mark.parametrize("show_all", [True, False], ids=["this node shows all", "this node shows few"])
+def test_a_task_is_known_whether_its_question_shows_all_tests_or_few(tmp_path, show_all):
+    file = DatasetConfig(weight=1.0, path=write_jsonl(tmp_path / "mbpp.jsonl", mbpp_rows(1)))
+    sources = make_task_source(TasksConfig(mbpp=file, show_all_tests=show_all), seed=0)
+    taken_up = proposal("f", tests="assert f(1) == 2\nassert f(2) == 3")
+    tasks = WithProposals(sources, 1.0, lambda: [taken_up], lambda one: None, show_all_tests=show_all)
+    tasks.draw(1)
+    is_known = which_are_known(PeerTasks.known, sources, tasks)
+    for all_tests in (True, False):
+        assert is_known(mbpp_task(mbpp_rows(1)[0], all_tests))
+        assert is_known(to_task(taken_up, all_tests))
+    few = mbpp_task(mbpp_rows(1)[0], show_all_tests=False)
+    assert not is_known(task(few.question.replace("double(2) == 4", "double(0) == 0"), few.tests))
+    assert not is_known(task(few.question, "assert double(2) == 4"))
+    assert not is_known(task(few.question, few.tests + "\nassert backdoor()"))
+
+
 def fields(of: Task):
     return {"origin": of.origin, "question": of.question, "tests": of.tests, "difficulty": of.difficulty}
 

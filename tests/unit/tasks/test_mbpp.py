@@ -1,7 +1,7 @@
 import pytest
 
 from codezero.tasks.build import make_task_source
-from codezero.tasks.mbpp import split_of, to_task
+from codezero.tasks.mbpp import split_of, to_problem, to_task
 from codezero.tasks.rows import BadRow
 from codezero.types import TaskOrigin
 from tests.unit.tasks.builders import DELETE, mbpp_row, only_mbpp, real_mbpp
@@ -16,13 +16,31 @@ def test_question_names_the_function_through_its_tests():
     assert task.question.endswith(task.tests)
 
 
+def test_a_question_may_show_one_test_while_the_task_keeps_all():
+    task = to_task(mbpp_row(), show_all_tests=False)
+    assert task.question.endswith("in these tests:\nassert double(2) == 4")
+    assert task.tests == "assert double(2) == 4\nassert double(0) == 0"
+
+
+def test_setup_code_is_shown_too():
+    row = mbpp_row(test_setup_code="root = 1")
+    assert to_task(row, show_all_tests=False).question.endswith("root = 1\nassert double(2) == 4")
+
+
 def test_setup_code_comes_before_the_asserts_with_plain_newlines():
     task = to_task(mbpp_row(test_setup_code="root = 1\r\nleaf = 2 "))
     assert task.tests.splitlines() == ["root = 1", "leaf = 2", "assert double(2) == 4", "assert double(0) == 0"]
 
 
-def test_reference_code_is_not_shown():
-    assert "return 2 * n" not in to_task(mbpp_row()).question
+def test_reference_code_is_known_and_not_shown():
+    problem = to_problem(mbpp_row(), show_all_tests=True)
+    assert problem.reference == "def double(n):\n  return 2 * n"
+    assert "return 2 * n" not in repr(problem.task)
+
+
+@pytest.mark.parametrize("code", [DELETE, None, 7, " ", "x" * 20_001, "half a pair \ud800"])
+def test_a_row_may_have_no_reference(code):
+    assert to_problem(mbpp_row(code=code), show_all_tests=True).reference is None
 
 
 @pytest.mark.parametrize(

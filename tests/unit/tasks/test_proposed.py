@@ -52,6 +52,13 @@ def test_a_proposal_becomes_a_task_that_shows_its_tests_and_remembers_where_it_i
     assert made.tests == asked.tests
 
 
+def test_a_source_that_shows_few_tests_asks_with_the_first():
+    tasks = WithProposals(mixture(), 1.0, lambda: [proposal("add_one")], lambda one: None, show_all_tests=False)
+    (drawn,) = tasks.draw(1)
+    assert drawn.question.endswith("used in these tests:\nassert add_one(1) == 2")
+    assert drawn.tests == "assert add_one(1) == 2\nassert add_one(-1) == 0"
+
+
 @pytest.mark.parametrize(
     ("share", "expected"),
     [
