@@ -165,7 +165,7 @@ class TasksConfig:
     of result that nobody could guess. All of them decide in either case."""
     hidden_tests: bool = True
     """Judge contest programs by private and generated tests too, and leave out problems with several right answers.
-    These tests are neither shown nor sent; reading them from the hub takes up to 200 MB before the first round."""
+    These tests are neither shown nor sent; from the hub they take up to 230 MB before the first round."""
 
     def __post_init__(self) -> None:
         for name in ("mbpp", "code_contests", "builtin"):

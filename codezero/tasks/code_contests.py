@@ -13,7 +13,7 @@ HUB_ID = "deepmind/code_contests"
 COLUMNS = ("description", "public_tests", "input_file")
 """All that a task is made of."""
 HIDDEN_TESTS = ("private_tests", "generated_tests")
-"""The columns of further tests (docs/tasks.md says how many bytes that is)."""
+"""The columns of further tests; docs/measurements.md says what streaming them costs."""
 SOLUTIONS = "solutions"
 """Some 300 right programs a problem, in four languages: most of the dataset's bytes, so read of files only."""
 SPLITS = ("train", "valid", "test")
@@ -28,12 +28,13 @@ _PYTHON_3 = 3
 HOW_TO_ANSWER = "Write a complete Python program that reads the input from stdin and prints the answer to stdout."
 
 _SEVERAL = re.compile(
-    r"\b(?:(?:print|output|return|find|choose|give) any\b|any (?:one )?of (?:them|these|those|the)\b"
-    r"|any (?:valid|correct|possible|suitable|acceptable|optimal|such) (?:\w+ )?(?:answer|solution|output|one|way)"
+    r"\b(?:(?:print|output|write|return|report|display)\w*(?: out)? any\b"
+    r"|any (?:valid|correct|possible|suitable|acceptable|optimal) (?:answer|solution|output)"
+    r"|any (?:one )?of (?:them|these|those) (?:is|are|will|would)(?: be)? (?:accepted|allowed|correct|fine|ok|valid)\b"
     r"|(?:multiple|several|many|more than one) (?:\w+ )?(?:answer|solution|output)s?\b"
-    r"|(?:print|output|write)\w*\b[^.\n]{0,80}\bin (?:any|arbitrary) order\b"
-    r"|(?:absolute|relative) (?:or \w+ )?(?:error|precision|difference)|interactive (?:problem|task)"
-    r"|flush (?:the )?(?:output|stdout|buffer))",
+    r"|(?:print|output)\w*\b[^.\n]{0,80}\bin (?:any|arbitrary) order\b"
+    r"|(?:absolute|relative)(?: or \w+)? errors?\b|error\b[^\n]{0,40}(?:10|1e-|0\.0)"
+    r"|interactive (?:problem|task)|flush (?:the )?(?:output|stdout|buffer))",
     re.IGNORECASE,
 )
 """Of a statement whose answers a checker decides, or a judge that answers back."""

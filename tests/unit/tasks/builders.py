@@ -56,11 +56,11 @@ def write_jsonl(path: Path, rows) -> str:
     return str(path)
 
 
-def write_parquet(path: Path, rows) -> str:
+def write_parquet(path: Path, rows, row_group_size: int = 2) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=row_group_size)
     return str(path)
 
 

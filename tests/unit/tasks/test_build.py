@@ -41,6 +41,19 @@ def test_files_and_builtin_problems_are_mixed(tmp_path):
     assert {task.origin.value for task in drawn} == {"mbpp", "code_contests", "builtin"}
 
 
+def test_a_position_holds_however_many_tests_are_shown(tmp_path, caplog):
+    shows_all, shows_few = (
+        replace(only_mbpp(write_jsonl(tmp_path / "mbpp.jsonl", mbpp_rows(5))), show_all_tests=shown)
+        for shown in (True, False)
+    )
+    before, after = make_task_source(shows_all, seed=0), make_task_source(shows_few, seed=0)
+    before.draw(2)
+    after.load_state_dict(before.state_dict())
+    texts, expected = ([task.question.split("\n")[0] for task in one.draw(3)] for one in (after, before))
+    assert texts == expected
+    assert not caplog.records
+
+
 def test_unknown_split_is_refused_with_the_known_ones():
     with pytest.raises(TaskError, match=r"tasks.mbpp.split=dev .* prompt, test, validation, train"):
         make_task_source(only_mbpp(None, split="dev"), seed=0)
