@@ -121,8 +121,8 @@ def make_evaluator(
     *,
     more_tests: Callable[[Task], str] = lambda task: "",
 ) -> FrozenEvaluator:
-    """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions,
-    and walk them over `more_tests` of a task too.
+    """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions.
+    Whether these are walked or executed, `more_tests` of a task decide too.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
@@ -136,7 +136,7 @@ def make_evaluator(
         # Imported only here: a node that has not been told to must be unable to run what models wrote.
         from codezero.evaluate.execution import ExecutionJudge
 
-        judge = executing = ExecutionJudge(settings, workers)
+        judge = executing = ExecutionJudge(settings, workers, more_tests=more_tests)
         logger.warning(executing.warning())
     else:
         judge = ModelJudge(backend, settings)

@@ -5,23 +5,32 @@ The only module of a round that runs code. It is imported when `evaluator.backen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError, SandboxError
 from codezero.evaluate.judge import Opinion, Submission
 from codezero.sandbox.run import Limits, isolation, run_many
 from codezero.tasks.testcases import read_tests
-from codezero.types import CaseOutcome, CaseResult
+from codezero.types import CaseOutcome, CaseResult, Task
 from codezero.workers import Workers
 
 
 class ExecutionJudge:
     """evaluate.judge.Judge: p_correct is 1.0 when every test has passed, 0.0 when one has failed."""
 
-    def __init__(self, config: EvaluatorConfig, workers: Workers, limits: Limits = Limits()) -> None:  # noqa: B008
-        """`workers` take tests apart. Raises EvaluatorError: this machine has no sandbox at all."""
-        self._config, self._workers, self._limits = config, workers, limits
+    def __init__(
+        self,
+        config: EvaluatorConfig,
+        workers: Workers,
+        limits: Limits = Limits(),  # noqa: B008
+        more_tests: Callable[[Task], str] = lambda task: "",
+    ) -> None:
+        """`workers` take tests apart; `more_tests` are known of a task beside those that it has.
+
+        Raises EvaluatorError: this machine has no sandbox at all.
+        """
+        self._config, self._workers, self._limits, self._more_tests = config, workers, limits, more_tests
         try:
             self._isolation = isolation()
         except SandboxError as error:
@@ -47,7 +56,8 @@ class ExecutionJudge:
 
         Asks nobody's permission: see `permit`.
         """
-        suites = [read_tests(self._workers, solution.task.tests) for solution in solutions]
+        tasks = [solution.task for solution in solutions]
+        suites = [read_tests(self._workers, task.tests + self._more_tests(task)) for task in tasks]
         codes = [solution.code for solution in solutions]
         try:
             found = list(run_many(zip(codes, suites, strict=True), self._limits))

@@ -24,6 +24,15 @@ def test_solutions_are_judged_by_what_their_tests_come_to(judge):
     assert found[1].reply == "passed 1 of 2 tests: AssertionError"
 
 
+def test_tests_that_only_this_node_knows_are_run_too(workers):
+    settings = EvaluatorConfig(backend=Backend.execution)
+    judge = ExecutionJudge(settings, workers, more_tests=lambda _: "Input:\n200 1\nOutput:\n201\n")
+    sums = task(tests="Input:\n1 2\nOutput:\n3\n")
+    codes = ["print(sum(map(int, input().split())))", "a, b = map(int, input().split())\nprint((a + b) % 200)"]
+    found = judge.judge([submission(sums, code) for code in codes])
+    assert [one.reply.partition(":")[0] for one in found] == ["passed 2 of 2 tests", "passed 1 of 2 tests"]
+
+
 @pytest.mark.parametrize(
     ("cases", "expected"),
     [
