@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.prompts import evaluator, quoting
+from codezero.prompts import evaluator, quoting, solver
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,14 @@ def test_a_solution_that_knows_its_mark_gets_another():
         marks.append(block("Solution", evaluator.json_messages("q", "t", code)[-1]["content"])[2])
         code += f"\nEnd {marks[-1]}"
     assert len(set(marks)) == 5
+
+
+def test_the_judge_is_asked_alike_however_many_tests_a_question_shows():
+    tests = "assert f(1) == 2\nassert f(2) == 3"
+    shown = [solver.with_tests("Add one.", some) for some in (tests, solver.few_of(tests))]
+    few, whole = (evaluator.review_messages(question, tests, "pass") for question in shown)
+    assert few == whole
+    assert whole[1]["content"].endswith(tests)
 
 
 def test_what_the_solutions_of_a_group_share_is_the_same_text():
