@@ -6,6 +6,7 @@
     difficulty  which policy finds the level of problems that teaches simulated solvers most
     settled     how right the evaluator is where it asks no model, and which attacks get past that
     evaluator   how right it is with its model, on samples of `codezero eval`
+    contest     the same for contest programs, and for tests in the form of `check(candidate)`
     per_test    whether the model can tell the tests of a solution apart
     copies      how often independent groups are equal, and would be taken for copies
     workers     what it costs to read solutions in worker processes, and what it gains

@@ -1,0 +1,285 @@
+"""How right the evaluator is on contest programs: ours, right and subtly wrong, and functions under `check(candidate)`.
+
+    python -m benchmarks.contest              # what the rules and the dry run settle
+    python -m benchmarks.contest --judge      # and what its model makes of all of them; needs weights
+
+`programs`: every problem of `benchmarks.contests`, its core and each wrong change of it, dressed in several styles of
+reading, printing and structure. A right program passes all inputs, a wrong one the example of the statement alone;
+both are executed, and data that is otherwise ends the benchmark. `functions`: MBPP's own solutions and
+mutants of them, under tests in HumanEval's form. `judge`: the probability of each program as shipped, and with the dry
+run off, which leaves all of them to the model.
+
+Counts are a list for each program: P or F, what it comes to when executed; how it is settled, P or F by the dry run, R
+(wrong) by a rule, ? left to the judge; its style; processor seconds; of ? and R the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from benchmarks import harness
+from benchmarks.contests import PROBLEMS, Problem
+from benchmarks.contests.styles import STYLES, Style, dress
+from benchmarks.evaluator import Sample, variants, verdicts_of
+from benchmarks.harness import Arm, Result, Target
+from benchmarks.power import Power, of_none
+from benchmarks.quality import auc, calibration_error, interval, judged_of
+from benchmarks.settled import LIMITS, MUTANTS, answer, came_to, programs_of
+from benchmarks.splits import MBPP, Split, references
+from benchmarks.tables import against, markdown, share
+from codezero.config.load import load_config
+from codezero.evaluate.build import judge_alone, make_evaluator, start_workers
+from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.examination import Attempt, Examine
+from codezero.evaluate.examine import examine
+from codezero.evaluate.rules import RULES, breaks_fatal
+from codezero.runtime.console import Console
+from codezero.sandbox.run import run_many
+from codezero.tasks.code_contests import HOW_TO_ANSWER
+from codezero.tasks.testcases import parse_tests
+from codezero.types import CaseOutcome, Task, TaskOrigin
+
+RIGHT_STYLES = 3
+"""In which each core is dressed; each wrong change in one."""
+FUNCTIONS = 40
+CASE_S = 20.0
+"""Wall seconds for one input; a program that takes longer fails it."""
+DECIDED = Target(figure="decided without the judge", at_least=0.93)
+WRONG = Target(figure="verdicts of the dry run that are wrong", at_most=0.0)
+REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
+AUC = Target(figure="AUC of all", at_least=0.97)
+FORCED_AUC = Target(figure="AUC of the judge alone", at_least=0.7)
+FORCED_ECE = Target(figure="ECE of the judge alone", at_most=0.15)
+
+
+def task_of(problem: Problem) -> Task:
+    """The problem as CodeContests has it, with all inputs among its tests; outputs are those of its core."""
+    given, expected = problem.shown
+    core = dress(problem.core, STYLES[0])
+    outputs = [printed(core, one) for one in (given, *problem.hidden)]
+    if outputs[0] != expected or None in outputs:
+        raise SystemExit(f"{problem.name}: its core prints {outputs}, first of all not {expected!r}: mend it")
+    tests = zip((given, *problem.hidden), outputs, strict=True)
+    return Task(
+        origin=TaskOrigin.CODE_CONTESTS,
+        question=f"{problem.asks}\n\nExample input:\n{given}\nExample output:\n{expected}\n\n{HOW_TO_ANSWER}",
+        tests="".join(f"Input:\n{one}\nOutput:\n{output}\n" for one, output in tests),
+    )
+
+
+def printed(program: str, given: str) -> str | None:
+    """What a program of ours prints; None where it fails or takes long. Standard input is a file, as contests have it
+    and programs rely on."""
+    with TemporaryFile("w+") as stdin:
+        stdin.write(given)
+        stdin.seek(0)
+        command = [sys.executable, "-I", "-c", program]
+        try:
+            run = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False, timeout=CASE_S)
+        except subprocess.TimeoutExpired:
+            return None
+    return None if run.returncode else run.stdout
+
+
+def dressed(number: int, problem: Problem) -> list[tuple[bool, Style, str]]:
+    """Programs of the problem: whether they are meant to be right, their style and their text."""
+    right = [(number * RIGHT_STYLES + one) % len(STYLES) for one in range(RIGHT_STYLES)]
+    made = [(True, STYLES[style], dress(problem.core, STYLES[style])) for style in right]
+    for change, (old, new) in enumerate(problem.wrong):
+        if old not in problem.core:
+            raise SystemExit(f"{problem.name}: its core has no {old!r} to change: mend it")
+        style = STYLES[(number + 5 * change) % len(STYLES)]
+        made.append((False, style, dress(problem.core.replace(old, new), style)))
+    return made
+
+
+def programs(name: str) -> list[list[object]]:
+    """Of the programs of a problem."""
+    number, problem = next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
+    task, found = task_of(problem), []
+    examples = parse_tests(task.tests).examples
+    for right, style, code in dressed(number, problem):
+        passed = [(printed(code, one.given) or "").split() == one.expected.split() for one in examples]
+        if not passed[0] or all(passed) is not right:
+            raise SystemExit(f"{name}, {style.name}: meant to be {right}, passes {passed}: mend it\n{code}")
+        found.append(["P" if right else "F", *settle(code, task, style.name)])
+    return found
+
+
+def functions(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> list[list[object]]:
+    """Of a reference and its mutants, in the form `check(candidate)`."""
+    task, code = known[name]
+    task = Task(origin=task.origin, question=task.question, tests=in_check(task.tests))
+    suite, made = parse_tests(task.tests), programs_of(code, name, seed)
+    executed = map(came_to, run_many([(one, suite) for one in made], LIMITS))
+    return [[was, *settle(one, task, "check")] for was, one in zip(executed, made, strict=True) if was != "T"]
+
+
+def in_check(tests: str) -> str:
+    """Asserts on one function, as HumanEval has them; empty where they are on several, or on none."""
+    tree = ast.parse(tests)
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    if len(called) != 1 or not all(isinstance(node, ast.Assert) for node in tree.body):
+        return ""
+    (name,) = called
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == name:
+            node.id = "candidate"
+    body = "\n".join(f"    {ast.unparse(node)}" for node in tree.body)
+    return f"def check(candidate):\n{body}\n\ncheck({name})\n"
+
+
+def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
+    """How a program is settled, as above: letter, style, processor seconds, reason."""
+    asked = Examine(
+        origin=task.origin,
+        question=task.question,
+        tests=task.tests,
+        attempts=(Attempt(answer(code), code),),
+        walk=True,
+        fatal_rules=True,
+        show=False,
+    )
+    began = time.process_time()
+    (found,) = examine(asked).attempts
+    spent = round(time.process_time() - began, 3)
+    if breaks_fatal(found.rules):
+        broken = next(name for name, score in found.rules.items() if RULES[name].fatal and not score)
+        return "R", style, spent, f"{broken}: {found.reasons.get(broken, '')}"
+    reason = next((one.reason for one in found.cases if one.outcome is CaseOutcome.UNKNOWN), "")
+    return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)], style, spent, reason
+
+
+def judged(evaluators: Sequence[FrozenEvaluator], name: str) -> list[list[object]]:
+    """Of each program of a problem P or F and its probability, from every evaluator."""
+    number, problem = next((i, one) for i, one in enumerate(PROBLEMS) if one.name == name)
+    task, made = task_of(problem), dressed(number, problem)
+    samples = [Sample(name, task, answer(code), right) for right, _, code in made]
+    verdicts = zip(*(verdicts_of(one, samples)[0] for one in evaluators), strict=True)
+    return [
+        ["P" if sample.right else "F", *(one.p_correct for one in found)]
+        for sample, found in zip(samples, verdicts, strict=True)
+    ]
+
+
+def table(results: Mapping[str, Result]) -> str:
+    """What is settled of each kind of program, and how rightly."""
+    rows = []
+    for kind in ("programs", "functions"):
+        result = results[kind]
+        decided, wrong, refused = result.targets
+        for letter, which in (("P", "right"), ("F", "wrong")):
+            problems = [[one for one in found if one[0] == letter] for found in result.counts.values()]
+            rows.append(
+                [
+                    f"{kind}, {which}",
+                    f"{sum(map(len, problems))} of {len(problems)}",
+                    share(((sum(one[1] != "?" for one in found), len(found)) for found in problems), decided),
+                    share(
+                        ((sum(one[1] not in ("?", "R", letter) for one in found), len(found)) for found in problems),
+                        wrong,
+                    ),
+                    share(((sum(one[1] == "R" for one in found), len(found)) for found in problems), refused)
+                    if letter == "P"
+                    else "-",
+                ]
+            )
+    return markdown(["programs", "number, problems", *(one.figure for one in result.targets)], rows)
+
+
+def stopped(result: Result) -> str:
+    """What stopped those that are left to the judge, and which rules refused what; the slowest."""
+    every = [(name, *one) for name, found in result.counts.items() for one in found]
+    causes = Counter(
+        (settled, "right" if was == "P" else "wrong", reason)
+        for _, was, settled, *_, reason in every
+        if settled in "?R"
+    )
+    lines = [f"{count} x {settled} {which}: {reason}" for (settled, which, reason), count in causes.most_common()]
+    lines += [f"VERDICT WRONG: {name}, {one}" for name, *one in every if one[1] in "PF" and one[1] != one[0]]
+    slowest = sorted(every, key=lambda one: -one[4])[:5]
+    return "\n".join([*lines, *(f"{one[4]:.2f} s: {one[0]}, {one[3]}" for one in slowest)])
+
+
+def judge_table(results: Mapping[str, Result]) -> str:
+    """How programs are ranked: as shipped, and by the judge alone."""
+    result = results["judge"]
+    of_all, forced, error = result.targets
+    every = [(name, *one) for name, found in result.counts.items() for one in found]
+    rows = []
+    for place, how, wanted in ((2, "as shipped", of_all), (3, "judge alone", forced)):
+        names, right = [one[0] for one in every], [one[1] == "P" for one in every]
+        found = judged_of([one[place] or 0.0 for one in every], right, names)
+        (low, high), ece = interval(found, auc), calibration_error(found)
+        ranked = f"{auc(found):.3f} [{low:.2f}, {high:.2f}], {against(wanted, auc(found), '{:.2f}')}"
+        calibrated = f"{ece:.3f}, {against(error, ece, '{:.2f}')}" if wanted is forced else f"{ece:.3f}"
+        rows.append([how, f"{len(every)}", ranked, calibrated])
+    return markdown(["", "programs", "AUC", "ECE"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = harness.parser("contest", __doc__)
+    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    parser.add_argument("--judge", action="store_true", help="the arm of that name too")
+    parser.add_argument("--only", metavar="NAME", help="print what this problem comes to, and nothing else")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator, for the judge")
+    options = parser.parse_intermixed_args(arguments)
+    if options.only:
+        print(*programs(options.only), sep="\n")
+        return
+    data = digest(PROBLEMS, STYLES)
+    names = [one.name for one in PROBLEMS]
+    targets = [DECIDED, WRONG, REFUSED]
+    arm = Arm(
+        benchmark="contest",
+        name="programs",
+        settings={"data": data, "case_s": CASE_S},
+        seed=0,
+        pieces=names,
+        power=power_of(len(names)),
+        targets=targets,
+    )
+    print(stopped(harness.run(arm, programs, options)))
+    known = {name: one for name, one in references(Split.report, options.mbpp).items() if in_check(one[0].tests)}
+    known = dict(list(known.items())[:FUNCTIONS])
+    mbpp = hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]
+    of_mbpp = {"mbpp": mbpp, "mutants": MUTANTS}
+    arm = replace(arm, name="functions", settings=of_mbpp, pieces=list(known), power=power_of(len(known)))
+    print(stopped(harness.run(arm, partial(functions, known, arm.seed), options)))
+    if options.judge:
+        run_judge(replace(arm, name="judge", pieces=names, targets=[AUC, FORCED_AUC, FORCED_ECE]), data, options)
+    results = harness.results("contest", options.results)
+    print(table(results), *([judge_table(results)] if "judge" in results else []), sep="\n\n")
+
+
+def power_of(problems: int) -> list[Power]:
+    return [of_none(one.figure, problems) for one in (WRONG, REFUSED)]
+
+
+def run_judge(arm: Arm, data: str, options: argparse.Namespace) -> None:
+    config = load_config(options.settings)
+    arm = replace(arm, settings={"data": data, "settings": sorted(options.settings)})
+    backend = judge_alone(config, Console())
+    forced = variants(config)["judge alone"]
+    with start_workers(config) as workers:
+        evaluators = [make_evaluator(one, backend, lambda *_: None, workers) for one in (config, forced)]
+        harness.run(arm, partial(judged, evaluators), options)
+
+
+def digest(*data: object) -> str:
+    return hashlib.sha256(repr(data).encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    main()
