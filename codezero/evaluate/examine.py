@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from codezero.evaluate.copies import program_of
-from codezero.evaluate.dryrun import Budget, dry_run
+from codezero.evaluate.dryrun import budget_of, dry_run
 from codezero.evaluate.examination import (
     MAX_CASES,
     MAX_REASONS,
@@ -71,8 +71,8 @@ def _read(asked: Examine, task: Task, suite: TestSuite, attempt: Attempt, walk_s
 
 
 def _walk(code: str, suite: TestSuite, walk_s: float) -> tuple[ExaminedCase, ...]:
-    budget = Budget(total_seconds=min(Budget().total_seconds, walk_s))
-    results = dry_run(code, suite, budget)
+    budget = budget_of(suite)
+    results = dry_run(code, suite, dataclasses.replace(budget, total_seconds=min(budget.total_seconds, walk_s)))
     return tuple(ExaminedCase(case.outcome, case.reason * (i < MAX_REASONS)) for i, case in enumerate(results))
 
 

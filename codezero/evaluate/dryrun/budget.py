@@ -6,9 +6,11 @@ that spends reads it as a module's name. It is touched in every loop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import thread_time
 from typing import Any
+
+from codezero.tasks.testcases import TestSuite
 
 _CHUNK = 64
 """Steps between two looks at the clock."""
@@ -23,6 +25,7 @@ NEAR_LIMIT = RECURSION_LIMIT - _UNSURE_CALLS
 MAX_DEPTH = 21_000
 """Deepest nested calls that are walked, for a program that has set a limit as high."""
 OUT_OF_STEPS = "step budget"
+OUT_OF_TIME = "time budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,22 @@ class Budget:
     What grows with its operands costs a step for each 64 bytes."""
     output: int = 1 << 20
     """Characters printed."""
+
+    def after(self, reason: str) -> Budget:
+        """What is left to a case after one that ended for this reason: most end like one that took too long."""
+        if reason not in (OUT_OF_STEPS, OUT_OF_TIME):
+            return self
+        return replace(self, steps=max(self.steps // 4, 1))
+
+
+OF_PROGRAMS = Budget(steps=3_000_000, total_seconds=10.0)
+"""For programs that read standard input, whose tests have inputs of a size that makes a wrong algorithm too slow. Their
+memory is each case's own; more steps than these it does not hold."""
+
+
+def budget_of(suite: TestSuite) -> Budget:
+    """What a dry run over these tests may spend."""
+    return OF_PROGRAMS if suite.examples else Budget()
 
 
 class Stop(BaseException):
@@ -139,7 +158,7 @@ class Meter:
         if thread_time() > self.deadline:
             self.steps = 0
             self.left = -1
-            raise Stop("time budget")
+            raise Stop(OUT_OF_TIME)
 
     def work(self, size: int) -> None:
         """Charges one host call over `size` items or bytes. Sizes may be a program's own numbers: a negative one is

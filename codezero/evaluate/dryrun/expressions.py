@@ -10,7 +10,7 @@ from typing import Any
 from codezero.evaluate.dryrun import operators
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.compiler import EXPRESSIONS, Expression, Unit
-from codezero.evaluate.dryrun.measure import checked
+from codezero.evaluate.dryrun.integers import sized
 from codezero.evaluate.dryrun.text import convert, format_value
 from codezero.evaluate.dryrun.values import Frame
 
@@ -59,7 +59,7 @@ def _binary(unit: Unit, node: ast.BinOp) -> Expression:
             a, b = left(frame), right(frame)
             if type(a) is int and type(b) is int:
                 result = a + b
-                return result if -_SMALL < result < _SMALL else checked(result)
+                return result if -_SMALL < result < _SMALL else sized(result)
             return run(a, b)
 
         return plus
@@ -69,7 +69,7 @@ def _binary(unit: Unit, node: ast.BinOp) -> Expression:
             a, b = left(frame), right(frame)
             if type(a) is int and type(b) is int:
                 result = a - b
-                return result if -_SMALL < result < _SMALL else checked(result)
+                return result if -_SMALL < result < _SMALL else sized(result)
             return run(a, b)
 
         return minus

@@ -5,14 +5,17 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator
 from functools import partial
+from sys import getsizeof
 from typing import Any
 
 from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
 from codezero.evaluate.dryrun.descriptors import ClassMethod, Property, StaticMethod, Super
+from codezero.evaluate.dryrun.integers import division_cost, sized
 from codezero.evaluate.dryrun.library_decimal import Decimal
 from codezero.evaluate.dryrun.measure import (
+    FEW,
     SCALARS,
     SIZED,
     bound,
@@ -47,7 +50,10 @@ def number_sum(items: Any, start: Any = 0) -> Any:
     if type(items) is range:
         meter.work(length(items) << 4)
     if type(start) in SCALARS and (type(found) is range or SCALARS.issuperset(map(type, found))):
-        return checked(sum(found, start))
+        longest = 0 if type(found) is range else max(map(getsizeof, found), default=0)
+        if max(longest, getsizeof(start)) > FEW:
+            meter.work(len(found) * max(longest, getsizeof(start)))
+        return sized(sum(found, start))
     total = start
     for item in found:
         total = _ADD(total, item)
@@ -150,7 +156,7 @@ def _any(items: Any, /) -> bool:
 
 
 def _abs(value: Any, /) -> Any:
-    return checked(abs(checked(value)))
+    return sized(abs(value))
 
 
 def _round(number: Any, ndigits: Any = None) -> Any:
@@ -171,7 +177,8 @@ def _divmod(a: Any, b: Any, /) -> Any:
         return b.invoke("__rdivmod__", a)
     if type(a) is Instance or type(b) is Instance:
         raise Unsupported("divmod() of an object")
-    return divmod(checked(a), checked(b))
+    division_cost(a, b)
+    return divmod(a, b)
 
 
 def _pow(base: Any, exp: Any, mod: Any = None) -> Any:
@@ -221,7 +228,9 @@ def _hash(value: Any, /) -> int:
 
 def _based(function: Callable[[Any], str]) -> Callable[[Any], str]:
     def convert_number(number: Any, /) -> str:
-        return function(checked(number))
+        if type(number) is int:
+            meter.allocate(sized(number).bit_length())
+        return function(number)
 
     return convert_number
 

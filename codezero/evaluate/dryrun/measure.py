@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from sys import getsizeof
 from typing import Any
@@ -26,8 +26,9 @@ from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Itera
 MAX_NODES = 300_000
 """Most parts of one value, shared ones counted each time, that are compared, hashed or printed in one call."""
 MAX_BITS = 1 << 16
-"""Largest integer that multiplication, power and shift may make; CPython itself prints up to 14,300 bits."""
-_SMALL = 1 << 256
+"""Longest integer that functions of the library take or make; CPython itself prints up to 14,300 bits."""
+SMALL = 1 << 256
+"""Integers up to here cost no more than the step that comes with them."""
 FEW = 64
 """Up to so many items or bytes are handled for the price of the step that comes with them."""
 _MAX_COLLISIONS = 256
@@ -98,7 +99,7 @@ def measure(value: Any) -> int:
             if not SCALARS.issuperset(map(type, part)):
                 stack.extend(part)
             elif part:
-                total += max(sum(map(getsizeof, part)) - 32 * len(part), 0) >> 6
+                total += long_parts(part)
             if len(part) > _MAX_COLLISIONS and kind in HASHED:
                 tables.append(part)
         elif kind in DICTS:
@@ -136,6 +137,11 @@ def measure(value: Any) -> int:
     return total
 
 
+def long_parts(numbers: Collection[Any]) -> int:
+    """How many times 64 bytes long integers among scalars take beyond what each has."""
+    return max(sum(map(getsizeof, numbers)) - 32 * len(numbers), 0) >> 6
+
+
 def item_bytes(value: Any) -> int:
     """Most bytes that an item of a list, text or the like takes in it."""
     kind = type(value)
@@ -152,7 +158,7 @@ def measured(value: Any) -> Any:
 
 def checked(number: Any) -> Any:
     """`number`, charged if it is a long integer; Stop if it is too long."""
-    if type(number) is int and not -_SMALL < number < _SMALL:
+    if type(number) is int and not -SMALL < number < SMALL:
         bits = number.bit_length()
         if bits > MAX_BITS:
             raise Stop("an integer too long")
@@ -162,7 +168,7 @@ def checked(number: Any) -> Any:
 
 def bound(number: Any) -> Any:
     """`number`, the first or last of many integers. Stop if it is a long one, since each of them would be."""
-    if type(number) is int and not -_SMALL < number < _SMALL:
+    if type(number) is int and not -SMALL < number < SMALL:
         raise Stop("a count of long integers")
     return number
 

@@ -10,13 +10,14 @@ from typing import Any
 
 from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.integers import MAX_LONG, division_cost, product_cost, sized
 from codezero.evaluate.dryrun.measure import (
     ATOMS,
     DICTS,
     FEW,
-    MAX_BITS,
     SCALARS,
     SIZED,
+    SMALL,
     VIEWS,
     NamedTupleValue,
     checked,
@@ -45,7 +46,7 @@ def add(a: Any, b: Any) -> Any:
         meter.allocate((len(a) + len(b)) * max(item_bytes(a), item_bytes(b)))
     elif kind is Counter:
         measure(a), measure(b)
-    return checked(a + b)
+    return sized(a + b)
 
 
 def mul(a: Any, b: Any) -> Any:
@@ -54,13 +55,20 @@ def mul(a: Any, b: Any) -> Any:
         if isinstance(times, int):
             meter.allocate(len(items) * max(times, 0) * item_bytes(items))
         return a * b
-    return checked(a * b)
+    result = a * b
+    if type(result) is int and not -SMALL < result < SMALL and isinstance(a, int) and isinstance(b, int):
+        product_cost(a.bit_length(), b.bit_length())
+    return sized(result)
 
 
 def power(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and b > 0 and a.bit_length() * b > MAX_BITS and a not in (0, 1, -1):
-        raise Stop("an integer too long")
-    return checked(a**b)
+    if isinstance(a, int) and isinstance(b, int) and b > 0:
+        bits = a.bit_length() * b
+        if bits > MAX_LONG and a not in (0, 1, -1):
+            raise Stop("an integer too long")
+        if bits >= SMALL.bit_length():
+            product_cost(bits // 2, bits // 2)
+    return sized(a**b)
 
 
 def power_modulo(a: Any, b: Any, modulus: Any = None) -> Any:
@@ -73,25 +81,29 @@ def power_modulo(a: Any, b: Any, modulus: Any = None) -> Any:
 
 
 def shift_left(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and a and b > MAX_BITS:
+    if isinstance(a, int) and isinstance(b, int) and a and b > MAX_LONG:
         raise Stop("an integer too long")
-    return checked(a << b)
+    return sized(a << b)
 
 
 def unary(function: Callable[[Any], Any], value: Any) -> Any:
     """-, + and ~, of which the first two also filter a Counter."""
     if type(value) is Counter:
         meter.allocate(measure(value) * 64)
-    return checked(function(value))
+    return sized(function(value))
 
 
 def modulo(a: Any, b: Any) -> Any:
-    return percent(a, b) if type(a) in (str, bytes) else checked(a % b)
+    if type(a) in (str, bytes):
+        return percent(a, b)
+    division_cost(a, b)
+    return a % b
 
 
 def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
-        return checked(function(checked(a), checked(b)))
+        division_cost(a, b)
+        return function(a, b)
 
     return divide
 
@@ -101,7 +113,7 @@ def _bitwise(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
     def combine(a: Any, b: Any) -> Any:
         _join_cost(a, b)
-        return checked(function(a, b))
+        return sized(function(a, b))
 
     return combine
 
@@ -124,7 +136,7 @@ def _join_cost(a: Any, b: Any) -> None:
 
 def subtract(a: Any, b: Any) -> Any:
     _join_cost(a, b)
-    return checked(a - b)
+    return sized(a - b)
 
 
 def equal(a: Any, b: Any) -> Any:

@@ -28,7 +28,7 @@ from codezero.evaluate.dryrun import (
     targets,
 )
 from codezero.evaluate.dryrun.apart import apart
-from codezero.evaluate.dryrun.budget import OUT_OF_STEPS, Budget, Cheat, DepthError, Stop, meter
+from codezero.evaluate.dryrun.budget import OUT_OF_TIME, Budget, Cheat, DepthError, Stop, budget_of, meter
 from codezero.evaluate.dryrun.compiler import Statement, Unit
 from codezero.evaluate.dryrun.errors import PROGRAM_ERRORS, Raised
 from codezero.evaluate.dryrun.flow import Unequal
@@ -54,8 +54,8 @@ _MAX_REASON = 160
 _PASSED = CaseResult(outcome=CaseOutcome.PASS)
 
 
-def dry_run(code: str, suite: TestSuite, budget: Budget = Budget()) -> tuple[CaseResult, ...]:  # noqa: B008
-    """What each case of `suite` comes to with the solution `code`, in order.
+def dry_run(code: str, suite: TestSuite, budget: Budget | None = None) -> tuple[CaseResult, ...]:
+    """What each case of `suite` comes to with the solution `code`, in order, within `budget_of` it or another budget.
 
     PASS and FAIL are what executing it would give, but a case that passes only after those before it is a FAIL.
     UNKNOWN means that it uses something that is not interpreted, or more than the budget. Never raises because of
@@ -63,8 +63,9 @@ def dry_run(code: str, suite: TestSuite, budget: Budget = Budget()) -> tuple[Cas
     """
     if suite.num_cases == 0:
         return ()
+    budget = budget or budget_of(suite)
     if budget.total_seconds <= 0:
-        return _all(suite, CaseOutcome.UNKNOWN, "time budget")
+        return _all(suite, CaseOutcome.UNKNOWN, OUT_OF_TIME)
     tree = parse_source(code)
     if tree is None:
         failed = len(code) <= MAX_SOURCE_CHARS
@@ -74,7 +75,7 @@ def dry_run(code: str, suite: TestSuite, budget: Budget = Budget()) -> tuple[Cas
     program = _Program(tree, suite, budget, results)
     _on_own_stack(program)
     missing = suite.num_cases - len(results)
-    return (*results, *[_unknown("time budget")] * missing)
+    return (*results, *[_unknown(OUT_OF_TIME)] * missing)
 
 
 def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
@@ -214,9 +215,7 @@ class _Program:
             self._start(budget)
             result = self._attempt(lambda case=case: self._check(case))
             self._results.append(result or _PASSED)
-            if result is not None and result.reason == OUT_OF_STEPS:
-                # Further cases will mostly end the same way.
-                budget = replace(budget, steps=max(budget.steps // 4, 1))
+            budget = budget.after(self._results[-1].reason)
             if result is not None and result.outcome is CaseOutcome.UNKNOWN:
                 # It was cut off somewhere: the next case should not see what it had half done.
                 self._start(budget)
@@ -233,7 +232,7 @@ class _Program:
             if group == list(range(len(group))):
                 continue  # nothing came before it
             self._start(self._budget)
-            failed = self._attempt(self._prepare) if thread_time() < self._end else _unknown("time budget")
+            failed = self._attempt(self._prepare) if thread_time() < self._end else _unknown(OUT_OF_TIME)
             for number in group:
                 self._start(self._budget)
                 result = failed or self._attempt(lambda number=number: self._check(cases[number]))
@@ -261,11 +260,13 @@ class _Program:
         return frozenset()
 
     def _run_examples(self) -> None:
+        budget = self._budget
         for example in self._suite.examples:
             if thread_time() > self._end:
                 return
-            self._start(self._budget, example.given)
+            self._start(budget, example.given)
             self._results.append(self._run_example(example))
+            budget = budget.after(self._results[-1].reason)
 
     def _run_example(self, example: StdinExample) -> CaseResult:
         try:

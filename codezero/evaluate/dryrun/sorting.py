@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from codezero.evaluate.dryrun.budget import meter
-from codezero.evaluate.dryrun.measure import SCALARS, measure
+from codezero.evaluate.dryrun.measure import FEW, SCALARS, long_parts, measure
 
 
 def sort_cost(items: list[Any]) -> None:
     """Charges the comparisons of a sort."""
-    parts = len(items) if SCALARS.issuperset(map(type, items)) else measure(items)
+    if SCALARS.issuperset(map(type, items)):
+        parts = len(items) + (long_parts(items) if len(items) > FEW else 0)
+    else:
+        parts = measure(items)
     meter.work(parts * max(len(items).bit_length(), 1) << 2)
 
 

@@ -205,6 +205,29 @@ def test_a_budget_that_is_used_up_is_named(code, budget, reason):
     assert run(code, "assert x == 1", **budget) == [(UNKNOWN, reason)]
 
 
+def test_long_integers_are_computed_with():
+    code = """
+def f(n):
+    x = 7 ** n
+    y = x * x // 7 ** (n // 2) - (x << 5) % 7 ** (n // 3) + sum([x, -1]) + abs(~x)
+    return bin(y).count("1"), divmod(y, 7 ** n)[1] % 10**9, max(x, y) == y, x ^ y > 0
+"""
+    x = 7**100_000
+    y = x * x // 7**50_000 - (x << 5) % 7**33_333 + sum([x, -1]) + abs(~x)
+    expected = (bin(y).count("1"), y % x % 10**9, True, x ^ y > 0)
+    assert outcomes(code, f"assert f(100_000) == {expected}") == [PASS]
+
+
+def test_a_program_may_take_longer_than_a_function_but_not_for_ever():
+    def found(code, tests):
+        return {case.outcome for case in dry_run(code, parse_tests(tests))}
+
+    loop, expected = "sum([i % 7 for i in range(10**6)])", sum(i % 7 for i in range(10**6))
+    assert found(f"input()\nprint({loop})", f"Input:\n1\nOutput:\n{expected}\n") == {PASS}
+    assert found(f"def f(): return {loop}", f"assert f() == {expected}") == {UNKNOWN}
+    assert found("input()\nwhile True: pass", "Input:\n1\nOutput:\n1\n" * 20) == {UNKNOWN}
+
+
 def test_all_cases_together_have_a_time():
     found = run(
         "def f():\n    while True: pass", "assert f() == 1\n" * 500, steps=10**12, seconds=0.05, total_seconds=0.3
