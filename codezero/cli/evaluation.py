@@ -10,10 +10,12 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from codezero.cli.options import INTERRUPTED
 from codezero.errors import ConfigError, StateError
 
 if TYPE_CHECKING:
     from codezero.harness.policy import Trained
+    from codezero.runtime.results import Results
 
 DATASETS = ("humaneval", "mbpp", "livecodebench", "code_contests", "codeforces")
 _EXAMPLES = """\
@@ -84,8 +86,12 @@ _ks = _number(
 
 
 def _eval(options: argparse.Namespace) -> int:
-    with ExitStack() as stack:
-        summary = _measure(options, stack) if options.score is None else _score(options, stack)
+    try:
+        with ExitStack() as stack:
+            summary = _measure(options, stack) if options.score is None else _score(options, stack)
+    except KeyboardInterrupt:
+        print(f"stopped: results so far are in {_out(options)}; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
     from codezero.harness.report import table
     from codezero.runtime.console import printable
 
@@ -98,11 +104,23 @@ def _eval(options: argparse.Namespace) -> int:
     return 0
 
 
+def _out(options: argparse.Namespace) -> Path:
+    """The folder of the results."""
+    return Path(options.out or f"eval/{options.dataset or Path(options.score).stem}").expanduser()
+
+
+def _results(options: argparse.Namespace, settings: dict[str, Any], solutions: int) -> Results:
+    """The results so far, of so many solutions a problem."""
+    from codezero.runtime.results import Results
+
+    out = _out(options)
+    return Results(out / "results.jsonl", out / "settings.json", settings, solutions, ("group", "passed"))
+
+
 def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     import hashlib
 
     from codezero.harness import bench, report
-    from codezero.harness.results import Results
     from codezero.workers import Workers
 
     path = Path(options.score).expanduser()
@@ -111,9 +129,8 @@ def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     rows = rows[: options.limit or None]
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     settings = {"score": content, "case_s": options.case_s}
-    out = Path(options.out or f"eval/{path.stem}").expanduser()
     isolation = _say_isolation()
-    with Results(out, settings, 1) as results, _progress(len(rows), "solution") as bar:
+    with _results(options, settings, 1) as results, _progress(len(rows), "solution") as bar:
         bench.run_stored(rows, results, workers, options.case_s, bar.update)
         found = results.rows[: len(rows)]
     return report.summary(found, options.k, **settings, left_out=dict(left_out), sandbox=isolation)
@@ -122,7 +139,6 @@ def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
 def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     _check(options)
     from codezero.harness import report, sources
-    from codezero.harness.results import Results
     from codezero.runtime.logs import quiet_libraries
     from codezero.workers import Workers
 
@@ -143,9 +159,8 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         **{key: getattr(options, key) for key in ("dtype", "samples", "temperature", "max_new_tokens", "seed")},
         "case_s": options.case_s,
     }
-    out = Path(options.out or f"eval/{options.dataset}").expanduser()
     isolation = _say_isolation()
-    with Results(out, settings, options.samples) as results, _progress(len(problems), "problem") as bar:
+    with _results(options, settings, options.samples) as results, _progress(len(problems), "problem") as bar:
         if len(results.groups) < len(problems):
             _solve(options, problems, results, name, trained, bar)
         wanted = {f"{options.dataset}/{problem.name}" for problem in problems}
@@ -174,16 +189,33 @@ def _solve(
         )
     bar.write(f"model: {name}, on {where}")
 
+    num_tokens, spent_s, speed = 0, 0.0, ""
+
+    def written(tokens: int, seconds: float) -> None:
+        nonlocal num_tokens, spent_s, speed
+        num_tokens, spent_s = num_tokens + tokens, spent_s + seconds
+        speed = f", {num_tokens / max(spent_s, 1e-9):.1f} tokens/s"
+
     def make_solver(first: int) -> Any:
         def progress(_: str, done: int, total: int) -> None:
-            bar.set_postfix_str(f"token {done}/{total}", refresh=sys.stderr.isatty())
+            bar.set_postfix_str(f"token {done}/{total}{speed}", refresh=False)
+            bar.update(0)
 
         seed = options.seed + 1_000_003 * first  # another stream for each batch, the same after a stop
         return policy.solver(loaded, options.samples, options.max_new_tokens, options.temperature, seed, progress)
 
     bench.solve_and_run(
-        problems, options.dataset, results, make_solver, options.samples, options.batch, options.case_s, bar.update
+        problems,
+        options.dataset,
+        results,
+        make_solver,
+        options.samples,
+        options.batch,
+        options.case_s,
+        bar.update,
+        written,
     )
+    bar.write(f"written: {num_tokens} tokens in {spent_s:.0f} s{speed}", file=sys.stderr)
 
 
 def _model_name(options: argparse.Namespace, trained: Trained | None) -> str:
@@ -231,5 +263,5 @@ def _progress(total: int, unit: str) -> Iterator[Any]:
     from tqdm import tqdm
 
     interval = 0.2 if sys.stderr.isatty() else 30.0  # seconds; a log wants no line a solution
-    with tqdm(total=total, unit=unit, dynamic_ncols=True, mininterval=interval) as bar:
+    with tqdm(total=total, unit=unit, dynamic_ncols=True, mininterval=interval, miniters=0) as bar:
         yield bar

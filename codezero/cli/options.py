@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FOLDERS = ("state", "swarms/home", "gpus")
 """Where the launch script starts nodes, swarms, and nodes on several GPUs."""
+INTERRUPTED = 130
+"""Exit code of a measurement that SIGINT has cut short: 128 and its number, as shells have it."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 

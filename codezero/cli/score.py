@@ -6,11 +6,15 @@ import argparse
 import sys
 from functools import partial
 
+from codezero.cli.options import INTERRUPTED
+
 _EXAMPLES = """\
 each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
 proposer), solution (the whole answer, fence included), and optionally id, group and finish (stop, length); lines of
 one group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, p_cases
 (the judge's probability of each test that the dry run left open), parts, reward and seconds, or error.
+
+Stopped, it goes on where it was when started again with the same input and settings.
 
 examples:
   codezero score solutions.jsonl --out scored.jsonl
@@ -28,7 +32,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     score.add_argument("input", metavar="IN.jsonl", help="stored solutions")
-    score.add_argument("--out", required=True, metavar="OUT.jsonl", help="where scored lines go; replaced if it exists")
+    score.add_argument("--out", required=True, metavar="OUT.jsonl", help="where scored lines go")
     score.add_argument("settings", nargs="*", metavar="key=value", help="settings as for `codezero run`")
     score.set_defaults(command=_score)
 
@@ -45,6 +49,11 @@ def _score(options: argparse.Namespace) -> int:
 
     console = Console()
     make_evaluator = partial(evaluator_alone, config, console)
-    num_scored, num_failed = score_file(options.input, options.out, make_evaluator, console)
+    try:
+        found = score_file(options.input, options.out, options.settings, make_evaluator, console)
+    except KeyboardInterrupt:
+        print(f"stopped: lines scored so far are in {options.out}; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    num_scored, num_failed = found
     print(f"{num_scored} solutions scored, {num_failed} lines without a reward; see {options.out}", file=sys.stderr)
     return 1 if num_failed else 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from io import StringIO
 from itertools import groupby, tee
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from codezero.errors import ScoringError
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.runtime.console import Console
+from codezero.runtime.results import Results
 from codezero.types import FinishReason, Outcome, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
 
 MAX_GROUP = 64
@@ -39,48 +42,64 @@ class Stored:
         return (self.fields.get("group"), self.task, self.task is None and self.number)
 
 
-def score_file(source: str, target: str, make_evaluator: MakeEvaluator, console: Console) -> tuple[int, int]:
+def score_file(
+    source: str, target: str, settings: Sequence[str], make_evaluator: MakeEvaluator, console: Console
+) -> tuple[int, int]:
     """Scores the lines of a file into another; returns how many got a reward and how many did not.
 
-    Lines are written as soon as their group is scored. Raises ScoringError: a file cannot be read or written;
-    ModelError or EvaluatorError: there is no judge.
+    Lines are written as soon as their group is scored, and the settings beside them: where a run with the same settings
+    was stopped, this one goes on. Raises ScoringError: the input cannot be read, or is the output; StateError: the
+    output cannot be written, or was made of another input or with other settings; ModelError or EvaluatorError: there
+    is no judge.
     """
     if Path(target).resolve() == Path(source).resolve():
         raise ScoringError(f"{target} is the input: give --out another name")
-    num_scored = num_failed = 0
     try:
-        with open(source, encoding="utf-8", errors="replace") as lines:
-            total = sum(1 for line in lines if line.strip())
-            lines.seek(0)
-            # the evaluator first: where there is none, an earlier output stays
-            with make_evaluator() as evaluator, open(target, "w", encoding="utf-8") as out:
-                for done, scored in enumerate(score_lines(lines, evaluator.score_groups), start=1):
-                    out.write(json.dumps(scored) + "\n")
-                    out.flush()
-                    failed = "reward" not in scored
-                    num_scored, num_failed = num_scored + (not failed), num_failed + failed
-                    console.progress("score", done, total)
+        content = Path(source).read_bytes()
     except OSError as error:
-        raise ScoringError(f"{error.filename or target}: {error.strerror}: check the path, rights and space") from error
-    return num_scored, num_failed
+        raise ScoringError(f"{source}: {error.strerror}: check the path and your rights") from error
+    made_with = {"input": hashlib.sha256(content).hexdigest(), "settings": list(settings)}
+    with (
+        StringIO(content.decode(errors="replace")) as lines,
+        Results(Path(target), Path(f"{target}.settings.json"), made_with) as results,
+    ):
+        total = sum(1 for line in lines if line.strip())
+        lines.seek(0)
+        if len(results.rows) < total:
+            with make_evaluator() as evaluator:
+                console.line(f"{len(results.rows)} of {total} lines are scored")
+                for scored in score_lines(lines, evaluator.score_groups, done=len(results.rows)):
+                    results.append([scored])
+                    console.progress("score", len(results.rows), total)
+        num_scored = sum("reward" in row for row in results.rows)
+    return num_scored, total - num_scored
 
 
-def score_lines(lines: Iterable[str], score: ScoreGroups) -> Iterator[dict[str, Any]]:
-    """A scored line for each line, in order; a line that holds no solution comes back with its `error`.
+def score_lines(lines: Iterable[str], score: ScoreGroups, done: int = 0) -> Iterator[dict[str, Any]]:
+    """A scored line for each line but the first `done`, in order; a line that holds no solution comes back with its
+    `error`.
 
     Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together.
     """
-    groups, given = tee(_grouped(lines))
-    scored = score((_group(members), False) for members in given if members[0].task is not None)
-    for members in groups:
+    groups, given = tee(_unfinished(_grouped(lines), done))
+    scored = score((_group(members), False) for members, _ in given if members[0].task is not None)
+    for members, written in groups:
         if members[0].task is None:
-            yield from ({**_names(member), "error": member.error} for member in members)
+            yield from ({**_names(member), "error": member.error} for member in members[written:])
             continue
         started = time.perf_counter()
         found = next(scored)
         seconds = (time.perf_counter() - started) / len(members)
-        for position, member in enumerate(members):
+        for position, member in enumerate(members[written:], start=written):
             yield {**_names(member), **_scores(found, position), "seconds": round(seconds, 4)}
+
+
+def _unfinished(groups: Iterable[list[Stored]], done: int) -> Iterator[tuple[list[Stored], int]]:
+    """The groups that go beyond the first `done` lines, each with how many of its own are among those."""
+    for members in groups:
+        if len(members) > done:
+            yield members, done
+        done = max(done - len(members), 0)
 
 
 def _grouped(lines: Iterable[str]) -> Iterator[list[Stored]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from codezero.errors import TaskError
 from codezero.harness.problems import BenchProblem
 from codezero.harness.report import NO_CODE
-from codezero.harness.results import Results
 from codezero.prompts import solver as prompt
+from codezero.runtime.results import Results
 from codezero.sandbox.run import Execution, Limits, run_many
 from codezero.tasks.rows import BadRow, read_rows
 from codezero.tasks.testcases import TestSuite, read_tests
@@ -33,6 +34,8 @@ MakeSolver = Callable[[int], "PolicySolver"]
 """The solver of a batch, from the number of its first problem: the samples do not depend on where a run was stopped."""
 Step = Callable[[int], None]
 """Called with the number of problems, or solutions, that have been done since the last call."""
+Written = Callable[[int, float], None]
+"""Called with the tokens of a batch and the wall seconds that writing them took."""
 
 
 def solve_and_run(
@@ -44,6 +47,7 @@ def solve_and_run(
     batch_size: int,
     case_s: float,
     step: Step,
+    written: Written,
 ) -> None:
     """Has the model solve what `results` lacks, `batch_size` completions at a time, and executes every solution.
 
@@ -56,12 +60,15 @@ def solve_and_run(
         step(min(tasks_a_batch, len(problems) - start) - len(batch))
         if not batch:
             continue
-        groups = make_solver(start).solve([problem.task for problem in batch], 0)
+        solver, began = make_solver(start), time.monotonic()
+        groups = solver.solve([problem.task for problem in batch], 0)
+        tokens = [rollout.tokens for group in groups for rollout in group.rollouts if rollout.tokens is not None]
+        written(sum(len(one.completion_ids) for one in tokens), time.monotonic() - began)
         rollouts = {id(group.task): group.rollouts for group in groups}
         for problem in batch:
             too_long = (Rollout(text="", finish=FinishReason.LENGTH),) * num_samples
-            written = rollouts.get(id(problem.task), too_long)
-            results.append(_run_group(problem, dataset, written, case_s))
+            answers = rollouts.get(id(problem.task), too_long)
+            results.append(_run_group(problem, dataset, answers, case_s))
             step(1)
 
 

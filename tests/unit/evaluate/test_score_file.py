@@ -1,19 +1,23 @@
+import errno
 import json
+from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.attacks.bombs import BOMBS, CASES, TEST_BOMBS, solution
 from codezero.config.load import load_config
-from codezero.errors import ModelError, ScoringError
+from codezero.errors import ScoringError, StateError
 from codezero.evaluate.build import evaluator_alone
 from codezero.evaluate.evaluator import P_FAILED, P_PASSED
 from codezero.evaluate.judge import Opinion
 from codezero.evaluate.score_file import read_line, score_file, score_lines
+from codezero.runtime import results
 from codezero.runtime.console import Console
 from codezero.types import Outcome, Reward, ScoredGroup, TaskOrigin, Verdict
 from tests.builders import save_tiny
+from tests.commands import interrupted, run
 from tests.strangers import Reader, evaluator
 from tests.unit.evaluate.test_examiner import Deadly
 
@@ -145,34 +149,83 @@ def config_of(model):
 def test_a_file_is_scored_line_by_line_and_its_bad_lines_are_counted(tmp_path, stored):
     target = tmp_path / "out.jsonl"
     config = config_of(save_tiny(tmp_path / "model"))
-    assert score_file(str(stored), str(target), alone(config), Console()) == (2, 1)
+    assert score_file(str(stored), str(target), [], alone(config), Console()) == (2, 1)
     first, bad, second = map(json.loads, target.read_text().splitlines())
     assert (first["id"], second["id"], first["outcome"]) == (1, 2, "no_code")
     assert "not JSON" in bad["error"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_is_said_in_one_line(tmp_path, stored):
+def test_a_full_disk_is_said_in_one_line(tmp_path, stored, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(results.os, "fsync", full)
     config = config_of(save_tiny(tmp_path / "model"))
-    with pytest.raises(ScoringError, match="/dev/full: No space left on device"):
-        score_file(str(stored), "/dev/full", alone(config), Console())
+    with pytest.raises(StateError, match=r"out\.jsonl: No space left on device"):
+        score_file(str(stored), str(tmp_path / "out.jsonl"), [], alone(config), Console())
+
+
+def test_a_device_as_output_is_refused(stored):
+    with pytest.raises(StateError, match="/dev/null is no file"):
+        score_file(str(stored), "/dev/null", [], alone(config_of("x")), Console())
 
 
 def test_a_missing_input_and_the_input_as_output_are_refused(tmp_path, stored):
     with pytest.raises(ScoringError, match="No such file"):
-        score_file(str(tmp_path / "missing.jsonl"), str(tmp_path / "out"), alone(config_of("x")), Console())
+        score_file(str(tmp_path / "missing.jsonl"), str(tmp_path / "out"), [], alone(config_of("x")), Console())
     before = stored.read_text()
     with pytest.raises(ScoringError, match="is the input"):
-        score_file(str(stored), str(stored), alone(config_of("x")), Console())
+        score_file(str(stored), str(stored), [], alone(config_of("x")), Console())
     assert stored.read_text() == before
 
 
-def test_an_earlier_output_outlives_a_judge_that_cannot_be_had(tmp_path, stored):
+def test_an_output_of_something_else_is_left_alone(tmp_path, stored):
     target = tmp_path / "out.jsonl"
     target.write_text("earlier scores")
-    with pytest.raises(ModelError):
-        score_file(str(stored), str(target), alone(config_of(tmp_path / "no-model")), Console())
+    with pytest.raises(StateError, match="made by something else: give another --out"):
+        score_file(str(stored), str(target), [], alone(config_of("x")), Console())
     assert target.read_text() == "earlier scores"
+
+
+def test_a_stopped_run_goes_on_within_a_group_and_keeps_its_lines(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(line(id=n, group="ab"[n > 2], solution=str(n)) + "\n" for n in range(6)))
+    scorer = Scorer()
+    make = partial(nullcontext, SimpleNamespace(score_groups=scorer))
+    assert score_file(str(source), str(target), ["x=1"], make, Console()) == (6, 0)
+    whole = target.read_bytes().splitlines(keepends=True)
+    target.write_bytes(b"".join(whole[:4]) + whole[4][:20])
+    scorer.asked.clear()
+    assert score_file(str(source), str(target), ["x=1"], make, Console()) == (6, 0)
+    assert scorer.asked == [["3", "4", "5"]]
+    assert target.read_bytes().splitlines(keepends=True)[:4] == whole[:4]
+    assert [json.loads(row)["id"] for row in target.read_bytes().splitlines()] == list(range(6))
+    scorer.asked.clear()
+    assert score_file(str(source), str(target), ["x=1"], make, Console()) == (6, 0)
+    assert scorer.asked == []
+    with pytest.raises(StateError, match=r"holds results with settings=\['x=1'\], not \[\]: give another --out"):
+        score_file(str(source), str(target), [], make, Console())
+    source.write_text(line())
+    with pytest.raises(StateError, match="holds results with input="):
+        score_file(str(source), str(target), ["x=1"], make, Console())
+
+
+@pytest.mark.slow
+def test_an_interrupted_command_says_so_and_goes_on(tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    endless = "```python\ndef f(x):\n    while True: x += {}\n```"
+    command = ["score", source, "--out", target, f"evaluator.model={save_tiny(tmp_path / 'model')}", "model.device=cpu"]
+    source.write_text("".join(line(id=n, question=str(n), solution=endless.format(n)) + "\n" for n in range(20)))
+    code, said = interrupted(command, target)
+    assert (code, said[-1]) == (130, f"stopped: lines scored so far are in {target}; the same command goes on")
+    before = target.read_bytes()
+    assert 0 < before.count(b"\n") < 20
+    done = run(command)
+    assert done.returncode == 0
+    assert f"{len(before.splitlines())} of 20 lines are scored" in done.stdout
+    assert "20 solutions scored, 0 lines without a reward" in done.stderr
+    assert target.read_bytes().startswith(before)
+    assert [json.loads(row)["id"] for row in target.read_bytes().splitlines()] == list(range(20))
 
 
 class Sure:

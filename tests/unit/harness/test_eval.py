@@ -13,6 +13,7 @@ from codezero.harness import policy
 from codezero.harness.sources import ProblemSource, load
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from tests.builders import save_tiny
+from tests.commands import interrupted, run
 from tests.strangers import Reader
 
 MBPP = [
@@ -159,6 +160,23 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
     assert settings["checkpoint"].endswith("state round-00000001")
     assert settings["model"] == model
     assert "leave --model out" in error_of(capsys, *options, "--model", "other", "--out", tmp_path / "other")
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_says_so_and_the_same_command_goes_on(model, tmp_path):
+    rows = [{**MBPP[0], "task_id": n, "text": f"Write f{n}."} for n in range(11, 411)]
+    path, out = stored(tmp_path / "mbpp.jsonl", *rows), tmp_path / "out"
+    command = ["eval", "--dataset", "mbpp", "--path", path, "--model", model, "--device", "cpu", "--threads", 1]
+    command += ["--max-new-tokens", 8, "--batch", 1, "--out", out]
+    code, said = interrupted(command, out / "results.jsonl")
+    assert (code, said[-1]) == (130, f"stopped: results so far are in {out}; the same command goes on")
+    assert any("0/400" in line for line in said)
+    before = rows_in(out)
+    done = run([*command, "--limit", len(before) + 1])
+    assert done.returncode == 0
+    assert f"\n{len(before) + 1} problems" in done.stdout
+    assert "tokens/s" in done.stderr
+    assert rows_in(out)[:-1] == before
 
 
 GOOD = {"question": "q", "tests": "assert f(1) == 2", "solution": fence("def f(x): return x + 1")}

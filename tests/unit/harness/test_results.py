@@ -4,7 +4,13 @@ import pytest
 
 from codezero.errors import StateError
 from codezero.harness.report import metrics, summary, table
-from codezero.harness.results import Results
+from codezero.runtime import results as stored
+
+
+def results_in(folder, settings, lines_a_group):
+    """As `codezero eval` has them."""
+    paths = folder / "results.jsonl", folder / "settings.json"
+    return stored.Results(*paths, settings, lines_a_group, ("group", "passed"))
 
 
 def row(group, passed=True, number=0, **more):
@@ -16,9 +22,9 @@ def group_of(name, *passed):
 
 
 def test_results_are_there_after_they_are_opened_again(tmp_path):
-    with Results(tmp_path / "a" / "b", {"seed": 0}, 2) as results:
+    with results_in(tmp_path / "a" / "b", {"seed": 0}, 2) as results:
         results.append(group_of("x", True, False))
-    with Results(tmp_path / "a" / "b", {"seed": 0}, 2) as results:
+    with results_in(tmp_path / "a" / "b", {"seed": 0}, 2) as results:
         assert results.rows == group_of("x", True, False)
         assert results.groups == {"x"}
         results.append(group_of("y", False, False))
@@ -31,12 +37,12 @@ def test_results_are_there_after_they_are_opened_again(tmp_path):
     [b'{"id": "y/0", "gro', b'{"id": "y/0", "group": "y", "passed": true}\n', b"\xff\xfe\n", b"[]\n", b"\n", b"5\nx"],
 )
 def test_what_a_killed_run_left_behind_is_cut_off(tmp_path, tail):
-    with Results(tmp_path, {}, 2) as results:
+    with results_in(tmp_path, {}, 2) as results:
         results.append(group_of("x", True, True))
     path = tmp_path / "results.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole + tail)
-    with Results(tmp_path, {}, 2) as results:
+    with results_in(tmp_path, {}, 2) as results:
         assert results.groups == {"x"}
         results.append(group_of("y", True, True))
     assert path.read_bytes().startswith(whole)
@@ -44,30 +50,30 @@ def test_what_a_killed_run_left_behind_is_cut_off(tmp_path, tail):
 
 
 def test_other_settings_are_refused_in_one_line(tmp_path):
-    Results(tmp_path, {"seed": 0, "model": "a"}, 1).__exit__()
+    results_in(tmp_path, {"seed": 0, "model": "a"}, 1).__exit__()
     with pytest.raises(StateError, match=r"holds results with model=a, not b: give another --out") as error:
-        Results(tmp_path, {"seed": 0, "model": "b"}, 1)
+        results_in(tmp_path, {"seed": 0, "model": "b"}, 1)
     assert "\n" not in str(error.value)
-    with Results(tmp_path, {"seed": 0, "model": "a"}, 1):
+    with results_in(tmp_path, {"seed": 0, "model": "a"}, 1):
         pass
 
 
 def test_two_runs_cannot_share_a_folder(tmp_path):
-    with Results(tmp_path, {}, 1), pytest.raises(StateError, match="in use by another"):
-        Results(tmp_path, {}, 1)
+    with results_in(tmp_path, {}, 1), pytest.raises(StateError, match="in use by another"):
+        results_in(tmp_path, {}, 1)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"\xff"])
 def test_damaged_settings_are_an_error(tmp_path, damage):
     (tmp_path / "settings.json").write_bytes(damage)
     with pytest.raises(StateError, match="cannot read"):
-        Results(tmp_path, {}, 1)
+        results_in(tmp_path, {}, 1)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match="give another --out"):
-        Results(tmp_path / "file" / "x", {}, 1)
+        results_in(tmp_path / "file" / "x", {}, 1)
 
 
 def test_metrics_by_hand():

@@ -1,33 +1,42 @@
-"""Results on disk: one JSON line a solution, the lines of a group together, so that a stopped run goes on."""
+"""Results on disk: one JSON line a solution, with the settings that they were made with, so that a stopped run goes
+on."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from codezero.errors import StateError
 
-_RESULTS, _SETTINGS = "results.jsonl", "settings.json"
-
 
 class Results:
-    """The results in a folder, held by this process while it is open."""
+    """The results in a file, held by this process while it is open."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any], lines_a_group: int) -> None:
-        """Opens or begins them; what a killed run has left half written is cut off.
+    def __init__(
+        self,
+        path: Path,
+        made_with: Path,
+        settings: Mapping[str, Any],
+        lines_a_group: int = 1,
+        fields: Collection[str] = (),
+    ) -> None:
+        """Opens or begins them in `path`, and the settings in `made_with`; what a killed run has left half written, a
+        group of fewer lines or a line without one of these fields, is cut off.
 
-        Raises StateError: the folder cannot be used, is in use, or its results were made with other settings.
+        Raises StateError: a file cannot be used, is in use, or the results were made with other settings.
         """
-        self._folder = folder
+        self._path, self._made_with, self._fields = path, made_with, set(fields)
+        if path.exists() and not path.is_file():
+            raise StateError(f"{path} is no file, so nothing could go on from it: give another --out")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file: IO[bytes] = (folder / _RESULTS).open("a+b")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = path.open("a+b")
         except OSError as error:
-            raise StateError(f"cannot use {folder}: {error.strerror}; give another --out") from error
+            raise StateError(f"cannot use {path}: {error.strerror}; give another --out") from error
         try:
             self._lock()
             self._check(dict(settings))
@@ -54,20 +63,22 @@ class Results:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise StateError(f"cannot write to {self._folder}: {error.strerror}; results so far are kept") from error
+            raise StateError(f"cannot write to {self._path}: {error.strerror}; results so far are kept") from error
         self.rows.extend(rows)
 
     def _lock(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise StateError(f"{self._folder} is in use by another codezero eval: give another --out") from error
+            raise StateError(f"{self._path} is in use by another codezero: give another --out") from error
 
     def _check(self, settings: dict[str, Any]) -> None:
-        path = self._folder / _SETTINGS
+        path = self._made_with
         try:
             made_with = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
+            if self._file.tell():
+                raise StateError(f"{self._path} was made by something else: give another --out") from None
             path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
             return
         except (OSError, ValueError) as error:
@@ -75,7 +86,7 @@ class Results:
         for key in sorted(made_with.keys() | settings.keys()):
             if made_with.get(key) != settings.get(key):
                 raise StateError(
-                    f"{self._folder} holds results with {key}={made_with.get(key)}, not {settings.get(key)}: "
+                    f"{self._path} holds results with {key}={made_with.get(key)}, not {settings.get(key)}: "
                     "give another --out, or the same settings to go on"
                 )
 
@@ -91,7 +102,7 @@ class Results:
                 row = json.loads(line) if line.endswith(b"\n") else None
             except ValueError:
                 row = None
-            if not isinstance(row, dict) or not isinstance(row.get("group"), str) or "passed" not in row:
+            if not isinstance(row, dict) or not self._fields <= row.keys():
                 break
             pending.append(row)
             if len(pending) == lines_a_group:
