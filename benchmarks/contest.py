@@ -219,13 +219,13 @@ def judge_table(results: Mapping[str, Result]) -> str:
     every = [(name, *one) for name, found in result.counts.items() for one in found]
     rows = []
     for place, how, wanted in ((2, "as shipped", of_all), (3, "judge alone", forced)):
-        names, right = [one[0] for one in every], [one[1] == "P" for one in every]
-        found = judged_of([one[place] or 0.0 for one in every], right, names)
+        told = [one for one in every if one[place] is not None]
+        found = judged_of([one[place] for one in told], [one[1] == "P" for one in told], [one[0] for one in told])
         (low, high), ece = interval(found, auc), calibration_error(found)
         ranked = f"{auc(found):.3f} [{low:.2f}, {high:.2f}], {against(wanted, auc(found), '{:.2f}')}"
         calibrated = f"{ece:.3f}, {against(error, ece, '{:.2f}')}" if wanted is forced else f"{ece:.3f}"
-        rows.append([how, f"{len(every)}", ranked, calibrated])
-    return markdown(["", "programs", "AUC", "ECE"], rows)
+        rows.append([how, f"{len(every)}", f"{len(every) - len(told)}", ranked, calibrated])
+    return markdown(["", "programs", "left out, as nobody can tell", "AUC", "ECE"], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
