@@ -17,7 +17,12 @@ from codezero.evaluate.intervals import clustered
 
 PAGE = ROOT / "docs" / "measurements.md"
 COMMAND = "python -m benchmarks.tables"
-TABLES = {"difficulty": "table", "settled-programs": "programs_table", "settled-attacks": "attacks_table"}
+TABLES = {
+    "difficulty": "table",
+    "settled-programs": "programs_table",
+    "settled-attacks": "attacks_table",
+    "fresh": "table",
+}
 """By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
 BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"
 

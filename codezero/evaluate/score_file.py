@@ -6,20 +6,22 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby, tee
 from pathlib import Path
 from typing import Any
 
 from codezero.errors import ScoringError
 from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.examiner import ReferenceOf
 from codezero.runtime.console import Console
 from codezero.types import FinishReason, Outcome, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
 
 MAX_GROUP = 64
 """Most solutions judged as one group; longer runs of one problem are cut."""
 
-MakeEvaluator = Callable[[], AbstractContextManager[FrozenEvaluator]]
+MakeEvaluator = Callable[[ReferenceOf], AbstractContextManager[FrozenEvaluator]]
+References = dict[Task, str]
 ScoreGroups = Callable[[Iterable[tuple[RolloutGroup, bool]]], Iterator[ScoredGroup]]
 
 
@@ -31,6 +33,8 @@ class Stored:
     fields: Mapping[str, Any]
     task: Task | None = None
     rollout: Rollout | None = None
+    reference: str | None = None
+    """A solution that fresh tests may be drawn from."""
     error: str = ""
 
     @property
@@ -48,13 +52,14 @@ def score_file(source: str, target: str, make_evaluator: MakeEvaluator, console:
     if Path(target).resolve() == Path(source).resolve():
         raise ScoringError(f"{target} is the input: give --out another name")
     num_scored = num_failed = 0
+    references: References = {}
     try:
         with open(source, encoding="utf-8", errors="replace") as lines:
             total = sum(1 for line in lines if line.strip())
             lines.seek(0)
             # the evaluator first: where there is none, an earlier output stays
-            with make_evaluator() as evaluator, open(target, "w", encoding="utf-8") as out:
-                for done, scored in enumerate(score_lines(lines, evaluator.score_groups), start=1):
+            with make_evaluator(references.get) as evaluator, open(target, "w", encoding="utf-8") as out:
+                for done, scored in enumerate(score_lines(lines, evaluator.score_groups, references), start=1):
                     out.write(json.dumps(scored) + "\n")
                     out.flush()
                     failed = "reward" not in scored
@@ -65,12 +70,15 @@ def score_file(source: str, target: str, make_evaluator: MakeEvaluator, console:
     return num_scored, num_failed
 
 
-def score_lines(lines: Iterable[str], score: ScoreGroups) -> Iterator[dict[str, Any]]:
+def score_lines(
+    lines: Iterable[str], score: ScoreGroups, references: References | None = None
+) -> Iterator[dict[str, Any]]:
     """A scored line for each line, in order; a line that holds no solution comes back with its `error`.
 
-    Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together.
+    Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together. The first
+    reference that a line gives for a problem is put into `references` before its group is given to `score`.
     """
-    groups, given = tee(_grouped(lines))
+    groups, given = tee(_grouped(lines, {} if references is None else references))
     scored = score((_group(members), False) for members in given if members[0].task is not None)
     for members in groups:
         if members[0].task is None:
@@ -83,10 +91,13 @@ def score_lines(lines: Iterable[str], score: ScoreGroups) -> Iterator[dict[str, 
             yield {**_names(member), **_scores(found, position), "seconds": round(seconds, 4)}
 
 
-def _grouped(lines: Iterable[str]) -> Iterator[list[Stored]]:
+def _grouped(lines: Iterable[str], references: References) -> Iterator[list[Stored]]:
     stored = (read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip())
     for _, run in groupby(stored, key=lambda one: one.group):
         members = list(run)
+        for member in members:
+            if member.task is not None and member.reference is not None:
+                references.setdefault(member.task, member.reference)
         yield from (members[start : start + MAX_GROUP] for start in range(0, len(members), MAX_GROUP))
 
 
@@ -98,7 +109,8 @@ def _group(members: Sequence[Stored]) -> RolloutGroup:
 
 
 def read_line(line: str, number: int) -> Stored:
-    """The solution in a line of JSON: question, tests (text or list), source, solution; optional id, group, finish."""
+    """The solution in a line of JSON: question, tests (text or list), source, solution; optional id, group, finish,
+    and reference."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -115,11 +127,12 @@ def read_line(line: str, number: int) -> Stored:
         finish = FinishReason(fields.get("finish", "stop"))
         # A solution that is no text is scored as such: peers send them too.
         rollout = Rollout(text=fields["solution"], finish=finish)
+        reference = None if fields.get("reference") is None else _text(fields["reference"], "reference")
     except KeyError as error:
         return Stored(number=number, fields=fields, error=f"line {number} lacks {error.args[0]}")
     except ValueError as error:
         return Stored(number=number, fields=fields, error=f"line {number}: {error}")
-    return Stored(number=number, fields=fields, task=task, rollout=rollout)
+    return Stored(number=number, fields=fields, task=task, rollout=rollout, reference=reference)
 
 
 def _text(value: object, name: str) -> str:
@@ -138,6 +151,7 @@ def _scores(found: ScoredGroup, position: int) -> dict[str, Any]:
         "reasons": dict(verdict.reasons),
         "cases": [case.outcome.value for case in verdict.cases],
         "p_cases": [case.p_correct for case in verdict.cases],
+        "fresh": asdict(verdict.fresh),
     }
     reward = found.rewards[position] if found.rewards else None
     if reward is None:
