@@ -22,6 +22,7 @@ TABLES = {
     "settled-programs": "programs_table",
     "settled-attacks": "attacks_table",
     "contest": "table",
+    "fresh": "table",
 }
 """By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
 BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"

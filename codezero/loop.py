@@ -129,6 +129,7 @@ def _report(
         seconds=dict(seconds),
         num_pooled_groups=len(swarm.external),
         external_groups=dict(sorted(external.items())),
+        fresh_tests=_fresh_tests(scored),
         network=swarm.network,
         finished_at_s=time.time(),
     )
@@ -138,6 +139,13 @@ def _why_skipped(update: UpdateReport) -> str | None:
     if update.skipped is None:
         return None
     return f"{update.skipped.value} ({update.detail})" if update.detail else update.skipped.value
+
+
+def _fresh_tests(scored: Sequence[ScoredGroup]) -> dict[str, int]:
+    found = [verdict.fresh for group in scored for verdict in group.verdicts]
+    counts = Counter(drawn=sum(one.drawn for one in found), passed=sum(one.passed for one in found))
+    counts["failed"] = sum(one.failed + one.doubtful for one in found)
+    return dict(+counts)
 
 
 def _num_tokens(groups: Sequence[RolloutGroup]) -> int:

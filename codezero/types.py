@@ -152,6 +152,23 @@ class CaseResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreshCases:
+    """How an attempt that passes its tests did on fresh ones, which its author cannot know. What is neither passed nor
+    failed nor unknown was left out: attempts agree with each other against the reference."""
+
+    drawn: int = 0
+    passed: int = 0
+    failed: int = 0
+    """Failed, and another attempt of the group passes them."""
+    doubtful: int = 0
+    """Failed, and nothing but the reference says that they can be passed."""
+    unknown: int = 0
+    """It could not be told."""
+    constant: bool = False
+    """Whether it gives one value for all of them, where some are doubtful and the reference gives several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The judgement of one rollout. Made by evaluate."""
 
@@ -164,6 +181,7 @@ class Verdict:
     """Why a rule's score is below 1, by its name."""
     cases: tuple[CaseResult, ...] = ()
     """What the dry run, or the execution, of each test case came to; empty without one."""
+    fresh: FreshCases = FreshCases()
     reply: str = ""
     """The evaluator's raw reply, for the log; untrusted text."""
 
@@ -311,6 +329,8 @@ class RoundReport:
     """Groups trained on by the peer id they came from."""
     num_proposed_groups: int = 0
     """Of the local groups, those whose tasks a proposer of the swarm wrote."""
+    fresh_tests: Mapping[str, int] = field(default_factory=dict)
+    """Fresh tests that attempts were walked over: `drawn`, `passed`, `failed`; empty where there were none."""
     network: str = ""
     """The state of the network in a few words; empty for a node that trains alone by choice."""
     ledger: str = ""

@@ -10,9 +10,11 @@ from codezero.cli.options import INTERRUPTED
 
 _EXAMPLES = """\
 each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
-proposer), solution (the whole answer, fence included), and optionally id, group and finish (stop, length); lines of
-one group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, p_cases
-(the judge's probability of each test that the dry run left open), parts, reward and seconds, or error.
+proposer), solution (the whole answer, fence included), and optionally id, group, finish (stop, length) and reference
+(a right solution, of which tests with fresh inputs are drawn; the first one given for a problem counts); lines of one
+group should follow each other. Each output line has id, group, outcome, p_correct, rules, reasons, cases, p_cases (the
+judge's probability of each test that the dry run left open), fresh (tests drawn, passed, failed while another solution
+passes them, doubtful where none does, unknown), parts, reward and seconds, or error.
 
 Stopped, it goes on where it was when started again with the same input and settings.
 

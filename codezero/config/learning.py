@@ -195,6 +195,9 @@ class EvaluatorConfig:
     workers: int = 0
     """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
     the node may use, and no more than there are cores. Changes the time that judging takes, not its result."""
+    fresh: int = 5
+    """Tests with inputs that nobody has seen, drawn for a task of which the node has a reference solution at hand, for
+    attempts that pass what is visible; 0 for none. Needs dry_run."""
     fatal_rules: bool = True
     """Count what breaks a fatal rule (does not parse, lacks the function, games the tests) as wrong, unasked."""
     dtype: Dtype = Dtype.auto
@@ -216,6 +219,7 @@ class EvaluatorConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.workers <= 64, "evaluator.workers", self.workers, "use 0 for as many as the machine holds")
+        require(0 <= self.fresh <= 50, "evaluator.fresh", self.fresh, "use 5, or 0 for no fresh tests")
         require(self.max_new_tokens >= 1, "evaluator.max_new_tokens", self.max_new_tokens, "use 1 or more")
         require(self.batch_size >= 1, "evaluator.batch_size", self.batch_size, "use 1 or more")
         require(self.timeout_s > 0, "evaluator.timeout_s", self.timeout_s, "use a number of seconds such as 120")

@@ -16,7 +16,7 @@ from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp, make_outside
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.examiner import Examiner, Fresh, ReferenceOf
 from codezero.evaluate.judge import Judge, ModelJudge
 from codezero.llm import catalogue, store
 from codezero.llm import device as devices
@@ -120,16 +120,23 @@ def make_evaluator(
     workers: Workers,
     *,
     more_tests: Callable[[Task], str] = lambda task: "",
+    reference_of: ReferenceOf = lambda task: None,
 ) -> FrozenEvaluator:
     """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions.
-    Whether these are walked or executed, `more_tests` of a task decide too.
+    Whether these are walked or executed, `more_tests` of a task decide too; `reference_of` finds what fresh tests are
+    drawn from.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
     settings = config.evaluator
     walk = settings.dry_run and backend is not None
     examiner = Examiner(
-        workers, walk=walk, fatal_rules=settings.fatal_rules, show=backend is not None, more_tests=more_tests
+        workers,
+        walk=walk,
+        fatal_rules=settings.fatal_rules,
+        show=backend is not None,
+        more_tests=more_tests,
+        fresh=Fresh(reference_of=reference_of, count=settings.fresh) if settings.fresh else None,
     )
     judge: Judge
     if backend is None:
@@ -155,14 +162,16 @@ def start_workers(config: NodeConfig) -> Workers:
 
 
 @contextmanager
-def evaluator_alone(config: NodeConfig, console: Console) -> Iterator[FrozenEvaluator]:
+def evaluator_alone(
+    config: NodeConfig, console: Console, reference_of: ReferenceOf = lambda task: None
+) -> Iterator[FrozenEvaluator]:
     """The evaluator of a round without a node around it, with workers of its own.
 
     Raises ModelError or EvaluatorError: there is no judge; WorkerError: the workers do not start.
     """
     judge = judge_alone(config, console)
     with start_workers(config) as workers:
-        yield make_evaluator(config, judge, lambda *_: None, workers)
+        yield make_evaluator(config, judge, lambda *_: None, workers, reference_of=reference_of)
 
 
 def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:

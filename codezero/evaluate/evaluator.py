@@ -7,6 +7,8 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec.structs import asdict
+
 from codezero.config import EvaluatorConfig, RewardConfig
 from codezero.errors import EvaluatorError
 from codezero.evaluate.examination import Attempt, Examined, Shown, fingerprint
@@ -19,6 +21,7 @@ from codezero.prompts import solver as prompt
 from codezero.types import (
     CaseOutcome,
     CaseResult,
+    FreshCases,
     Outcome,
     Refusal,
     RolloutGroup,
@@ -79,19 +82,20 @@ class FrozenEvaluator:
         groups = [(group, False) for group in swarm_round.local] + [(group, True) for group in swarm_round.external]
         scored = []
         peers_share = min(1.0, self._num_external / max(len(swarm_round.external), 1))
-        for done, one in enumerate(self.score_groups(groups, peers_share), start=1):
+        number = swarm_round.round_id.number
+        for done, one in enumerate(self.score_groups(groups, peers_share, number), start=1):
             scored.append(one)
             self._progress("score", done, len(groups))
         return tuple(scored)
 
     def score_groups(
-        self, groups: Iterable[tuple[RolloutGroup, bool]], peers_share: float = 1.0
+        self, groups: Iterable[tuple[RolloutGroup, bool]], peers_share: float = 1.0, round_number: int = 0
     ) -> Iterator[ScoredGroup]:
         """Each (group, whether it is a peer's) of a round with its verdicts and rewards, in order. While the judge is
-        asked about one group, workers read those that follow. `peers_share` is that of `Examiner.examine`."""
+        asked about one group, workers read those that follow. The numbers are those of `Examiner.examine`."""
         given = ((group, external, tuple(_attempts(group))) for group, external in groups)
         groups_left, bytes_left = self._num_external, self._num_external * SHOWN_BYTES
-        for group, external, findings in self._examiner.examine(given, peers_share):
+        for group, external, findings in self._examiner.examine(given, peers_share, round_number):
             open_ones = self._open(group.task, findings)
             if external and open_ones:
                 num_bytes = _num_bytes(open_ones.values())
@@ -170,12 +174,15 @@ class FrozenEvaluator:
             rules=examined.rules,
             reasons=examined.reasons,
             cases=tuple(CaseResult(outcome=case.outcome, reason=case.reason) for case in examined.cases),
+            fresh=FreshCases(**asdict(examined.fresh)),
         )
         right = examined.settled(self._config.fatal_rules)
         if right is None:
             return verdict
         if self._config.fatal_rules and breaks_fatal(examined.rules):
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
+        if examined.fresh.p_right is not None:
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=examined.fresh.p_right)
         return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED if right else P_FAILED)
 
     def _with_opinions(

@@ -21,11 +21,16 @@ from codezero.evaluate.examination import (
     ExaminedCase,
     Shown,
 )
+from codezero.evaluate.fresh.draw import draw
+from codezero.evaluate.fresh.walk import walk
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show, wanted_of
 from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
 from codezero.types import CaseOutcome, Task
+
+FRESH_SHARE = 0.25
+"""Of the time for dry runs, what is kept for fresh tests, so that slow attempts do not get around them."""
 
 
 def examine(asked: Examine) -> ExaminationReply:
@@ -33,20 +38,46 @@ def examine(asked: Examine) -> ExaminationReply:
     task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
     suite = parse_tests(task.tests)
     ends_s = time.process_time() + asked.walk_s
+    for_fresh_s = FRESH_SHARE * asked.walk_s if asked.reference is not None and suite.statements else 0.0
     if not asked.attempts and asked.walk:
         _walk(_stub(task, suite), suite, asked.walk_s)
-    examined, shown = [], None
+    found = []
     for number, attempt in enumerate(asked.attempts):
         # nearly twice an even share of what is left, so that slow attempts leave something for those that follow
-        walk_s = 2 * (ends_s - time.process_time()) / (len(asked.attempts) - number + 1)
-        found = _read(asked, task, suite, attempt, walk_s)
-        if asked.show and found.settled(asked.fatal_rules) is None:
-            found, shown_now = _for_the_judge(found, task, suite, attempt)
+        walk_s = 2 * (ends_s - for_fresh_s - time.process_time()) / (len(asked.attempts) - number + 1)
+        found.append(_read(asked, task, suite, attempt, walk_s))
+    found = _with_fresh(asked, task, suite, found, ends_s)
+    shown = None
+    for number, (attempt, one) in enumerate(zip(asked.attempts, found, strict=True)):
+        if asked.show and one.settled(asked.fatal_rules) is None:
+            found[number], shown_now = _for_the_judge(one, task, suite, attempt)
             shown = shown or shown_now
-        examined.append(found)
     return ExaminationReply(
-        question=shown.question if shown else "", tests=shown.tests if shown else "", attempts=tuple(examined)
+        question=shown.question if shown else "", tests=shown.tests if shown else "", attempts=tuple(found)
     )
+
+
+def _with_fresh(
+    asked: Examine, task: Task, suite: TestSuite, found: Sequence[Examined], ends_s: float
+) -> list[Examined]:
+    """The findings, with what fresh tests say of those that pass the visible ones; drawn only where there are such.
+    Without attempts the reference alone is walked."""
+    passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
+    if asked.reference is None or not asked.walk or not (passing or not asked.attempts):
+        return list(found)
+    wanted = asked_of(task.origin, suite)
+    left_s = ends_s - time.process_time()
+    tests = draw(
+        suite,
+        wanted.calls.keys() | wanted.builtin_calls.keys(),
+        asked.reference,
+        seed=asked.seed,
+        count=asked.num_fresh,
+        seconds=left_s / 2,
+    )
+    programs = [(asked.attempts[number].code, found[number].program) for number in passing]
+    counts = dict(zip(passing, walk(programs, tests, ends_s - time.process_time()), strict=True))
+    return [replace(one, fresh=counts.get(number, one.fresh)) for number, one in enumerate(found)]
 
 
 def shown_to_judge(task: Task, code: str) -> Shown:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -21,6 +22,8 @@ from codezero.workers import Cause, Death, Workers
 
 logger = logging.getLogger(__name__)
 
+ReferenceOf = Callable[[Task], str | None]
+"""Finds the source of a solution that the node has at hand; it is strangers' text, and no part of the task."""
 MAX_KILLS = 2
 """Workers that the groups of one author may kill in a round, and how many of its groups are examined at a time: a kill
 costs the start of a process. The rest of them go unread."""
@@ -42,6 +45,21 @@ class Findings:
     """Why it is not judged; unless it is unasked, it was not read to the end and there are no attempts."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """What fresh tests are drawn from."""
+
+    reference_of: ReferenceOf
+    count: int
+    """Most that are drawn for a task."""
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    """Without it nobody can draw the same ones."""
+
+    def seed(self, task: Task, round_number: int) -> bytes:
+        """The same for all groups of a task in a round."""
+        return hashlib.sha256(self.secret + _digest(task) + str(round_number).encode()).digest()
+
+
 @dataclass(slots=True)
 class _Group:
     """A group on its way through the workers."""
@@ -52,6 +70,9 @@ class _Group:
     """Who is answerable for it; empty for an own group."""
     share: float
     """`Examine.share`."""
+    reference: str | None
+    seed: bytes
+    """As `Examine` has them."""
     asked: tuple[Attempt, ...] = ()
     """Those that the workers were given: all but the killers that were known then."""
     answer: Future[ExaminationReply | Death] | None = None
@@ -68,14 +89,19 @@ class Examiner:
         fatal_rules: bool,
         show: bool,
         more_tests: Callable[[Task], str] = lambda task: "",
+        fresh: Fresh | None = None,
     ) -> None:
-        """The three settings are those of `Examine`; `more_tests` are known of a task beside those that it has."""
+        """The three settings are those of `Examine`; `more_tests` are known of a task beside those that it has. Without
+        `fresh` nothing is drawn."""
         self._workers, self.walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
-        self._more_tests = more_tests
+        self._more_tests, self._fresh = more_tests, fresh
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
 
     def examine(
-        self, groups: Iterable[tuple[RolloutGroup, bool, tuple[Attempt, ...]]], peers_share: float = 1.0
+        self,
+        groups: Iterable[tuple[RolloutGroup, bool, tuple[Attempt, ...]]],
+        peers_share: float = 1.0,
+        round_number: int = 0,
     ) -> Iterator[tuple[RolloutGroup, bool, Findings]]:
         """The findings on each (group, whether it is a peer's, distinct attempts), in order. Dry runs of a peer's group
         get `peers_share` of the time that those of an own group have."""
@@ -84,12 +110,20 @@ class Examiner:
         while True:
             for group, external, attempts in islice(source, LOOK_AHEAD - len(ahead)):
                 author, share = (_author(group), peers_share) if external else ("", 1.0)
-                ahead.append(_Group(group, attempts, author, share))
+                reference, seed = self._drawn_from(group.task, round_number)
+                ahead.append(_Group(group, attempts, author, share, reference, seed))
             if not ahead:
                 return
             self._submit(ahead, kills)
             first = ahead.popleft()
             yield first.group, bool(first.author), self._findings(first, kills)
+
+    def _drawn_from(self, task: Task, round_number: int) -> tuple[str | None, bytes]:
+        """A reference, if there is one that has killed no worker, and the seed."""
+        reference = self._fresh.reference_of(task) if self._fresh is not None and self.walk else None
+        if self._fresh is None or reference is None or _text_digest(reference) in self._killers:
+            return None, b""
+        return _sendable(reference), self._fresh.seed(task, round_number)
 
     def _submit(self, ahead: Iterable[_Group], kills: Mapping[str, int]) -> None:
         """Gives groups to the workers: all own ones, and of each author as many as it may still kill with."""
@@ -97,7 +131,7 @@ class Examiner:
         for one in ahead:
             if one.answer is None and (not one.author or busy[one.author] < MAX_KILLS):
                 one.asked = self._harmless(one)
-                one.answer = self._ask(one, one.asked)
+                one.answer = self._ask(one, one.asked, reference=one.reference)
             busy[one.author] += 1
 
     def _findings(self, one: _Group, kills: Counter[str]) -> Findings:
@@ -118,8 +152,11 @@ class Examiner:
         """The findings on a group that took its worker down."""
         task, harmless = one.group.task, self._harmless(one)
         logger.info("a worker ended over task %s: %s %s", task.task_id, death.cause.value, ascii(death.detail)[1:-1])
-        kills[one.author] += death.by_itself
         tests = _whole(self._ask(one, (), fresh=True), 0)
+        if not isinstance(tests, Death) and one.reference is not None and self._is_killed_by_reference(one):
+            self._killers.append(_text_digest(one.reference))
+        else:
+            kills[one.author] += death.by_itself
         if isinstance(tests, Death) and tests.by_itself:
             self._killers.append(_digest(task))
             kills[one.author] += 1
@@ -140,6 +177,11 @@ class Examiner:
                     return Findings(refused=Refusal.HOSTILE)
         return Findings(question=shown.question, tests=shown.tests, attempts=found)
 
+    def _is_killed_by_reference(self, one: _Group) -> bool:
+        """Whether the reference ends the worker that draws from it, which is no fault of the group's author."""
+        answer = _whole(self._ask(one, (), fresh=True, reference=one.reference), 0)
+        return isinstance(answer, Death) and answer.by_itself
+
     def _alone(self, one: _Group, attempt: Attempt, death: Death) -> ExaminationReply | Death:
         """One attempt's examination; without a dry run after a death that may not be its fault."""
         answer = _whole(self._ask(one, (attempt,), fresh=True), 1)
@@ -152,7 +194,13 @@ class Examiner:
         return tuple(attempt for attempt in one.attempts if _digest(one.group.task, attempt) not in self._killers)
 
     def _ask(
-        self, one: _Group, attempts: Sequence[Attempt], *, fresh: bool = False, walk: bool = True
+        self,
+        one: _Group,
+        attempts: Sequence[Attempt],
+        *,
+        fresh: bool = False,
+        walk: bool = True,
+        reference: str | None = None,
     ) -> Future[ExaminationReply | Death]:
         task = one.group.task
         request = Examine(
@@ -165,6 +213,9 @@ class Examiner:
             show=self._show,
             share=one.share,
             more_tests=self._more_tests(task),
+            reference=reference,
+            num_fresh=self._fresh.count if self._fresh is not None and reference is not None else 0,
+            seed=one.seed,
         )
         return self._workers.submit(EXAMINE, request, request.cpu_s, fresh=fresh)
 
@@ -186,7 +237,10 @@ def _whole(answer: Future[ExaminationReply | Death], num_attempts: int) -> Exami
 
 def _digest(task: Task, attempt: Attempt | None = None) -> bytes:
     """Of the tests, and of the program that was walked over them."""
-    texts = (task.tests,) if attempt is None else (task.tests, attempt.text)
+    return _text_digest(task.tests) if attempt is None else _text_digest(task.tests, attempt.text)
+
+
+def _text_digest(*texts: str) -> bytes:
     digest = hashlib.sha256()
     for text in texts:
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import StringIO
 from itertools import groupby, tee
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from codezero.errors import ScoringError
 from codezero.evaluate.evaluator import FrozenEvaluator
+from codezero.evaluate.examiner import ReferenceOf
 from codezero.runtime.console import Console
 from codezero.runtime.results import Results
 from codezero.types import FinishReason, Outcome, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
@@ -22,7 +23,8 @@ from codezero.types import FinishReason, Outcome, Rollout, RolloutGroup, ScoredG
 MAX_GROUP = 64
 """Most solutions judged as one group; longer runs of one problem are cut."""
 
-MakeEvaluator = Callable[[], AbstractContextManager[FrozenEvaluator]]
+MakeEvaluator = Callable[[ReferenceOf], AbstractContextManager[FrozenEvaluator]]
+References = dict[Task, str]
 ScoreGroups = Callable[[Iterable[tuple[RolloutGroup, bool]]], Iterator[ScoredGroup]]
 
 
@@ -34,6 +36,8 @@ class Stored:
     fields: Mapping[str, Any]
     task: Task | None = None
     rollout: Rollout | None = None
+    reference: str | None = None
+    """A solution that fresh tests may be drawn from."""
     error: str = ""
 
     @property
@@ -66,22 +70,26 @@ def score_file(
         total = sum(1 for line in lines if line.strip())
         lines.seek(0)
         if len(results.rows) < total:
-            with make_evaluator() as evaluator:
+            references: References = {}
+            with make_evaluator(references.get) as evaluator:
                 console.line(f"{len(results.rows)} of {total} lines are scored")
-                for scored in score_lines(lines, evaluator.score_groups, done=len(results.rows)):
+                for scored in score_lines(lines, evaluator.score_groups, references, done=len(results.rows)):
                     results.append([scored])
                     console.progress("score", len(results.rows), total)
         num_scored = sum("reward" in row for row in results.rows)
     return num_scored, total - num_scored
 
 
-def score_lines(lines: Iterable[str], score: ScoreGroups, done: int = 0) -> Iterator[dict[str, Any]]:
+def score_lines(
+    lines: Iterable[str], score: ScoreGroups, references: References | None = None, done: int = 0
+) -> Iterator[dict[str, Any]]:
     """A scored line for each line but the first `done`, in order; a line that holds no solution comes back with its
     `error`.
 
-    Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together.
+    Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together. The first
+    reference that a line gives for a problem is put into `references` before its group is given to `score`.
     """
-    groups, given = tee(_unfinished(_grouped(lines), done))
+    groups, given = tee(_unfinished(_grouped(lines, {} if references is None else references), done))
     scored = score((_group(members), False) for members, _ in given if members[0].task is not None)
     for members, written in groups:
         if members[0].task is None:
@@ -102,10 +110,13 @@ def _unfinished(groups: Iterable[list[Stored]], done: int) -> Iterator[tuple[lis
         done = max(done - len(members), 0)
 
 
-def _grouped(lines: Iterable[str]) -> Iterator[list[Stored]]:
+def _grouped(lines: Iterable[str], references: References) -> Iterator[list[Stored]]:
     stored = (read_line(line, number) for number, line in enumerate(lines, start=1) if line.strip())
     for _, run in groupby(stored, key=lambda one: one.group):
         members = list(run)
+        for member in members:
+            if member.task is not None and member.reference is not None:
+                references.setdefault(member.task, member.reference)
         yield from (members[start : start + MAX_GROUP] for start in range(0, len(members), MAX_GROUP))
 
 
@@ -117,7 +128,8 @@ def _group(members: Sequence[Stored]) -> RolloutGroup:
 
 
 def read_line(line: str, number: int) -> Stored:
-    """The solution in a line of JSON: question, tests (text or list), source, solution; optional id, group, finish."""
+    """The solution in a line of JSON: question, tests (text or list), source, solution; optional id, group, finish,
+    and reference."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -134,11 +146,12 @@ def read_line(line: str, number: int) -> Stored:
         finish = FinishReason(fields.get("finish", "stop"))
         # A solution that is no text is scored as such: peers send them too.
         rollout = Rollout(text=fields["solution"], finish=finish)
+        reference = None if fields.get("reference") is None else _text(fields["reference"], "reference")
     except KeyError as error:
         return Stored(number=number, fields=fields, error=f"line {number} lacks {error.args[0]}")
     except ValueError as error:
         return Stored(number=number, fields=fields, error=f"line {number}: {error}")
-    return Stored(number=number, fields=fields, task=task, rollout=rollout)
+    return Stored(number=number, fields=fields, task=task, rollout=rollout, reference=reference)
 
 
 def _text(value: object, name: str) -> str:
@@ -157,6 +170,7 @@ def _scores(found: ScoredGroup, position: int) -> dict[str, Any]:
         "reasons": dict(verdict.reasons),
         "cases": [case.outcome.value for case in verdict.cases],
         "p_cases": [case.p_correct for case in verdict.cases],
+        "fresh": asdict(verdict.fresh),
     }
     reward = found.rewards[position] if found.rewards else None
     if reward is None:

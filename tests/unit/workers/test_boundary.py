@@ -12,6 +12,7 @@ import codezero
 PACKAGE = Path(codezero.__file__).parent
 READERS = (
     *("codezero.jobs", "codezero.evaluate.dryrun", "codezero.evaluate.copies", "codezero.evaluate.examine"),
+    "codezero.evaluate.fresh",
     *("codezero.evaluate.normalise", "codezero.evaluate.rules.check", "codezero.evaluate.rules.solution"),
     *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.proposer.assertions"),
     *("codezero.proposer.results", "pyflakes"),
@@ -79,7 +80,8 @@ def imports_of(path):
 def test_only_what_runs_in_workers_imports_a_parser():
     """The test above says that no module of a node has imported one; this, that no function of one can."""
     readers = {PACKAGE / f"{name.split('.', 1)[1].replace('.', '/')}.py" for name in READERS if "." in name}
-    readers |= set((PACKAGE / "evaluate" / "dryrun").glob("*.py")) | set((PACKAGE / "evaluate" / "rules").glob("*.py"))
+    for folder in ("dryrun", "fresh", "rules"):
+        readers |= set((PACKAGE / "evaluate" / folder).glob("*.py"))
     parsers = (*READERS, "regex", *(f"codezero.tasks.testcases.{name}" for name in ("parse_tests", "parse_source")))
     found = {
         (str(path.relative_to(PACKAGE)), name)

@@ -1,0 +1,126 @@
+"""Drawing fresh tests of a task. For worker processes: tests and reference may be strangers' texts."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import process_time
+from typing import Any
+
+from codezero.evaluate.dryrun import Budget, dry_run, printed
+from codezero.evaluate.fresh.forms import NEAR, Form, form_of
+from codezero.evaluate.fresh.mutate import mutants
+from codezero.tasks.testcases import UNPARSEABLE, TestSuite
+from codezero.types import CaseOutcome
+
+MAX_TESTS = 50
+"""Visible tests that are looked at."""
+LIKELY = 2
+"""Inputs that are tried for each test that is drawn: on some the reference fails, on others it gives the same."""
+REFERENCE_SHARE = 10
+"""The reference may take so many times less than an attempt, or the input is thrown away: right attempts are slower."""
+MAX_CHARS = 1_000
+"""Of a result, as Python writes it."""
+_MARK = "fresh:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshTests:
+    """Tests that are drawn, each with the expression that it looks at."""
+
+    suite: TestSuite
+    asked: tuple[str, ...]
+    varied: bool
+    """Whether the reference gives more than one result."""
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+
+NONE = FreshTests(suite=TestSuite(), asked=(), varied=False)
+
+
+def draw(
+    suite: TestSuite, functions: Collection[str], reference: str, *, seed: bytes, count: int, seconds: float
+) -> FreshTests:
+    """At most `count` tests like those of the suite, with the results of the reference; equal seeds draw equal tests.
+
+    None where it fails a visible test, or no test has literal inputs. `functions` are the names that the tests call.
+    """
+    ends = process_time() + seconds
+    alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
+    if alike is None or {case.outcome for case in dry_run(reference, suite, _budget(ends))} != {CaseOutcome.PASS}:
+        return NONE
+    form, inputs = alike
+    rng = random.Random(seed)
+    drawn = mutants(inputs, LIKELY * count, rng, seconds=ends - process_time())
+    asked = [form.asked(one) for one in drawn]
+    results = values_of(reference, suite, asked, _budget(ends, len(asked)))
+    if not results:  # one of them ends the run
+        results = {}
+        for one in asked:
+            results |= values_of(reference, suite, [one], _budget(ends))
+    return _proven(suite, reference, form, _varied(results, count), ends)
+
+
+def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, Any], ends: float) -> FreshTests:
+    """The tests that the reference passes, each on its own too."""
+    setup = f"{suite.setup}\n{NEAR}"
+    statements = [(asked, form.test(asked, result)) for asked, result in results.items()]
+    cases = dry_run(reference, TestSuite(setup=setup, statements=tuple(one for _, one in statements)), _budget(ends))
+    passed = [one for one, case in zip(statements, cases, strict=True) if case.outcome is CaseOutcome.PASS]
+    return FreshTests(
+        suite=TestSuite(setup=setup, statements=tuple(statement for _, statement in passed)),
+        asked=tuple(asked for asked, _ in passed),
+        varied=len({repr(results[asked]) for asked, _ in passed}) > 1,
+    )
+
+
+def values_of(program: str, suite: TestSuite, asked: Sequence[str], budget: Budget) -> dict[str, Any]:
+    """What expressions give with the program, of those that give a short literal; nothing where one ends the run."""
+    if budget.total_seconds <= 0:
+        return {}
+    tries = "".join(
+        f"\ntry:\n    print('{_MARK}{number}', repr({one}))\nexcept Exception:\n    pass"
+        for number, one in enumerate(asked)
+    )
+    output = printed(f"{program}\n{suite.setup}{tries}", budget) or ""
+    found = re.findall(rf"^{_MARK}(\d+) (.{{1,{MAX_CHARS}}})$", output, re.MULTILINE)
+    return {asked[int(number)]: value for number, text in found for value in _literal(text) if int(number) < len(asked)}
+
+
+def _literal(text: str) -> list[Any]:
+    """The value that is written so, if it can be written."""
+    try:
+        value = ast.literal_eval(text)
+    except (*UNPARSEABLE, TypeError):
+        return []
+    return [value] if text == repr(value) or isinstance(value, set | dict) else []
+
+
+def _budget(ends: float, runs: int = 1) -> Budget:
+    """Of the reference for so many runs, until then."""
+    whole = Budget()
+    return Budget(steps=whole.steps * runs // REFERENCE_SHARE, total_seconds=max(ends - process_time(), 0.0))
+
+
+def _alike(found: Iterable[tuple[Form, tuple[Any, ...]] | None]) -> tuple[Form, list[tuple[Any, ...]]] | None:
+    """The form that most tests have, and their inputs; None where no test has one."""
+    inputs: dict[Form, list[tuple[Any, ...]]] = {}
+    for form, values in filter(None, found):
+        inputs.setdefault(form, []).append(values)
+    return max(inputs.items(), key=lambda one: len(one[1]), default=None)
+
+
+def _varied(results: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """So many of them, with as many different results as there are."""
+    seen = Counter[str]()
+    ranked: list[tuple[int, int, str]] = []
+    for asked, result in results.items():
+        ranked.append((seen[repr(result)], len(ranked), asked))
+        seen[repr(result)] += 1
+    return {asked: results[asked] for *_, asked in sorted(ranked)[:count]}

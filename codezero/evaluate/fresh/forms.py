@@ -1,0 +1,116 @@
+"""Tests of the form `assert f(literals) == literal`, taken apart so that other inputs can be put into them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from codezero.evaluate.rules.solution import depth_of
+from codezero.tasks.testcases import UNPARSEABLE, Statement, parse_source
+
+_INPUTS, _ASKED, _RESULT = "fresh_inputs", "fresh_asked", "fresh_result"
+"""Names that stand for what is put in."""
+MAX_CHARS, _MAX_DEPTH, _MAX_ARGUMENTS = 2_000, 40, 8
+"""Tests that are longer, deeper, or have more arguments are left as they are."""
+NEAR = """
+def fresh_near(one, other):
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        same_kind = isinstance(one, list) == isinstance(other, list) and len(one) == len(other)
+        return same_kind and all(fresh_near(a, b) for a, b in zip(one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(fresh_near(one[key], other[key]) for key in one)
+    if isinstance(one, (float, complex)) or isinstance(other, (float, complex)):
+        return one == other or abs(one - other) <= 1e-9 * max(abs(one), abs(other))
+    return one == other
+"""
+"""Setup of tests that compare fractions: visible ones were written with the last digit of one way to compute them, and
+right solutions have others for other inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A test with places for inputs and result. Equal for tests that differ in these only."""
+
+    source: str
+    """The expression whose value the test looks at."""
+    test_source: str
+    """Empty for a test of truth alone."""
+    compares: bool
+    """Whether values are compared by `==`, and the test is not one of truth or of a tolerance of its own."""
+    num_inputs: int
+
+    def asked(self, inputs: tuple[Any, ...]) -> str:
+        """The expression with these inputs."""
+        return self.source.replace(_INPUTS, ", ".join(map(repr, inputs)))
+
+    def test(self, asked: str, result: Any) -> Statement:
+        """The test of an expression, and the value that it must have."""
+        if not self.test_source:
+            return Statement(source=f"assert {'' if result else 'not '}({asked})")
+        if self.compares and _has_fraction(result):
+            return Statement(source=f"assert fresh_near({asked}, {result!r})")
+        return Statement(source=self.test_source.replace(_ASKED, asked).replace(_RESULT, repr(result)))
+
+
+def _has_fraction(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_fraction, value.values()))
+    return isinstance(value, float | complex) or (isinstance(value, list | tuple) and any(map(_has_fraction, value)))
+
+
+def form_of(statement: Statement, functions: Collection[str]) -> tuple[Form, tuple[Any, ...]] | None:
+    """The form and the inputs of a test that calls one of the functions once, with literals; None of any other."""
+    tree = parse_source(statement.source) if len(statement.source) <= MAX_CHARS else None
+    if tree is None or depth_of(tree) > _MAX_DEPTH or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Assert):
+        return None
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in functions]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.func in names]
+    if len(names) != 1 or len(calls) != 1 or calls[0].keywords or not 1 <= len(calls[0].args) <= _MAX_ARGUMENTS:
+        return None
+    (call,) = calls
+    try:
+        inputs = tuple(ast.literal_eval(argument) for argument in call.args)
+        call.args = [ast.Name(_INPUTS, ast.Load())]
+        return Form(*_parts(tree.body[0], call), len(inputs)), inputs
+    except (*UNPARSEABLE, TypeError):
+        return None
+
+
+def _parts(case: ast.Assert, call: ast.Call) -> tuple[str, str, bool]:
+    """Source of the expression that a test looks at, and of the test with names for that and its value: empty for one
+    of truth alone; and whether it compares by `==`."""
+    test, result, place = case.test, ast.Name(_RESULT, ast.Load()), ast.Name(_ASKED, ast.Load())
+    case.msg = None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        asked = _asked_side(test.left, test.comparators[0], call)
+        test.left, test.comparators = place, [result]
+        return ast.unparse(asked), ast.unparse(case), True
+    if isinstance(test, ast.Call) and ast.unparse(test.func).endswith("isclose") and len(test.args) == 2:
+        asked = _asked_side(test.args[0], test.args[1], call)
+        test.args = [place, result]
+        return ast.unparse(asked), ast.unparse(case), False
+    difference = _difference(test)
+    if difference is not None:
+        asked = _asked_side(difference.left, difference.right, call)
+        difference.left, difference.right = place, result
+        return ast.unparse(asked), ast.unparse(case), False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    return ast.unparse(test), "", False
+
+
+def _asked_side(left: ast.expr, right: ast.expr, call: ast.Call) -> ast.expr:
+    return left if call in ast.walk(left) else right
+
+
+def _difference(test: ast.expr) -> ast.BinOp | None:
+    """`a - b` of `abs(a - b) < bound`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE):
+        return None
+    bounded = test.left
+    if not isinstance(bounded, ast.Call) or ast.unparse(bounded.func) != "abs" or len(bounded.args) != 1:
+        return None
+    inner = bounded.args[0]
+    return inner if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) else None

@@ -1,0 +1,91 @@
+"""Attempts that pass the visible tests, walked over fresh ones, and what the others say of a test that one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import process_time
+
+from msgspec.structs import replace
+
+from codezero.evaluate.dryrun import Budget, dry_run
+from codezero.evaluate.dryrun.budget import OUT_OF_STEPS
+from codezero.evaluate.examination import FreshCounts, ProgramPrint
+from codezero.evaluate.fresh.draw import FreshTests, values_of
+from codezero.types import CaseOutcome
+
+Program = tuple[str, ProgramPrint | None]
+"""An attempt's source, and what of it is the same in a copy."""
+MIN_SHARE = 0.5
+"""Of the fresh tests, what an attempt must pass before it counts against the reference: tables of answers, too, agree
+with each other."""
+
+
+def walk(programs: Sequence[Program], tests: FreshTests, seconds: float) -> list[FreshCounts]:
+    """What fresh tests say of each attempt; copies of each other are one."""
+    ends = process_time() + seconds
+    outcomes = []
+    for number, (code, _) in enumerate(programs):
+        share_s = 2 * (ends - process_time()) / (len(programs) - number + 1)
+        cases = dry_run(code, tests.suite, Budget(total_seconds=min(Budget().total_seconds, share_s)))
+        # the reference took a tenth of the steps at most
+        outcomes.append(tuple(CaseOutcome.FAIL if one.reason == OUT_OF_STEPS else one.outcome for one in cases))
+    prints = [program for _, program in programs]
+    left_out = {i for i in range(len(tests)) if _is_disputed(i, programs, outcomes, tests, ends)}
+    passing = [{p for p, found in zip(prints, outcomes, strict=True) if found[i] is _PASS} for i in range(len(tests))]
+    counts = [_counts(found, passing, left_out) for found in outcomes]
+    return [
+        replace(one, constant=bool(one.doubtful) and _is_constant(code, tests, ends))
+        for one, (code, _) in zip(counts, programs, strict=True)
+    ]
+
+
+_PASS = CaseOutcome.PASS
+
+
+def _counts(
+    found: Sequence[CaseOutcome], passing: Sequence[set[ProgramPrint | None]], left_out: set[int]
+) -> FreshCounts:
+    counted = [(outcome, passing[i]) for i, outcome in enumerate(found) if i not in left_out]
+    failed = [others for outcome, others in counted if outcome is CaseOutcome.FAIL]
+    return FreshCounts(
+        drawn=len(found),
+        passed=sum(outcome is _PASS for outcome, _ in counted),
+        failed=sum(bool(others) for others in failed),
+        doubtful=sum(not others for others in failed),
+        unknown=sum(outcome is CaseOutcome.UNKNOWN for outcome, _ in counted),
+    )
+
+
+def _is_constant(code: str, tests: FreshTests, ends: float) -> bool:
+    """Whether an attempt gives one value, or an error, for all fresh inputs, and the reference does not."""
+    if not tests.varied:
+        return False
+    values = values_of(code, tests.suite, tests.asked, Budget(total_seconds=max(ends - process_time(), 0.0)))
+    return len({repr(values.get(asked, _NO_VALUE)) for asked in tests.asked}) == 1
+
+
+_NO_VALUE = object()
+
+
+def _is_disputed(
+    number: int,
+    programs: Sequence[Program],
+    outcomes: Sequence[Sequence[CaseOutcome]],
+    tests: FreshTests,
+    ends: float,
+) -> bool:
+    """Whether at least two different attempts, and all that pass most fresh tests, give one other value than the
+    reference: its input is likely none that the problem allows."""
+    if any(found[number] is not CaseOutcome.FAIL for found in outcomes):
+        return False
+    voters = {
+        program: code
+        for (code, program), found in zip(programs, outcomes, strict=True)
+        if found.count(_PASS) >= MIN_SHARE * len(found)
+    }
+    if len(voters) < 2:
+        return False
+    asked = tests.asked[number]
+    budget = Budget(total_seconds=max(ends - process_time(), 0.0))
+    given = [values_of(code, tests.suite, [asked], budget) for code in voters.values()]
+    return all(given) and len({repr(values[asked]) for values in given}) == 1

@@ -1,0 +1,202 @@
+"""What fresh tests do to verdicts: which failures count, for how much, and that no input leaves the worker."""
+
+import json
+from concurrent.futures import Future
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from codezero.config import EvaluatorConfig, RewardConfig
+from codezero.evaluate.evaluator import P_FAILED, P_PASSED, FrozenEvaluator
+from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_FRESH_FAILED, P_FRESH_IGNORED
+from codezero.evaluate.examiner import Examiner, Fresh
+from codezero.evaluate.fresh.draw import draw
+from codezero.evaluate.score_file import score_lines
+from codezero.tasks.testcases import parse_tests
+from codezero.types import FreshCases, Outcome, RoundId, SwarmRound
+from codezero.workers import Cause, Death
+from tests.builders import group, rollout, task
+from tests.strangers import Reader
+from tests.unit.evaluate.test_evaluator import ScriptedJudge
+
+TESTS = "assert f([1, 2]) == 3\nassert f([4, 9, 2]) == 15\nassert f([7]) == 7"
+SUM = "def f(xs):\n    return sum(xs)"
+LOOP = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x\n    return total"
+TABLE = "def f(xs):\n    return {3: 15, 2: 3, 1: 7}[len(xs)]"
+WRONG = "def f(xs):\n    return 0"
+MOSTLY = "def f(xs):\n    return sum(xs) + (sum(xs) % 2 == 0)"
+SEEN = "xs in ([1, 2], [4, 9, 2], [7])"
+LAST = f"def f(xs):\n    return sum(xs) if {SEEN} else 7"
+LOOPS = f"def f(xs):\n    while not {SEEN}:\n        pass\n    return sum(xs)"
+HIDES = f"def f(xs):\n    if not {SEEN}:\n        import numpy\n        xs = numpy.array(xs)\n    return sum(xs)"
+
+
+class Seeing(ScriptedJudge):
+    """A judge that keeps all that it is shown."""
+
+    seen = ()
+
+    def judge(self, solutions):
+        self.seen = [*self.seen, *solutions]
+        return super().judge(solutions)
+
+
+class Recording(Reader):
+    """Workers that keep the requests and the replies, as bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.requests, self.replies = [], []
+
+    def submit(self, job, request, cpu_s, *, fresh=False):
+        answer = super().submit(job, request, cpu_s, fresh=fresh)
+        self.requests.append(request)
+        self.replies.append(msgspec.json.encode(answer.result()).decode())
+        return answer
+
+
+def attempts(*codes, tests=TESTS, **changes):
+    one = group([rollout(text=f"```python\n{code}\n```") for code in codes], of=task(tests=tests))
+    return replace(one, **changes)
+
+
+def judged(*groups, reference=SUM, workers=None, judge=None, external=(), number=1, secret=b"secret", count=5):
+    fresh = Fresh(reference_of=lambda task: reference, count=count, secret=secret)
+    examiner = Examiner(workers or Reader(), walk=True, fatal_rules=False, show=True, fresh=fresh)
+    judging = FrozenEvaluator(
+        judge or ScriptedJudge({}), EvaluatorConfig(fatal_rules=False), RewardConfig(), lambda *_: None, examiner
+    )
+    return judging.score(SwarmRound(round_id=RoundId(number=number), local=groups, external=tuple(external)))
+
+
+def p_of(*codes, **given):
+    (found,) = judged(attempts(*codes), **given)
+    return [verdict.p_correct for verdict in found.verdicts]
+
+
+def test_a_right_attempt_passes_and_says_how_many():
+    (found,) = judged(attempts(LOOP))
+    (verdict,) = found.verdicts
+    assert (verdict.p_correct, verdict.fresh) == (P_PASSED, FreshCases(drawn=5, passed=5))
+
+
+@pytest.mark.parametrize("table", [TABLE, LAST])
+def test_a_table_that_passes_what_is_visible_is_found_out_alone(table):
+    assert p_of(table) == [P_FRESH_IGNORED]
+
+
+def test_an_attempt_that_fails_what_another_passes_is_worse_than_one_about_which_nobody_can_tell():
+    alone, beside = p_of(MOSTLY), p_of(MOSTLY, LOOP)
+    assert alone == [P_FRESH_DOUBTFUL]
+    assert beside == [P_FRESH_FAILED, P_PASSED]
+
+
+def test_where_two_attempts_agree_against_the_reference_that_input_is_left_out():
+    (found,) = judged(attempts(SUM, LOOP), reference=MOSTLY)
+    assert [verdict.p_correct for verdict in found.verdicts] == [P_PASSED] * 2
+    assert found.verdicts[0].fresh.passed < found.verdicts[0].fresh.drawn
+
+
+def test_copies_of_one_attempt_are_one_voice():
+    copied = SUM.replace("xs", "numbers")
+    assert p_of(SUM, copied, reference=MOSTLY) == [P_FRESH_DOUBTFUL] * 2
+
+
+def test_tables_that_agree_with_each_other_do_not_outvote_the_reference():
+    other = LAST.replace("sum(xs)", "xs[0] + sum(xs[1:])")
+    assert p_of(LAST, other) == [P_FRESH_IGNORED] * 2
+
+
+def test_a_failure_of_what_is_visible_is_as_it_was_and_needs_no_reference():
+    workers = Recording()
+    assert p_of(WRONG, workers=workers) == [P_FAILED]
+    assert p_of(WRONG, LOOP, reference=None) == [P_FAILED, P_PASSED]
+
+
+def test_what_loops_on_fresh_inputs_has_failed_them():
+    assert p_of(LOOPS) == [P_FRESH_IGNORED]
+
+
+def test_what_hides_from_the_dry_run_on_fresh_inputs_goes_to_the_judge():
+    judge = ScriptedJudge({HIDES: 0.6})
+    (found,) = judged(attempts(HIDES), judge=judge)
+    assert (found.verdicts[0].fresh.unknown, found.verdicts[0].p_correct, judge.asked) == (5, 0.6, [HIDES])
+
+
+@pytest.mark.parametrize("reference", [None, WRONG, "def f(", "def f(xs):\n    import numpy"])
+def test_without_a_reference_that_passes_nothing_changes(reference):
+    (found,) = judged(attempts(TABLE, LOOP), reference=reference)
+    assert [verdict.p_correct for verdict in found.verdicts] == [P_PASSED] * 2
+    assert {verdict.fresh for verdict in found.verdicts} == {FreshCases()}
+
+
+def test_own_and_peers_groups_of_a_round_have_one_seed_and_rounds_tasks_and_nodes_another():
+    def seeds(*groups, **given):
+        workers = Recording()
+        judged(*groups, workers=workers, **given)
+        return {request.seed for request in workers.requests}
+
+    same = seeds(attempts(SUM), attempts(LOOP), external=[attempts(TABLE, peer_id="p", address="10.0.0.1")])
+    assert len(same) == 1
+    assert seeds(attempts(SUM)) == same
+    assert seeds(attempts(SUM), number=2) != same
+    assert seeds(attempts(SUM, tests=TESTS.replace("7", "8"))) != same
+    assert seeds(attempts(SUM), secret=b"another") != same
+
+
+def test_neither_inputs_nor_reference_leave_the_worker_or_reach_the_judge():
+    marked = SUM.replace("def f(xs):", "def f(xs):\n    reference_mark = 0")
+    workers, judge = Recording(), Seeing({HIDES: 0.6})
+    found = judged(attempts(LOOP, TABLE, MOSTLY, HIDES), reference=marked, workers=workers, judge=judge)
+    (request,) = workers.requests
+    inputs = draw(parse_tests(TESTS), {"f"}, marked, seed=request.seed, count=5, seconds=5.0).asked
+    assert len(inputs) == 5
+    for text in [*workers.replies, repr(found), repr(judge.seen)]:
+        assert text
+        assert not [one for one in ("reference_mark", *(one[2:-1] for one in inputs)) if one in text]
+    assert len(judge.seen) == 1
+
+
+class KilledByReferences(Reader):
+    """Workers that die where they draw from a reference."""
+
+    def __init__(self):
+        super().__init__()
+        self.with_reference = 0
+
+    def submit(self, job, request, cpu_s, *, fresh=False):
+        if request.reference is None:
+            return super().submit(job, request, cpu_s, fresh=fresh)
+        self.with_reference += 1
+        answer = Future()
+        answer.set_result(Death(Cause.SIGNAL, "SIGSEGV"))
+        return answer
+
+
+def test_a_reference_that_kills_costs_no_attempt_and_no_author_anything_and_is_not_used_again():
+    workers = KilledByReferences()
+    peers = [attempts(LOOP, WRONG, peer_id=f"p{n}", address="10.0.0.1") for n in range(4)]
+    own, *found = judged(attempts(LOOP, WRONG), workers=workers, external=peers)
+    for one in (own, *found):
+        assert (one.refused, [verdict.p_correct for verdict in one.verdicts]) == (None, [P_PASSED, P_FAILED])
+        assert [verdict.outcome for verdict in one.verdicts] == [Outcome.JUDGED] * 2
+    before = workers.with_reference
+    judged(attempts(LOOP), workers=workers, reference="def f(xs):\n    return 0 + sum(xs)")
+    assert workers.with_reference > before
+
+
+def test_a_line_may_bring_its_reference():
+    fields = {"question": "Add.", "tests": TESTS, "source": "mbpp", "group": "a"}
+    lines = [json.dumps({**fields, "solution": f"```python\n{code}\n```", "reference": SUM}) for code in (LOOP, TABLE)]
+    references = {}
+    fresh = Fresh(reference_of=references.get, count=5)
+    examiner = Examiner(Reader(), walk=True, fatal_rules=False, show=True, fresh=fresh)
+    judging = FrozenEvaluator(
+        ScriptedJudge({}), EvaluatorConfig(fatal_rules=False), RewardConfig(), lambda *_: None, examiner
+    )
+    right, table = score_lines(lines, judging.score_groups, references)
+    assert (right["p_correct"], right["fresh"]["passed"]) == (P_PASSED, 5)
+    assert (table["p_correct"], table["fresh"]["drawn"]) == (P_FRESH_FAILED, 5)
+    (bad,) = score_lines([json.dumps({**fields, "solution": "x", "reference": 3})], judging.score_groups)
+    assert "reference must be text" in bad["error"]
