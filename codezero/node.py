@@ -131,6 +131,7 @@ class Node:
             evaluator=make_evaluator(
                 *(config, models.judge_backend, self._monitor.progress, workers),
                 more_tests=sources.withheld.more_tests,
+                reference_of=sources.withheld.reference_of,
             ),
             feedback=proposals,
             selection=SapoSelection(config.swarm, config.seed),
