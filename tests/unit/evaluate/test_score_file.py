@@ -191,7 +191,10 @@ def test_a_stopped_run_goes_on_within_a_group_and_keeps_its_lines(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("".join(line(id=n, group="ab"[n > 2], solution=str(n)) + "\n" for n in range(6)))
     scorer = Scorer()
-    make = partial(nullcontext, SimpleNamespace(score_groups=scorer))
+
+    def make(reference_of):
+        return nullcontext(SimpleNamespace(score_groups=scorer))
+
     assert score_file(str(source), str(target), ["x=1"], make, Console()) == (6, 0)
     whole = target.read_bytes().splitlines(keepends=True)
     target.write_bytes(b"".join(whole[:4]) + whole[4][:20])
