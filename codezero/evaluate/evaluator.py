@@ -37,8 +37,9 @@ logger = logging.getLogger(__name__)
 P_PASSED, P_FAILED = 0.99, 0.01
 """Probability of being right for a solution whose cases all passed, or of which one failed, in a dry run. Of 501 that
 `benchmarks/evaluator.py` compared with their execution none was judged wrongly; nothing is certain all the same."""
-P_UNSURE = (0.1, 0.9)
-"""Between these probabilities of a judge nothing is known of an attempt that a dry run has left open."""
+P_UNSURE = (0.15, 0.85)
+"""Between these probabilities nothing is known of an attempt: it was left open by a dry run and by the judge, or fails
+fresh tests of which nothing but the reference says that they can be passed."""
 SHOWN_BYTES = 4 << 10
 """For each of J, bytes that the judge is shown of a round's open groups of peers: question, tests and programs. A token
 has a byte at least. Eight programs as long as MBPP's own (601-974) come to 1.7 KB with question and tests, one group in
@@ -152,14 +153,13 @@ class FrozenEvaluator:
             cases = found[attempt].cases
             if not external:
                 cases = self._with_opinions(cases, submission, opinion)
-            outcome, p = self._told(opinion)
+            outcome, p = self._told(opinion.p_correct)
             found[attempt] = replace(found[attempt], outcome=outcome, p_correct=p, cases=cases, reply=opinion.reply)
         return found
 
-    def _told(self, opinion: Opinion) -> tuple[Outcome, float | None]:
-        """What an opinion comes to. Where there is a dry run, none is surer than what that proves: a right attempt that
-        it could not walk through would be worth less than one that failed."""
-        p = opinion.p_correct
+    def _told(self, p: float | None) -> tuple[Outcome, float | None]:
+        """What a probability of being right comes to. Where there is a dry run, no opinion is surer than what that
+        proves: a right attempt that it could not walk through would be worth less than one that failed."""
         if p is None:
             return Outcome.UNAVAILABLE, None
         if self._examiner.walk:
@@ -182,7 +182,8 @@ class FrozenEvaluator:
         if self._config.fatal_rules and breaks_fatal(examined.rules):
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
         if examined.fresh.p_right is not None:
-            return replace(verdict, outcome=Outcome.JUDGED, p_correct=examined.fresh.p_right)
+            outcome, p = self._told(examined.fresh.p_right)
+            return replace(verdict, outcome=outcome, p_correct=p)
         return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED if right else P_FAILED)
 
     def _with_opinions(

@@ -140,9 +140,9 @@ def totals(found):
 @pytest.mark.parametrize(
     ("p_open", "outcome", "p"),
     [
-        (0.11, Outcome.UNSURE, 0.11),
+        (0.16, Outcome.UNSURE, 0.16),
         (0.5, Outcome.UNSURE, 0.5),
-        (0.89, Outcome.UNSURE, 0.89),
+        (0.84, Outcome.UNSURE, 0.84),
         (None, Outcome.UNAVAILABLE, None),
         (EvaluatorError("down"), Outcome.UNAVAILABLE, None),
     ],

@@ -87,9 +87,10 @@ def test_a_table_that_passes_what_is_visible_is_found_out_alone(table):
 
 
 def test_an_attempt_that_fails_what_another_passes_is_worse_than_one_about_which_nobody_can_tell():
-    alone, beside = p_of(MOSTLY), p_of(MOSTLY, LOOP)
-    assert alone == [P_FRESH_DOUBTFUL]
-    assert beside == [P_FRESH_FAILED, P_PASSED]
+    (alone,), (beside,) = judged(attempts(MOSTLY)), judged(attempts(MOSTLY, LOOP))
+    told = [[(verdict.outcome, verdict.p_correct) for verdict in found.verdicts] for found in (alone, beside)]
+    assert told[0] == [(Outcome.UNSURE, P_FRESH_DOUBTFUL)]
+    assert told[1] == [(Outcome.JUDGED, P_FRESH_FAILED), (Outcome.JUDGED, P_PASSED)]
 
 
 def test_where_two_attempts_agree_against_the_reference_that_input_is_left_out():
