@@ -23,6 +23,7 @@ TABLES = {
     "settled-attacks": "attacks_table",
     "contest": "table",
     "fresh": "table",
+    "against": "table",
 }
 """By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
 BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"

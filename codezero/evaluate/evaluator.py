@@ -28,6 +28,7 @@ from codezero.types import (
     ScoredGroup,
     SwarmRound,
     Task,
+    TaskOrigin,
     Verdict,
 )
 from codezero.workers import Death
@@ -108,11 +109,18 @@ class FrozenEvaluator:
 
     def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
         """What a judge would be asked: the attempts that nothing else settles."""
+        if not self._can_be_judged(task):
+            return {}
         return {
             attempt: _submission(task, attempt, examined, findings)
             for attempt, examined in findings.attempts.items()
             if isinstance(examined, Examined) and examined.settled(self._config.fatal_rules) is None
         }
+
+    def _can_be_judged(self, task: Task) -> bool:
+        """Whether the judge is any use. It was fitted on functions; among contest programs that a dry run had left open
+        it told the right ones no better than chance (AUC 0.53 of 16)."""
+        return not (self._mask and task.origin is TaskOrigin.CODE_CONTESTS)
 
     def _scored(
         self, group: RolloutGroup, external: bool, findings: Findings, open_ones: Mapping[Attempt, Submission]
@@ -144,7 +152,7 @@ class FrozenEvaluator:
     ) -> dict[Attempt, Verdict]:
         """The verdict on each distinct attempt at a task."""
         found = {
-            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(examined)
+            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(task, examined)
             for attempt, examined in findings.attempts.items()
         }
         unasked = [Opinion(p_correct=None, reply=Refusal.UNASKED.value)] * len(open_ones)
@@ -167,7 +175,7 @@ class FrozenEvaluator:
         low, high = P_UNSURE
         return Outcome.UNSURE if self._mask and low < p < high else Outcome.JUDGED, p
 
-    def _verdict(self, examined: Examined) -> Verdict:
+    def _verdict(self, task: Task, examined: Examined) -> Verdict:
         """What can be said without the judge; still unavailable where that is not enough."""
         verdict = Verdict(
             outcome=Outcome.UNAVAILABLE,
@@ -178,7 +186,9 @@ class FrozenEvaluator:
         )
         right = examined.settled(self._config.fatal_rules)
         if right is None:
-            return verdict
+            if self._can_be_judged(task):
+                return verdict
+            return replace(verdict, outcome=Outcome.UNSURE, reply="the judge is not asked about programs")
         if self._config.fatal_rules and breaks_fatal(examined.rules):
             return replace(verdict, outcome=Outcome.JUDGED, p_correct=0.0, reply="a fatal rule is broken")
         if examined.fresh.p_right is not None:

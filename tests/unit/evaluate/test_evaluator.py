@@ -15,7 +15,7 @@ from codezero.evaluate.judge import ModelJudge, Opinion
 from codezero.llm.choose import choice_probabilities
 from codezero.llm.load import load_model
 from codezero.prompts.evaluator import review_messages, value_messages
-from codezero.types import CaseOutcome, CaseResult, Outcome, Refusal, RoundId, SwarmRound
+from codezero.types import CaseOutcome, CaseResult, Outcome, Refusal, RoundId, SwarmRound, Task, TaskOrigin
 from tests.builders import group, rollout, save_tiny, task, tiny_model
 from tests.strangers import Reader, evaluator, submission
 
@@ -154,6 +154,16 @@ def test_an_attempt_that_nobody_can_tell_of_is_masked_and_the_others_are_scored(
     assert totals(found) == [1.193, None, 0.507]
     assert [rollout.text for rollout, _, _ in found.rewarded] == [RIGHT, WRONG]
     assert (found.scored, found.has_advantage) == (True, True)
+
+
+def test_the_judge_is_not_asked_about_programs_that_a_dry_run_leaves_open():
+    judge, program = ScriptedJudge({}), Task(origin=TaskOrigin.CODE_CONTESTS, question="Add.", tests="Input:\n1\n")
+    groups = (group([rollout(text=text) for text in (RIGHT, OPEN, WRONG)], of=program),)
+    judging = evaluator(judge, Reader(found_by_a_dry_run), walk=True)
+    (found,) = judging.score(SwarmRound(round_id=RoundId(number=1), local=groups))
+    assert [verdict.outcome for verdict in found.verdicts] == [Outcome.JUDGED, Outcome.UNSURE, Outcome.JUDGED]
+    assert totals(found) == [1.168, None, 0.482]
+    assert judge.asked == []
 
 
 @pytest.mark.parametrize("p_open", [0.5, None, EvaluatorError("down")], ids=["unsure", "no opinion", "an outage"])
