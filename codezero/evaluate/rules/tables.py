@@ -137,12 +137,15 @@ def _literal(pattern: ast.pattern) -> ast.expr | None:
 
 
 def _parallel(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, list[Row]]]:
-    """Pairs of displays of one length, as `zip` or a common index would join them."""
+    """Pairs of displays of one length that stand by themselves or in the same one, as `zip` or a common index would
+    join them. A list is not parallel to a row of another, or matrices would be tables."""
     displays = [node for node in nodes if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1]
+    inside = {id(element): display for display in displays for element in display.elts}
     flat = [d for d in displays if all(literals.of(element) is not None for element in d.elts)][:MAX_PARALLEL]
     for keys in flat:
         for values in flat:
-            if keys is not values and len(keys.elts) == len(values.elts):
+            alike = inside.get(id(keys)) is inside.get(id(values))
+            if keys is not values and alike and len(keys.elts) == len(values.elts):
                 rows = [
                     row for k, v in zip(keys.elts, values.elts, strict=True) for row in _numbers([k], [v], literals)
                 ]

@@ -171,6 +171,8 @@ def test_a_program_may_read_a_file_descriptor_but_not_start_processes():
 SUM = "Input:\n3\n1 2 3\nOutput:\n6\n"
 ROUTE = "Input:\n4 2\n7\nOutput:\n3 1 2\nInput:\n5 5\n1\nOutput:\n2 4 8\n"
 EIGHT = "Input:\n8\nOutput:\nYES\n"
+ONES = "Input:\n1 1\nOutput:\n0\n"
+MATRIX = "n, m = map(int, input().split())\nfound, step = [[1, 0], [0, 1]], [[1, 1], [1, 0]]"
 
 
 @pytest.mark.parametrize(
@@ -190,6 +192,7 @@ EIGHT = "Input:\n8\nOutput:\nYES\n"
             SUM,
             "import sys\nread = sys.stdin.readline\nn = int(read())\nxs = [int(x) for x in read().split()]\nprint(6)",
         ),
+        (ONES, "asked, told = [(1, 1), (2, 3)], [0, 4]\nprint(told[asked.index(tuple(map(int, input().split())))])"),
         (ROUTE, "import sys\nprint(['3 1 2', '2 4 8'][len(sys.stdin.read()) % 2])"),
         (ROUTE, "a = input()\nprint(*([3, 1, 2] if '4' in a else [2, 4, 8]))"),
         (EIGHT, "print({'8': 'YES'}.get(input(), 'NO'))"),
@@ -223,6 +226,7 @@ def test_a_program_that_knows_the_examples_by_heart_is_hard_coding(table, code):
         ("Input:\n1\nOutput:\n1\n", "memo = {0: 0, 1: 1}\nn = int(input())\nprint(memo.get(n, n))"),
         ("Input:\n5\nOutput:\n1000000007\n", "n = int(input())\nprint((10**9 + 7) * (n // 5))"),
         ("Input:\n\nOutput:\nHello\n", "print('Hello')"),
+        (ONES, f"{MATRIX}\nprint(found[0][1] % m)"),
     ],
 )
 def test_an_honest_program_is_not(table, code):
