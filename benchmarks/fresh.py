@@ -31,6 +31,7 @@ from benchmarks.power import of_none
 from benchmarks.settled import answer
 from benchmarks.splits import MBPP, Split, references
 from benchmarks.tables import markdown, share
+from codezero.config import EvaluatorConfig
 from codezero.evaluate.dryrun import Budget, dry_run
 from codezero.evaluate.examination import P_FRESH_FAILED, P_FRESH_IGNORED, Attempt, Examine, Examined
 from codezero.evaluate.examine import examine
@@ -44,7 +45,6 @@ PROGRAMS = Path("benchmarks/programs/mbpp_tune.txt")
 ROUNDS = 4
 MUTANTS = 12
 PROBES = 20
-NUM_FRESH = 5
 RIGHT = ("right", "together", "with MBPP's")
 CAUGHT = Target(figure="wrong programs that pass the visible tests, caught", at_least=0.9)
 KILLED = Target(figure="right programs taken for wrong", at_most=0.01)
@@ -69,7 +69,7 @@ def walked(task: Task, reference: str, programs: Sequence[str], seed: str) -> st
         fatal_rules=False,
         show=False,
         reference=reference,
-        num_fresh=NUM_FRESH,
+        num_fresh=EvaluatorConfig().fresh,
         seed=seed.encode(),
     )
     return "".join(map(_letter, examine(asked).attempts))
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "programs": hashlib.sha256(PROGRAMS.read_bytes()).hexdigest()[:16],
             "rounds": ROUNDS,
             "mutants": MUTANTS,
-            "fresh": NUM_FRESH,
+            "fresh": EvaluatorConfig().fresh,
         },
         seed=0,
         pieces=list(known),

@@ -4,7 +4,9 @@
 
 `programs`: MBPP's own solutions to the problems of the report split, and `MUTANTS` of each with one small change, which
 the sandbox executes and the evaluator settles. `attacks`: every attack of `benchmarks.attacks` on a function, on one
-wrong mutant a problem. No model is asked: what would be asked of it counts as left to it.
+wrong mutant a problem, where the evaluator knows the visible tests alone; `referenced`: the same where it has MBPP's
+solution to draw fresh tests from, as a node that draws from MBPP has. No model is asked: what would be asked of it, or
+be masked, counts as left to it.
 
 Counts are letters. Of a program two: P or F, what its tests come to when executed, T where that took too long to tell;
 then how it is settled, P or F by the dry run, R (wrong) by a rule, ? left to the judge. Of a problem's attacks one
@@ -26,7 +28,8 @@ from benchmarks.mutants import mutants
 from benchmarks.power import of_none
 from benchmarks.splits import MBPP, Split, references
 from benchmarks.tables import markdown, share
-from codezero.evaluate.examination import Attempt, Examine
+from codezero.config import EvaluatorConfig
+from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examine
 from codezero.evaluate.examine import examine
 from codezero.evaluate.rules import breaks_fatal
 from codezero.prompts import solver
@@ -43,8 +46,8 @@ REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
 FOOLED = Target(figure="attacks that are taken for right", at_most=0.01)
 
 
-def settle(answer: str, task: Task) -> str:
-    """P, F, R or ?, as above; without a program in the answer R."""
+def settle(answer: str, task: Task, reference: str | None = None) -> str:
+    """P, F, R or ?, as above; without a program in the answer R. Fresh tests are drawn from `reference`."""
     code = solver.parse(answer)
     if code is None:
         return "R"
@@ -56,10 +59,15 @@ def settle(answer: str, task: Task) -> str:
         walk=True,
         fatal_rules=True,
         show=False,
+        reference=reference,
+        num_fresh=EvaluatorConfig().fresh,
+        seed=b"settled",
     )
     (found,) = examine(asked).attempts
     if breaks_fatal(found.rules):
         return "R"
+    if found.fresh.p_right is not None:
+        return "?" if found.fresh.p_right == P_FRESH_DOUBTFUL else "F"
     return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)]
 
 
@@ -88,13 +96,16 @@ def came_to(run: Execution) -> str:
     return "T" if run.seconds >= LIMITS.case_s else "F"
 
 
-def attacks(known: Mapping[str, tuple[Task, str]], seed: int, found: Mapping[str, Sequence[str]], name: str) -> str:
+def attacks(
+    known: Mapping[str, tuple[Task, str]], seed: int, found: Mapping[str, Sequence[str]], referenced: bool, name: str
+) -> str:
     """Of the first mutant that fails its tests, under each attack."""
     task, code = known[name]
     wrong = next(i for i, letters in enumerate(found[name]) if i and letters[0] == "F")
     plain = answer(programs_of(code, name, seed)[wrong])
     dressed = (attack.apply(plain, task) for attack in OF_FUNCTIONS)
-    return "".join("-" if text == plain else settle(text, task) for text in dressed)
+    reference = code if referenced else None
+    return "".join("-" if text == plain else settle(text, task, reference) for text in dressed)
 
 
 def programs_table(results: Mapping[str, Result]) -> str:
@@ -122,8 +133,8 @@ def programs_table(results: Mapping[str, Result]) -> str:
 
 
 def attacks_table(results: Mapping[str, Result]) -> str:
-    """Each attack that was taken for right, and all others as one row."""
-    result = results["attacks"]
+    """Each attack of an arm that was taken for right, and all others as one row."""
+    (result,) = results.values()
     names = result.settings["attacks"]
     through = [i for i in range(len(names)) if any(found[i] == "P" for found in result.counts.values())]
     others = [i for i in range(len(names)) if i not in through]
@@ -163,18 +174,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     found = harness.run(arm, partial(programs, known, arm.seed), options).counts
     wrong = [name for name, letters in found.items() if any(one[0] == "F" for one in letters[1:])]
-    arm = Arm(
-        benchmark="settled",
-        name="attacks",
-        settings={**arm.settings, "attacks": [f"{attack.family}: {attack.name}" for attack in OF_FUNCTIONS]},
-        seed=arm.seed,
-        pieces=wrong,
-        power=[of_none(FOOLED.figure, len(wrong))],
-        targets=[FOOLED],
-    )
-    harness.run(arm, partial(attacks, known, arm.seed, found), options)
+    for name, drawn in (("attacks", 0), ("referenced", EvaluatorConfig().fresh)):
+        attacked = Arm(
+            benchmark="settled",
+            name=name,
+            settings={
+                **arm.settings,
+                "attacks": [f"{attack.family}: {attack.name}" for attack in OF_FUNCTIONS],
+                **({"fresh": drawn} if drawn else {}),
+            },
+            seed=arm.seed,
+            pieces=wrong,
+            power=[of_none(FOOLED.figure, len(wrong))],
+            targets=[FOOLED],
+        )
+        harness.run(attacked, partial(attacks, known, arm.seed, found, drawn > 0), options)
     results = harness.results("settled", options.results)
-    print(f"{programs_table(results)}\n\n{attacks_table(results)}")
+    print(programs_table(results))
+    for name in ("attacks", "referenced"):
+        print(f"\n{name}\n{attacks_table({name: results[name]})}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ TABLES = {
     "difficulty": "table",
     "settled-programs": "programs_table",
     "settled-attacks": "attacks_table",
+    "settled-referenced": "attacks_table",
     "contest": "table",
     "fresh": "table",
     "against": "table",
