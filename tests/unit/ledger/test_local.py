@@ -133,7 +133,7 @@ path, peer = Path(sys.argv[1]), sys.argv[2]
 def group(name):
     reward = SimpleNamespace(total=1.0)
     of = SimpleNamespace(peer_id=name, address="")
-    return SimpleNamespace(external=name != peer, scored=True, rewards=[reward], programs=b"", group=of)
+    return SimpleNamespace(external=name != peer, scored=True, earned=[reward], programs=b"", group=of)
 for number in range(30):
     ledger = LocalLedger(path, peer, round_s=1e6)
     for _ in range(2):

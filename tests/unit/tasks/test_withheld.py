@@ -124,7 +124,7 @@ def test_a_program_that_only_passes_what_it_is_shown_has_failed_and_the_judge_se
     right = CONTEST_ROW["solutions"]["solution"][0]
     backend = NoJudge()
     judging = make_evaluator(
-        load_config(["evaluator.verdict=logit", "swarm=native"]),
+        load_config(["evaluator.verdict=logit", "evaluator.mask=false", "swarm=native"]),
         backend,
         lambda *_: None,
         Reader(),
