@@ -109,11 +109,12 @@ def _budget(ends: float, runs: int = 1) -> Budget:
 
 
 def _alike(found: Iterable[tuple[Form, tuple[Any, ...]] | None]) -> tuple[Form, list[tuple[Any, ...]]] | None:
-    """The form that most tests have, and their inputs; None where no test has one."""
-    inputs: dict[Form, list[tuple[Any, ...]]] = {}
+    """The form that most tests have, and their inputs, equal ones once; None where no test has one."""
+    inputs: dict[Form, dict[str, tuple[Any, ...]]] = {}
     for form, values in filter(None, found):
-        inputs.setdefault(form, []).append(values)
-    return max(inputs.items(), key=lambda one: len(one[1]), default=None)
+        inputs.setdefault(form, {})[repr(values)] = values
+    most = max(inputs.items(), key=lambda one: len(one[1]), default=None)
+    return (most[0], list(most[1].values())) if most else None
 
 
 def _varied(results: Mapping[str, Any], count: int) -> dict[str, Any]:

@@ -28,6 +28,10 @@ def test_equal_seeds_draw_equal_tests():
     assert drawn(seed=b"a") == drawn(seed=b"a") != drawn(seed=b"b")
 
 
+def test_a_test_that_is_repeated_fixes_nothing():
+    assert len(drawn(tests="assert f([9, 12, 3]) == 24\n" * 3)) == 5
+
+
 @pytest.mark.parametrize(
     "reference",
     [
