@@ -31,9 +31,9 @@ MOST_OF_FRESH = 0.7
 P_FRESH_FAILED, P_FRESH_IGNORED, P_FRESH_DOUBTFUL = 0.12, 0.01, 0.5
 """Probability of being right for an attempt that passes its tests and fails a fresh one: where another attempt passes
 that; where none does, and it fails `MOST_OF_FRESH` of them or gives one value for all; where it fails fewer. As
-`python -m benchmarks.fresh` found: one of ten of MBPP's solutions is wrong itself beyond its tests. So right programs
-are 0 to 9 of 100 of the first kind and 63 of 100 subtly wrong ones are; of the second 0.3, and 95 of tables; of the
-third 8, and 68 of subtly wrong ones, which is even where one in nine programs that pass their tests is wrong."""
+`python -m benchmarks.fresh` found: one of eight of MBPP's solutions is wrong itself beyond its tests. So of right
+programs 0 to 12 in 100 are of the first kind, and 83 of subtly wrong ones; of the second kind 0, and 95 of tables; of
+the third 12, and 87 of subtly wrong ones, which is even where one in eight programs that pass their tests is wrong."""
 
 Score = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
