@@ -1,3 +1,4 @@
+import gc
 import logging
 import os
 import signal
@@ -13,11 +14,17 @@ settings.load_profile("busy")
 # Where a machine permits no sandbox the tests run their own harmless code without one; hostile code is not run there
 # (tests/unit/sandbox).
 os.environ["CODEZERO_UNCONFINED"] = "1"
+gc.disable()  # until all tests are imported, which stay: each search among them and torch takes half a second
 
 
 def pytest_collection_modifyitems(items):
     """Whole nodes and networks first: they take longest, and among several workers none is left with one at the end."""
     items.sort(key=lambda item: item.nodeid.startswith("tests/unit/"))
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -115,10 +115,12 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     from codezero.runtime.console import Console
     from codezero.runtime.logs import quiet_libraries
+    from codezero.runtime.memory import imports_that_stay
 
     Console().line(f"codezero {__version__}")  # now, since what follows takes seconds to import
     quiet_libraries()
-    from codezero.node import run_node
+    with imports_that_stay():
+        from codezero.node import run_node
 
     try:
         return run_node(config)

@@ -179,8 +179,11 @@ def _solve(
     options: argparse.Namespace, problems: Any, results: Any, name: str, trained: Trained | None, bar: Any
 ) -> None:
     from codezero.config import Device, Dtype
-    from codezero.harness import bench, policy
     from codezero.runtime import state
+    from codezero.runtime.memory import imports_that_stay
+
+    with imports_that_stay():
+        from codezero.harness import bench, policy
 
     # The folder of a node that is running is refused: its checkpoints come and go.
     with state.locked_state(trained.folder) if trained else nullcontext():

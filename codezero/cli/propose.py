@@ -37,6 +37,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _propose(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
     from codezero.runtime.logs import quiet_libraries
+    from codezero.runtime.memory import imports_that_stay
     from codezero.runtime.stop import stop_with_parent
 
     if options.stop_with_parent:
@@ -44,6 +45,7 @@ def _propose(options: argparse.Namespace) -> int:
     batches = [] if options.batches is None else [f"proposer.batches={options.batches}"]
     config = load_config([*options.settings, *batches])
     quiet_libraries()
-    from codezero.proposer.node import run_proposer
+    with imports_that_stay():
+        from codezero.proposer.node import run_proposer
 
     return run_proposer(config, Path(options.out).expanduser() if options.out else None)

@@ -43,11 +43,13 @@ def _score(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
     from codezero.runtime.console import Console
     from codezero.runtime.logs import quiet_libraries
+    from codezero.runtime.memory import imports_that_stay
 
     quiet_libraries()
     config = load_config(options.settings)
-    from codezero.evaluate.build import evaluator_alone
-    from codezero.evaluate.score_file import score_file
+    with imports_that_stay():
+        from codezero.evaluate.build import evaluator_alone
+        from codezero.evaluate.score_file import score_file
 
     console = Console()
     make_evaluator = partial(evaluator_alone, config, console)
