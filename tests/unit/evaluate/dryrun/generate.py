@@ -15,9 +15,10 @@ import ast
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -143,14 +144,20 @@ def ordinary_values() -> dict[str, Callable[[], Any]]:
 def signature(target: Target, rng: random.Random) -> tuple[str, ...] | None:
     """Kinds of arguments that it takes, found by trying: those that raise no TypeError. None if none were found."""
     function = interpreter().value(target.expression)()
-    for count, tries in ((rng.choice([1, 2, 2, 3]), 40), (0, 1), (1, 500), (2, 20_000), (3, 60_000)):
-        for _ in range(tries):
-            kinds = tuple(rng.choices(list(KINDS), k=count))
-            if target.first is not None:
-                kinds = (target.first, *kinds[1:])
-            if _takes(function, kinds):
-                return kinds
-    return None
+    return next((kinds for kinds in _argument_kinds(target.first, rng) if _takes(function, kinds)), None)
+
+
+def _argument_kinds(first: str | None, rng: random.Random) -> Iterator[tuple[str, ...]]:
+    """A few of one number of arguments, then all of up to two arguments and many of three."""
+    places = [[first] if first is not None else list(KINDS), list(KINDS), list(KINDS)]
+    count = rng.choice([1, 2, 2, 3])
+    for _ in range(40):
+        yield tuple(map(rng.choice, places[:count]))
+    for count in range(3):
+        every = list(product(*places[:count]))
+        yield from rng.sample(every, len(every))
+    for _ in range(60_000):
+        yield tuple(map(rng.choice, places))
 
 
 def _takes(function: Callable[..., Any], kinds: tuple[str, ...]) -> bool:
