@@ -37,7 +37,7 @@ def write_base(folder: Path, path: Path) -> None:
     if path.exists() and _source(path) == source:
         return
     building = path.with_suffix(".part")
-    writer = gguf.GGUFWriter(building, gguf.MODEL_ARCH_NAMES[architecture], use_temp_file=True)
+    writer = gguf.GGUFWriter(building, gguf.MODEL_ARCH_NAMES[architecture])
     writer.add_string(SOURCE, source)
     _write_shape(writer, config)
     names = gguf.get_tensor_name_map(architecture, config["num_hidden_layers"])

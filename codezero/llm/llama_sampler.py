@@ -1,4 +1,4 @@
-"""The process that samples with llama.cpp: a line of JSON in (`Request`), one a step out (`Progressed`), then one `Done`.
+"""The process that samples with llama.cpp: a line of JSON in (`Request`), one a step out (`Progressed`), then `Done`.
 
 It lives for one call, so what it took is free while the node learns, and each call finds the adapter of its time.
 """

@@ -136,7 +136,8 @@ class LlamaCppEngine:
             stdout=subprocess.PIPE,
             stderr=complaints,
             start_new_session=True,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            # Threads that spin while they wait take a busy machine's cores from each other: 3.6 tokens/s, not 12.5.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
         assert process.stdin is not None
         assert process.stdout is not None

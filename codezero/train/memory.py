@@ -98,7 +98,7 @@ class MemoryEstimate:
     kv_cache: int
     """Solving only."""
     disk: int
-    """Checkpoints."""
+    """Checkpoints, and the base that llama.cpp samples from."""
 
     @property
     def kept(self) -> int:
@@ -180,7 +180,8 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     master_bytes = 4 * trained if masters else 0
     outside = load.engine is RolloutEngine.llama_cpp
     packed = width * shape.linear_parameters if load.device_type == "cpu" else 0
-    decode_weights = SAMPLER_BYTES + 34 * shape.num_parameters // 32 if outside else packed
+    base_bytes = 34 * shape.num_parameters // 32 if outside else 0  # 32 numbers and their scale are 34 bytes
+    decode_weights = SAMPLER_BYTES + base_bytes if outside else packed
     cached = 2 * load.num_local * load.num_generations * shape.num_layers * shape.key_value_size  # numbers a token
     sequence = load.prompt_tokens + load.completion_tokens
     return MemoryEstimate(
@@ -196,7 +197,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         head=_head(shape, full, width),
         decode_weights=decode_weights,
         kv_cache=(2 if outside else width) * cached * sequence,
-        disk=CHECKPOINTS * ((width if full else 4) * trained + moments + master_bytes),
+        disk=CHECKPOINTS * ((width if full else 4) * trained + moments + master_bytes) + base_bytes,
     )
 
 
