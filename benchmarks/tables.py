@@ -25,6 +25,7 @@ TABLES = {
     "contest": "table",
     "fresh": "table",
     "against": "table",
+    "rollout": "table",
 }
 """By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
 BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"

@@ -54,6 +54,12 @@ class ReportError(CodezeroError):
     """A report cannot be made of what was given, or not be written."""
 
 
+class RolloutError(CodezeroError):
+    """The sampler outside the node's process gives no rollouts."""
+
+    may_pass = True
+
+
 class TrainingError(CodezeroError):
     """The machine cannot hold or carry out the chosen training method."""
 

@@ -130,6 +130,8 @@ def _report(
         num_pooled_groups=len(swarm.external),
         external_groups=dict(sorted(external.items())),
         fresh_tests=_fresh_tests(scored),
+        sampler_gap=update.sampler_gap,
+        sample_size=update.sample_size,
         network=swarm.network,
         finished_at_s=time.time(),
     )

@@ -98,7 +98,11 @@ class Node:
         self._policy, self._settings = models.policy, models.settings
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
         self._solver = PolicySolver(
-            models.policy, config.rollout, seed=config.seed, peer_id=place.peer_id, progress=self._monitor.progress
+            *(models.policy, config.rollout),
+            seed=config.seed,
+            peer_id=place.peer_id,
+            progress=self._monitor.progress,
+            sample=models.sample,
         )
         encoder = TextEncoder(
             tokenizer=models.policy.tokenizer,
@@ -122,6 +126,7 @@ class Node:
             config.train,
             temperature=config.rollout.temperature,
             reference_model=models.reference,
+            engine=config.rollout.engine,
             progress=self._monitor.progress,
         )
         self._stages = Stages(

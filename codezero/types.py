@@ -276,6 +276,10 @@ class UpdateReport:
     """Completion tokens trained on."""
     num_zero_advantage: int = 0
     """Groups left out because all their rewards are equal."""
+    sampler_gap: float | None = None
+    """Median of |log-prob of the learner - that of the sampler| over own trained tokens; None without any."""
+    sample_size: float | None = None
+    """Effective sample size of own tokens, as a share of them, where the learner takes them for its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,5 +345,9 @@ class RoundReport:
     """Why the judge service gave no score, in words; empty while it does."""
     market: str = ""
     """What keeps the node from playing the prediction market, in words; empty while nothing does."""
+    sampler_gap: float | None = None
+    """How far sampler and learner are apart, in nats a token (`UpdateReport`); None where nothing own was learned."""
+    sample_size: float | None = None
+    """What is left of the sample by that: 1 is all of it."""
     finished_at_s: float = 0.0
     """Unix time at which it was over; 0 in reports of versions that did not note it."""

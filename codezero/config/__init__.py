@@ -15,6 +15,7 @@ from codezero.config.learning import (
     Device,
     Dtype,
     EvaluatorConfig,
+    Importance,
     LossType,
     ModelConfig,
     Moments,
@@ -22,6 +23,7 @@ from codezero.config.learning import (
     RewardConfig,
     RewardScale,
     RolloutConfig,
+    RolloutEngine,
     TasksConfig,
     TrainConfig,
     TrainMethod,
@@ -49,6 +51,7 @@ __all__ = [
     "DifficultyPolicy",
     "Dtype",
     "EvaluatorConfig",
+    "Importance",
     "JudgeConfig",
     "LedgerConfig",
     "LedgerKind",
@@ -69,6 +72,7 @@ __all__ = [
     "RewardConfig",
     "RewardScale",
     "RolloutConfig",
+    "RolloutEngine",
     "Strategy",
     "SwarmConfig",
     "TasksConfig",
@@ -107,6 +111,13 @@ class NodeConfig:
     def __post_init__(self) -> None:
         require(self.seed >= 0, "seed", self.seed, "use 0 or more")
         require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")
+        full = self.rollout.engine is RolloutEngine.llama_cpp and self.train.method is TrainMethod.full
+        require(
+            not full,
+            "rollout.engine",
+            "llama_cpp",
+            "it samples with adapters over frozen weights: use train.method=lora too, or rollout.engine=transformers",
+        )
         on_chain = not self.market.enabled or self.ledger.kind is not LedgerKind.local
         require(
             on_chain, "market.enabled", "true", "bets are made on a chain, so use ledger=wallet or ledger=modal too"

@@ -59,6 +59,17 @@ class Backend(Enum):
     execution = "execution"
 
 
+class RolloutEngine(Enum):
+    transformers = "transformers"
+    llama_cpp = "llama_cpp"
+
+
+class Importance(Enum):
+    none = "none"
+    token = "token"
+    sequence = "sequence"
+
+
 class VerdictMode(Enum):
     auto = "auto"
     likelihood = "likelihood"
@@ -86,6 +97,9 @@ class ModelConfig:
 
 @dataclass
 class RolloutConfig:
+    engine: RolloutEngine = RolloutEngine.transformers
+    """What samples: transformers in this process, or llama_cpp in a process of its own, on a quantised copy of the base
+    with the adapter over it (a CPU, train.method=lora; needs codezero[llama-cpp])."""
     num_generations: int = 4
     """G, attempts per task: the group that advantages are relative to."""
     max_new_tokens: int = 256
@@ -280,6 +294,11 @@ class TrainConfig:
     """Gradients are scaled down to this global norm."""
     scale_rewards: RewardScale = RewardScale.group
     """Divide centred rewards by the standard deviation of the group, of the batch, or by none."""
+    importance: Importance = Importance.token
+    """Weigh own rollouts by how much likelier the learner finds them than the sampler did, by token or by sequence
+    (TRL's token_truncate and sequence_truncate); for samplers other than transformers, which compute differently."""
+    importance_cap: float = 3.0
+    """Largest such weight (TRL's vllm_importance_sampling_clip_max)."""
     num_iterations: int = 1
     """Passes over a round's groups."""
     minibatch_size: int = 0
@@ -302,6 +321,7 @@ class TrainConfig:
         require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
         require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")
         require(self.max_grad_norm > 0, "train.max_grad_norm", self.max_grad_norm, "use a positive norm such as 1.0")
+        require(self.importance_cap >= 1, "train.importance_cap", self.importance_cap, "use 3.0 unless you know better")
         require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")
         require(self.minibatch_size >= 0, "train.minibatch_size", self.minibatch_size, "use 0 for one step a round")
         require(self.micro_batch_size >= 0, "train.micro_batch_size", self.micro_batch_size, "use 0 to choose for you")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from codezero.config import Backend, NodeConfig
+from codezero.config import Backend, NodeConfig, RolloutEngine
 from codezero.doctor import reach
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
@@ -53,17 +53,20 @@ def check_judge(case: Case) -> Iterator[Finding]:
 def check_evaluator(case: Case) -> Iterator[Finding]:
     config = case.config
     evaluator = config.evaluator
-    if evaluator.backend is Backend.llama_cpp:
-        from codezero.evaluate.backends.choose import has_llama_cpp
+    from codezero.evaluate.backends.choose import has_llama_cpp
 
-        if not has_llama_cpp():
+    for who, wants, other in (
+        ("evaluator", evaluator.backend is Backend.llama_cpp, "evaluator.backend=auto"),
+        ("rollouts", config.rollout.engine is RolloutEngine.llama_cpp, "rollout.engine=transformers"),
+    ):
+        if wants and not has_llama_cpp():
             yield error(
-                "evaluator",
-                "evaluator.backend=llama_cpp, and xllamacpp is not installed",
+                who,
+                f"{who} by llama_cpp, and xllamacpp is not installed",
                 "no node can start",
-                "pip install 'codezero[llama-cpp]', or evaluator.backend=auto",
+                f"pip install 'codezero[llama-cpp]', or {other}",
             )
-    elif evaluator.backend is Backend.ollama:
+    if evaluator.backend is Backend.ollama:
         from codezero.evaluate.backends.ollama import DEFAULT_URL as OLLAMA_URL
 
         url, purpose = evaluator.url or OLLAMA_URL, Purpose(who="the judge", section="evaluator", error=EvaluatorError)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -31,6 +31,23 @@ class SamplingParams:
     """0 decodes greedily."""
     top_p: float = 1.0
     top_k: int = 0
+
+
+class SampleGroups(Protocol):
+    """A rollout engine: what samples as `sample_groups` does."""
+
+    def __call__(
+        self,
+        model: Any,
+        prompts: Sequence[Sequence[int]],
+        num_generations: int,
+        params: SamplingParams,
+        *,
+        end_ids: Sequence[int],
+        pad_id: int,
+        generator: torch.Generator | None = None,
+        on_step: StepCallback | None = None,
+    ) -> list[list[SampledTokens]]: ...
 
 
 @torch.no_grad()

@@ -11,13 +11,17 @@ from pathlib import Path
 
 import torch
 
-from codezero.config import Backend, Network, NodeConfig, TrainMethod
-from codezero.errors import TrainingError
+from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainMethod
+from codezero.errors import RolloutError, TrainingError
+from codezero.evaluate.backends.choose import has_llama_cpp
+from codezero.evaluate.backends.llama_cpp import PACKAGE
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
+from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.policy.llama_cpp import LlamaCppEngine
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train import memory
@@ -43,6 +47,13 @@ class Models:
         self.prompt_tokens = prompt_tokens(config)
         """Longest prompt that memory is planned for."""
         self._device = devices.choose_device(config.model.device)
+        outside = config.rollout.engine is RolloutEngine.llama_cpp
+        if outside and (self._device.type != "cpu" or not has_llama_cpp()):
+            where = f"this node computes on {self._device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
+            raise RolloutError(
+                f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: `pip install "
+                "codezero[llama-cpp]` on a machine without a GPU, or set rollout.engine=transformers"
+            )
         devices.set_threads(config.model.threads)
         devices.return_freed_memory()
         dtype = devices.choose_dtype(config.model.dtype, self._device)
@@ -69,6 +80,10 @@ class Models:
             self.settings["evaluator.model"] = weights.name
         self.judge_backend = weights.outside(backend)
         """What the judge is asked through; None where no model is asked."""
+        self.sample: SampleGroups = sample_groups
+        """What draws rollouts."""
+        if outside:
+            self.sample = LlamaCppEngine(policy_folder, folder / "sampler", cache_bytes=2 * plan.kv_cache).sample_groups
         self.policy = load_model(config.model.name, policy_folder, self._device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = load_model(config.model.name, policy_folder, self._device, dtype).model if needs_copy else None
@@ -156,6 +171,7 @@ def workload(
         device_type=device_type,
         evaluator_bytes=evaluator_bytes,
         workers_bytes=0 if device_type == "cuda" else count_workers(config) * WORKER_BYTES,
+        engine=config.rollout.engine,
         evaluator_is_base=evaluator_is_base,
     )
 

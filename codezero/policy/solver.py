@@ -12,7 +12,7 @@ import torch
 from codezero.config import RolloutConfig
 from codezero.errors import PromptTooLong
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleGroups, SamplingParams, sample_groups
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.types import FinishReason, Rollout, RolloutGroup, SampledTokens, Task
@@ -21,11 +21,20 @@ logger = logging.getLogger(__name__)
 
 
 class PolicySolver:
-    """ports.Solver on the policy in this process. Its random state is its own, so a resumed node samples alike."""
+    """ports.Solver on the policy. Its random state is its own, so a resumed node samples alike."""
 
     def __init__(
-        self, policy: LoadedModel, config: RolloutConfig, *, seed: int, peer_id: str, progress: Progress
+        self,
+        policy: LoadedModel,
+        config: RolloutConfig,
+        *,
+        seed: int,
+        peer_id: str,
+        progress: Progress,
+        sample: SampleGroups = sample_groups,
     ) -> None:
+        """`sample` is the rollout engine: the one in this process, or another with its signature."""
+        self._sample = sample
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
         self._skipped: Counter[str] = Counter()
@@ -40,7 +49,7 @@ class PolicySolver:
                 logger.warning("task left out: %s. Nothing has to be done", error)
                 self._skipped["prompt_too_long"] += 1
         config = self._config
-        sampled = sample_groups(
+        sampled = self._sample(
             self._policy.model,
             [ids for _, ids in fitting],
             config.num_generations,

@@ -35,6 +35,8 @@ class TrainSequence:
     advantage: float
     old_logprobs: tuple[float, ...] | None = None
     """[C] under the policy that sampled; None where that is the present one, or unknown."""
+    sampler_logprobs: tuple[float, ...] | None = None
+    """[C] as the sampler gave them, of the policy that `old_logprobs` are of; None where they are those, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class TrainBatch:
     """[B, C], bool, from lengths: the padding id may also be a token of its own."""
     old_logprobs: Tensor
     """[B, C], NaN = unknown or the present policy's: ratio 1."""
+    sampler_logprobs: Tensor
+    """[B, C], NaN = unknown, or the same as the old ones."""
     advantages: Tensor
     """[B]"""
 
@@ -131,8 +135,9 @@ def to_sequences(
     for rollout, advantage in zip(group.rollouts, advantages, strict=True):
         if rollout.tokens is not None:
             prompt_ids, completion_ids = rollout.tokens.prompt_ids, rollout.tokens.completion_ids
+            logprobs = rollout.tokens.logprobs
             stale = group.policy_version < policy_version
-            old_logprobs = rollout.tokens.logprobs if stale else None
+            old_logprobs, sampler_logprobs = (logprobs, None) if stale else (None, logprobs)
         else:
             try:
                 prompt_ids = encoder.prompt_ids(group.task)
@@ -142,7 +147,7 @@ def to_sequences(
                     *(group.peer_id, group.task.task_id, error),
                 )
                 return ()
-            completion_ids, old_logprobs = encoder.completion_ids(rollout), None
+            completion_ids, old_logprobs, sampler_logprobs = encoder.completion_ids(rollout), None, None
         if completion_ids:
             found.append(
                 TrainSequence(
@@ -150,6 +155,7 @@ def to_sequences(
                     completion_ids=completion_ids,
                     advantage=advantage,
                     old_logprobs=old_logprobs,
+                    sampler_logprobs=sampler_logprobs,
                 )
             )
     return tuple(found)
@@ -187,16 +193,20 @@ def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBa
     completion_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     loss_mask = torch.zeros(len(sequences), longest, dtype=torch.bool)
     old_logprobs = torch.full((len(sequences), longest), float("nan"))
+    sampler_logprobs = old_logprobs.clone()
     for row, sequence in enumerate(sequences):
         length = len(sequence.completion_ids)
         completion_ids[row, :length] = torch.tensor(sequence.completion_ids)
         loss_mask[row, :length] = True
         if sequence.old_logprobs is not None:
             old_logprobs[row, :length] = torch.tensor(sequence.old_logprobs)
+        if sequence.sampler_logprobs is not None:
+            sampler_logprobs[row, :length] = torch.tensor(sequence.sampler_logprobs)
     return TrainBatch(
         prompt_ids=torch.tensor(sequences[0].prompt_ids, device=device),
         completion_ids=completion_ids.to(device),
         loss_mask=loss_mask.to(device),
         old_logprobs=old_logprobs.to(device),
+        sampler_logprobs=sampler_logprobs.to(device),
         advantages=torch.tensor([s.advantage for s in sequences], device=device),
     )

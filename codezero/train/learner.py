@@ -17,10 +17,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from codezero.config import TrainConfig
+from codezero.config import Importance, RolloutEngine, TrainConfig
 from codezero.errors import TrainingError
 from codezero.llm.logprobs import require_plain_head
 from codezero.ports import Progress
+from codezero.train import agreement
 from codezero.train.advantage import group_advantages
 from codezero.train.batch import TextEncoder, TrainSequence, to_sequences
 from codezero.train.optimizer import MasterAdamW
@@ -41,13 +42,15 @@ class GrpoLearner:
         *,
         temperature: float,
         reference_model: nn.Module | None = None,
+        engine: RolloutEngine = RolloutEngine.transformers,
         progress: Progress = lambda stage, done, total: None,
     ) -> None:
         """Trains the parameters of `model` that require gradients: all of them, or the adapters of a peft model.
 
         temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
         weights training began with (not of those it resumes with); needed when config.beta > 0 unless `model` is a peft
-        model, whose frozen base it is.
+        model, whose frozen base it is. engine: what samples own rollouts; train.importance is for others than
+        transformers.
 
         Raises TrainingError: no reference. ModelError: an architecture whose logits are not its head's output.
         """
@@ -59,7 +62,9 @@ class GrpoLearner:
             )
         model.eval()
         require_plain_head(model)
-        self._encoder = encoder
+        if engine is RolloutEngine.transformers:
+            config = replace(config, importance=Importance.none)
+        self._encoder, self._engine = encoder, engine
         self._config = config
         self._passes = PolicyPasses(
             model,
@@ -150,6 +155,9 @@ class GrpoLearner:
 
     def _report(self, results: Sequence[StepResult], grad_norm: float, num_zero: int) -> UpdateReport:
         num_tokens = sum(result.num_tokens for result in results)  # of all passes
+        found = agreement.measure(torch.cat([result.sampler_gaps for result in results]))
+        if found is not None:
+            agreement.warn_unless_same(found, self._engine)
         return UpdateReport(
             policy_version=self.policy_version,
             loss=sum(result.loss for result in results) / len(results),
@@ -158,6 +166,8 @@ class GrpoLearner:
             grad_norm=grad_norm,
             num_tokens=num_tokens // self._config.num_iterations,
             num_zero_advantage=num_zero,
+            sampler_gap=None if found is None else found.median_gap,
+            sample_size=None if found is None else found.sample_size,
         )
 
     def _skip(self, reason: SkipReason, detail: str, num_zero: int = 0) -> UpdateReport:

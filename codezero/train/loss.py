@@ -7,6 +7,9 @@ Names and results follow TRL's `GRPOTrainer`; `tests/unit/train/test_parity.py` 
 - dapo, bnpo: mean over all tokens of the step (DAPO, arXiv 2503.14476, section 3.3); TRL's bnpo takes that mean within
   each micro-batch, which is the same where a step is one micro-batch
 - cispo: mean over all tokens of the clipped, detached ratio times the log-probability (MiniMax-M1, arXiv 2506.13585)
+
+Where something else than the learner's own arithmetic sampled, tokens are weighed by old policy / sampler, capped
+(truncated importance sampling, https://fengyao.notion.site/off-policy-rl; TRL's vllm_importance_sampling_correction).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from codezero.config import LossType, TrainConfig
+from codezero.config import Importance, LossType, TrainConfig
 from codezero.train.batch import TrainBatch
 
 
@@ -40,6 +43,8 @@ class LossShare:
     """[]: tokens whose ratio was clipped."""
     kl_sum: Tensor
     """[]: sum of the KL estimate over tokens; 0 without reference."""
+    sampler_gaps: Tensor
+    """[N]: log-prob of the policy before the step minus that of the sampler, of trained tokens whose sampler told."""
 
 
 def policy_loss(
@@ -62,6 +67,8 @@ def policy_loss(
         low, high = 1 - config.epsilon, 1 + config.epsilon_high
         losses = -torch.min(ratio * per_sequence, ratio.clamp(low, high) * per_sequence)
         clipped = ((ratio < low) & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
+    gaps = (old.detach() - batch.sampler_logprobs) * mask  # NaN where the sampler has not told
+    losses = losses * _importance(gaps.nan_to_num(0.0), config)
     kl = logprobs.new_zeros(())
     if reference is not None:
         # k3 of http://joschu.net/blog/kl-approx.html, never negative. Times the ratio, whose value may be 1 but whose
@@ -74,7 +81,17 @@ def policy_loss(
         loss=_average(losses * mask, mask, config.loss_type, size),
         clipped_tokens=(clipped & mask).sum(),
         kl_sum=kl,
+        sampler_gaps=gaps[mask & ~gaps.isnan()],
     )
+
+
+def _importance(gaps: Tensor, config: TrainConfig) -> Tensor:
+    """What token losses are multiplied by, [B, C] or [B, 1], from log-probs of old policy minus sampler [B, C]."""
+    if config.importance is Importance.none:
+        return gaps.new_ones(())
+    if config.importance is Importance.sequence:
+        gaps = gaps.sum(-1, keepdim=True)
+    return gaps.exp().clamp(max=config.importance_cap)
 
 
 def _average(losses: Tensor, mask: Tensor, loss_type: LossType, size: StepSize) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from codezero.config import Moments, TrainConfig, TrainMethod
+from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
 from codezero.llm.logprobs import CHUNK_TOKENS, OUTER_ROWS
 from codezero.train.batch import batch_limits
@@ -22,6 +22,8 @@ from codezero.train.batch import batch_limits
 GIB = 2**30
 RUNTIME_BYTES = 700 * 2**20
 """A process with torch, transformers and peft imported, and the tokenizer."""
+SAMPLER_BYTES = 350 * 2**20
+"""llama.cpp's process beside weights and cache: a batch of logits, and what is drawn from."""
 CHECKPOINTS = 3
 """On disk at a time: two kept, one being written."""
 
@@ -67,6 +69,8 @@ class Workload:
     """What the frozen evaluator takes on the same device; 0 if it runs elsewhere."""
     workers_bytes: int = 0
     """What the processes that read solutions take of the same memory."""
+    engine: RolloutEngine = RolloutEngine.transformers
+    """What samples."""
     evaluator_is_base: bool = False
     """Whether the evaluator's weights are the policy's starting weights, which adapters leave as they are."""
 
@@ -90,11 +94,11 @@ class MemoryEstimate:
     head: int
     """Learning only: a chunk of logits and of the head's gradient."""
     decode_weights: int
-    """Solving only: the packed copy of the linear weights."""
+    """Solving only: the packed copy of the linear weights, or the process of llama.cpp with its own in Q8_0."""
     kv_cache: int
     """Solving only."""
     disk: int
-    """Checkpoints."""
+    """Checkpoints, and the base that llama.cpp samples from."""
 
     @property
     def kept(self) -> int:
@@ -174,7 +178,11 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     weights = width * shape.num_parameters + (0 if full else 4 * trained)
     moments = (4 if config.moments is Moments.bfloat16 else 8) * trained
     master_bytes = 4 * trained if masters else 0
-    decodes_packed = load.device_type == "cpu"
+    outside = load.engine is RolloutEngine.llama_cpp
+    packed = width * shape.linear_parameters if load.device_type == "cpu" else 0
+    base_bytes = 34 * shape.num_parameters // 32 if outside else 0  # 32 numbers and their scale are 34 bytes
+    decode_weights = SAMPLER_BYTES + base_bytes if outside else packed
+    cached = 2 * load.num_local * load.num_generations * shape.num_layers * shape.key_value_size  # numbers a token
     sequence = load.prompt_tokens + load.completion_tokens
     return MemoryEstimate(
         method=method,
@@ -187,9 +195,9 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         gradients=(width if masters else 4) * trained + master_bytes,
         activations=_activations(shape, method, config, load),
         head=_head(shape, full, width),
-        decode_weights=width * shape.linear_parameters if decodes_packed else 0,
-        kv_cache=2 * width * load.num_local * load.num_generations * sequence * shape.num_layers * shape.key_value_size,
-        disk=CHECKPOINTS * ((width if full else 4) * trained + moments + master_bytes),
+        decode_weights=decode_weights,
+        kv_cache=(2 if outside else width) * cached * sequence,
+        disk=CHECKPOINTS * ((width if full else 4) * trained + moments + master_bytes) + base_bytes,
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
-from codezero.config import TrainConfig, TrainMethod
+from codezero.config import RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import TrainingError
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
@@ -56,12 +56,15 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
 
 
 def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
-    """The estimate of the method to train with: the configured one, or for auto full where it fits, else lora.
+    """The estimate of the method to train with: the configured one, or for auto full where it fits, else lora; lora
+    where something samples that only takes adapters.
 
     Raises TrainingError: it does not fit; the message says by how much, and the three nearest ways out.
     """
     automatic = config.method is TrainMethod.auto
     methods = [TrainMethod.full, TrainMethod.lora] if automatic else [config.method]
+    if load.engine is RolloutEngine.llama_cpp:
+        methods = [TrainMethod.lora]
     plans = [estimate(shape, method, config, load) for method in methods]
     for plan in plans:
         if _fits(plan, room):

@@ -31,6 +31,8 @@ class StepResult:
     clipped_tokens: float
     kl_sum: float
     num_tokens: int
+    sampler_gaps: Tensor
+    """[N] on the CPU, see `LossShare`."""
 
 
 class PolicyPasses:
@@ -77,6 +79,7 @@ class PolicyPasses:
 
         def work(prompts: Sequence[PromptBatches]) -> StepResult:
             loss = clipped = kl = 0.0
+            gaps: list[Tensor] = []
             finished = done
             for members, share in self._shares(prompts, size):
                 loss += share.loss.item()
@@ -85,9 +88,16 @@ class PolicyPasses:
                 share.loss.backward()  # type: ignore[no-untyped-call]
                 clipped += share.clipped_tokens.item()
                 kl += share.kl_sum.item()
+                gaps.append(share.sampler_gaps.cpu())
                 finished += members
                 self._progress("learn", finished, total)
-            return StepResult(loss=loss, clipped_tokens=clipped, kl_sum=kl, num_tokens=size.num_tokens)
+            return StepResult(
+                loss=loss,
+                clipped_tokens=clipped,
+                kl_sum=kl,
+                num_tokens=size.num_tokens,
+                sampler_gaps=torch.cat(gaps) if gaps else torch.empty(0),
+            )
 
         with self._recomputing_layers():
             return self._within_memory(sequences, work)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return save_tiny(tmp_path_factory.mktemp("model"))
+    return save_tiny(tmp_path_factory.mktemp("model"), intermediate_size=64)  # rows that llama.cpp's Q8_0 has
 
 
 def command(model, folder, *settings):
@@ -146,10 +146,14 @@ def assert_identical(found, wanted, path="state"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["full", "lora"])
-def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model, tmp_path, method):
+@pytest.mark.parametrize(
+    ("method", "engine"), [("full", "transformers"), ("lora", "transformers"), ("lora", "llama_cpp")]
+)
+def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model, tmp_path, method, engine):
+    if engine == "llama_cpp":
+        pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
     num_rounds = 3
-    settings = (f"train.method={method}", "train.num_iterations=2")
+    settings = (f"train.method={method}", f"rollout.engine={engine}", "train.num_iterations=2")
     unkilled = tmp_path / "unkilled"
     assert run(model, unkilled, *settings, f"rounds={num_rounds}").returncode == 0
 

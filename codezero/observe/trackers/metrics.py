@@ -52,6 +52,12 @@ def round_metrics(report: RoundReport) -> list[Metric]:
             "Share of tokens that were clipped",
         ),
         *_optional("train/kl", report.kl, "codezero_train_kl_nats", "KL estimate a token against the reference"),
+        *_optional(
+            "train/sampler_gap", report.sampler_gap, "codezero_sampler_gap_nats", "Median |learner - sampler| a token"
+        ),
+        *_optional(
+            "train/sample_size", report.sample_size, "codezero_sample_size_ratio", "Effective sample size of own tokens"
+        ),
         _one("train/updated", report.skipped is None, "codezero_train_updated", "1 if the last round had an update"),
         _one("train/policy_version", report.policy_version, "codezero_policy_version", "Updates of the policy"),
         _count("rollout/tokens", report.num_tokens, "codezero_generated_tokens", "Completion tokens generated"),

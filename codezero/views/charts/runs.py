@@ -143,6 +143,17 @@ def _others(reports: Sequence[RoundReport], x: Sequence[float], prefix: str) -> 
             note="The most that the process has ever held, so it never falls but at a restart.",
         ),
     ]
+    gaps = [report.sampler_gap for report in reports]
+    if any(gap is not None for gap in gaps):
+        left = [report.sample_size for report in reports]
+        charts.append(
+            line_chart(
+                f"{prefix}Sampler and learner",
+                x,
+                {"median gap, nats a token": gaps, "effective sample size": left},
+                note="Whether solutions are drawn from the model that learns: the gap stays near 0, the size near 1.",
+            )
+        )
     judge = [report.judge_score for report in reports]
     if any(score is not None for score in judge):
         charts.append(line_chart(f"{prefix}Judge service", x, {"score": judge}, note="Its scores; no reward."))

@@ -4,15 +4,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from codezero.config import Backend, TrainMethod
+from codezero.config import Backend, RolloutEngine, TrainMethod
 from codezero.config.checkout import ROOT
 from codezero.config.load import load_config
-from codezero.errors import EvaluatorError, TrainingError
+from codezero.errors import ConfigError, EvaluatorError, RolloutError, StateError, TrainingError
 from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
+from codezero.llm.sample import SamplingParams
 from codezero.policy import build
 from codezero.policy.build import Models
+from codezero.runtime import state
 from codezero.runtime.console import Console
 from tests.builders import save_tiny, task
 from tests.plans import planned_gib
@@ -200,3 +202,32 @@ def test_readme_says_what_a_node_plans_with(row, device, joined):
         for method in (TrainMethod.full, TrainMethod.lora)
     ]
     assert f"| {row} | {cells[0]} | {cells[1]} |" in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_llama_cpp_samples_for_adapters_and_is_planned_for(tmp_path, monkeypatch):
+    pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
+    planned = remembered_plans(monkeypatch)
+    model = save_tiny(tmp_path / "model", intermediate_size=64)
+    _, made = made_from(tmp_path / "a", model, model, "rollout.engine=llama_cpp")
+    assert made.settings["train.method"] == "lora"  # though memory holds full
+    assert [load.engine for load in planned] == [RolloutEngine.llama_cpp]
+    params = SamplingParams(max_new_tokens=3)
+    ((tokens,),) = made.sample(made.policy.model, [[1, 2]], 1, params, end_ids=[], pad_id=0)
+    assert len(tokens.completion_ids) == 3
+
+
+def test_llama_cpp_with_full_fine_tuning_or_without_its_package_says_what_to_do(tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match=r"rollout\.engine=llama_cpp.*use train\.method=lora"):
+        load_config(["rollout.engine=llama_cpp", "train.method=full"])
+    monkeypatch.setattr(build, "has_llama_cpp", lambda: False)
+    with pytest.raises(RolloutError, match=r"not installed: `pip install codezero\[llama-cpp\]`"):
+        made_from(tmp_path / "a", save_tiny(tmp_path / "model"), "x", "rollout.engine=llama_cpp")
+
+
+def test_a_folder_begun_with_full_fine_tuning_is_not_taken_up_by_llama_cpp(tmp_path):
+    pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
+    model = save_tiny(tmp_path / "model", intermediate_size=64)
+    (tmp_path / "a").mkdir()
+    state.bind_settings(tmp_path / "a", {"train.method": "full"})
+    with pytest.raises(StateError, match=r"train\.method"):
+        made_from(tmp_path / "a", model, model, "rollout.engine=llama_cpp")

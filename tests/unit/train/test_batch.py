@@ -36,7 +36,8 @@ def test_local_rollouts_keep_their_sampled_ids():
     # 64 65 is "ab", which as text would come without the doubled end token
     local = group([rollout(prompt_ids=(3, 4), completion_ids=(64, 65, END, END), text="something else")])
     (found,) = to_sequences(local, [0.5], encoder(), policy_version=0)
-    assert found == TrainSequence(prompt_ids=(3, 4), completion_ids=(64, 65, END, END), advantage=0.5)
+    ids, logprobs = (64, 65, END, END), (-1.0,) * 4
+    assert found == TrainSequence(prompt_ids=(3, 4), completion_ids=ids, advantage=0.5, sampler_logprobs=logprobs)
 
 
 @pytest.mark.parametrize(("version", "expected"), [(4, None), (3, (-0.5, -2.0))])

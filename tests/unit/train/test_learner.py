@@ -5,7 +5,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from codezero.config import LossType, RewardScale, TrainConfig
+from codezero.config import Importance, LossType, RewardScale, RolloutEngine, TrainConfig
 from codezero.errors import TrainingError
 from codezero.llm.logprobs import CompletionScorer
 from codezero.train.batch import TextEncoder
@@ -16,7 +16,13 @@ from tests.builders import group, rollout, scored, tiny_model, tiny_tokenizer
 GOOD, BAD = (40, 41, 42, 256), (50, 51)
 
 
-def learner(model=None, progress=lambda stage, done, total: None, reference_model=None, **config):
+def learner(
+    model=None,
+    progress=lambda stage, done, total: None,
+    reference_model=None,
+    engine=RolloutEngine.transformers,
+    **config,
+):
     encoder = TextEncoder(
         tokenizer=tiny_tokenizer(),
         encode_prompt=lambda task: (1, 2, 3),
@@ -31,6 +37,7 @@ def learner(model=None, progress=lambda stage, done, total: None, reference_mode
         TrainConfig(**settings),
         temperature=1.0,
         reference_model=reference_model,
+        engine=engine,
         progress=progress,
     )
 
@@ -243,7 +250,8 @@ def test_peers_text_is_learned_from():
 def test_peers_text_updates_exactly_as_the_same_tokens_of_our_own_do(num_iterations):
     texts = [Rollout(text="good", finish=FinishReason.STOP), Rollout(text="bad", finish=FinishReason.LENGTH)]
     good, bad = (tuple(tiny_tokenizer()(text).input_ids) for text in ("good", "bad"))
-    tokens = [rollout(completion_ids=(*good, 256)), rollout(completion_ids=bad)]
+    unknown = float("nan")  # what sampled them: peers do not tell either
+    tokens = [rollout(completion_ids=ids, logprobs=[unknown] * len(ids)) for ids in ((*good, 256), bad)]
     of_peer, of_own = tiny_model(), tiny_model()
     settings = {"num_iterations": num_iterations, "learning_rate": 0.05}
     found = learner(of_peer, **settings).step([scored(texts, [1.0, 0.0], external=True, peer_id="peer")])
@@ -393,3 +401,55 @@ def test_a_round_in_which_too_little_could_be_told_makes_no_update():
     report = learner(model).step([scored([rollout()] * 3, [None, 1.0, None]), scored([rollout()] * 2, [None, None])])
     assert (report.skipped, report.num_zero_advantage) == (SkipReason.NO_GROUPS, 0)
     assert_unchanged(model, before)
+
+
+def sampled(model, shift=0.0, rewards=(1.0, 0.0)):
+    """A group whose sampler found each token likelier than the model does by `shift`."""
+    rollouts = []
+    for ids in (GOOD, BAD):
+        found = torch.tensor([ids])
+        with torch.no_grad():
+            present = CompletionScorer(model, torch.tensor([1, 2, 3])).logprobs(found, torch.ones_like(found).bool())
+        rollouts.append(rollout(completion_ids=ids, logprobs=[x + shift for x in present[0].tolist()]))
+    return scored(rollouts, rewards)
+
+
+@pytest.mark.parametrize("steps", [{}, {"num_iterations": 2, "minibatch_size": 1}])
+def test_sampler_and_learner_are_compared_before_the_update(steps, caplog):
+    model = tiny_model()
+    report = learner(model, **steps).step([sampled(model)])
+    assert report.sampler_gap == pytest.approx(0.0, abs=1e-5)
+    assert report.sample_size == pytest.approx(1.0, abs=1e-6)
+    report = learner(model, **steps).step([sampled(model, shift=-0.01)])
+    assert report.sampler_gap == pytest.approx(0.01, abs=1e-4)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("engine", "fix"),
+    [(RolloutEngine.llama_cpp, "rollout.engine=transformers"), (RolloutEngine.transformers, "model.dtype=float32")],
+)
+def test_a_sampler_that_is_not_the_policy_is_warned_of_with_what_to_do(engine, fix, caplog):
+    model = tiny_model()
+    report = learner(model, engine=engine).step([sampled(model, shift=0.3)])
+    assert report.sampler_gap == pytest.approx(0.3, abs=1e-4)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert fix in caplog.text
+
+
+def test_peers_texts_are_not_compared_with_any_sampler():
+    peers = [Rollout(text=text, finish=FinishReason.STOP, tokens=None) for text in ("ab", "c")]
+    assert learner().step([scored(peers, [1.0, 0.0], external=True)]).sampler_gap is None
+
+
+def gradient_norm(engine, shift, **config):
+    model = tiny_model()
+    return learner(model, engine=engine, **config).step([sampled(model, shift)]).grad_norm
+
+
+def test_tokens_of_another_sampler_are_weighed_and_our_own_are_not():
+    plain = gradient_norm(RolloutEngine.transformers, 0.0)
+    assert gradient_norm(RolloutEngine.transformers, -0.5) == plain
+    assert gradient_norm(RolloutEngine.llama_cpp, -0.5, importance=Importance.none) == plain
+    assert gradient_norm(RolloutEngine.llama_cpp, -0.5) == pytest.approx(plain * math.exp(0.5), rel=1e-4)
+    assert gradient_norm(RolloutEngine.llama_cpp, -5.0, importance_cap=2.0) == pytest.approx(plain * 2.0, rel=1e-4)

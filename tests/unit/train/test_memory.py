@@ -2,7 +2,7 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from codezero.config import Moments, TrainConfig, TrainMethod
+from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
 from codezero.train.memory import GIB, ModelShape, Workload, estimate, micro_batch_sequences, read_shape, shape_of
 from codezero.train.method import SMALLEST
@@ -157,3 +157,14 @@ def test_activations_are_what_the_forward_pass_keeps():
     work = load(prompt_tokens=44, completion_tokens=256)
     planned = estimate(shape_of(model), TrainMethod.full, TrainConfig(), work).activations
     assert 0.9 * seen < planned < 1.4 * seen
+
+
+def test_llama_cpp_samples_with_a_quarter_of_the_bytes_beside_and_none_of_the_packed_copy():
+    ours, theirs = (
+        estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(engine=engine)) for engine in RolloutEngine
+    )
+    assert ours.decode_weights / GIB == pytest.approx(1.84, abs=0.01)
+    assert theirs.decode_weights / GIB == pytest.approx(0.83, abs=0.01)
+    assert theirs.kv_cache == ours.kv_cache / 2
+    assert theirs.learn == ours.learn
+    assert theirs.disk - ours.disk == 34 * SMALLEST.num_parameters // 32

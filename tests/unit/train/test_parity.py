@@ -8,7 +8,7 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
-from codezero.config import LossType, TrainConfig
+from codezero.config import Importance, LossType, TrainConfig
 from codezero.train.batch import TrainSequence
 from codezero.train.passes import PolicyPasses
 from tests.builders import tiny_model, tiny_tokenizer
@@ -82,7 +82,7 @@ def padded(rows, side, value, dtype=torch.long):
     )
 
 
-def trl_loss_and_gradient(trainer, seqs, config: TrainConfig, reference):
+def trl_loss_and_gradient(trainer, seqs, config: TrainConfig, reference, importance=None):
     """One call of TRL's loss on all sequences, its prompts left-padded as TRL pads them."""
     model = trainer.model
     model.zero_grad(set_to_none=True)
@@ -106,7 +106,11 @@ def trl_loss_and_gradient(trainer, seqs, config: TrainConfig, reference):
             [TrainSequence(prompt_ids=s.prompt_ids, completion_ids=s.completion_ids, advantage=0.0) for s in seqs]
         )
         inputs["ref_per_token_logps"] = padded([s.old_logprobs for s in rows], "right", 0.0, torch.float32)
+    trainer.use_vllm = trainer.vllm_importance_sampling_correction = importance is not None
+    if importance is not None:
+        inputs["importance_sampling_ratio"] = importance
     loss = trainer.compute_loss(model, inputs)
+    trainer.use_vllm = False
     loss.backward()
     return loss.item(), gradients(model)
 
@@ -131,3 +135,34 @@ def test_equals_trl(trainer, loss_type, with_old, beta, micro_batch_size):
     torch.testing.assert_close(gradients(model), wanted_gradient, atol=1e-6, rtol=1e-5)
     if with_old:
         assert 0.15 < result.clipped_tokens / result.num_tokens < 0.5
+
+
+@pytest.mark.parametrize(
+    ("importance", "mode"), [(Importance.token, "token_truncate"), (Importance.sequence, "sequence_truncate")]
+)
+@pytest.mark.parametrize("beta", [0.0, 0.04])
+@pytest.mark.parametrize("loss_type", list(LossType))
+def test_weights_of_another_samplers_tokens_equal_trls(trainer, loss_type, beta, importance, mode):
+    high = 1.2 if loss_type is LossType.cispo else 0.28
+    config = TrainConfig(loss_type=loss_type, epsilon_high=high, beta=beta, importance=importance, importance_cap=1.5)
+    reference = tiny_model(seed=0, initializer_range=0.19)
+    draw = random.Random(5)
+    seqs = [replace(s, sampler_logprobs=tuple(x + draw.gauss(0, 0.2) for x in s.old_logprobs)) for s in sequences(True)]
+    # GRPOTrainer computes the ratio while it generates, between rewards and advantages: these are its lines.
+    gaps = padded(
+        [[o - x for o, x in zip(s.old_logprobs, s.sampler_logprobs, strict=True)] for s in seqs],
+        "right",
+        0.0,
+        torch.float32,
+    )
+    if mode == "sequence_truncate":
+        gaps = gaps.sum(dim=-1, keepdim=True)
+    ratio = torch.clamp(torch.exp(gaps), max=config.importance_cap)
+    assert 0.1 < (ratio == config.importance_cap).float().mean() < 0.9 or importance is Importance.token
+    wanted_loss, wanted_gradient = trl_loss_and_gradient(trainer, seqs, config, reference, ratio)
+
+    model = tiny_model()
+    result = passes(model, config, reference).add_gradients(seqs, 0, len(seqs))
+
+    assert result.loss == pytest.approx(wanted_loss, abs=1e-6)
+    torch.testing.assert_close(gradients(model), wanted_gradient, atol=1e-6, rtol=1e-5)

@@ -1,0 +1,148 @@
+"""What llama.cpp reads, written from what we hold: a quantised copy of the base weights, and the adapter beside it.
+
+Both carry no tokenizer: the sampler is given ids and gives ids.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import gguf
+from gguf import GGMLQuantizationType as Kind
+from safetensors import safe_open
+from torch import Tensor
+
+from codezero.errors import ModelError
+
+ARCHITECTURES = {"qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3, "llama": gguf.MODEL_ARCH.LLAMA}
+"""model_type of transformers -> what llama.cpp computes alike with the values that `_write_shape` names."""
+SOURCE = "codezero.source"
+"""Key of the base file that says what it was made of."""
+
+
+def write_base(folder: Path, path: Path) -> None:
+    """Writes the weights of a model folder to `path` as Q8_0, vectors as float32; a file made of the same ones stays.
+
+    Raises ModelError: an architecture that is not among those above, or a shape that Q8_0 does not have; OSError: the
+    file cannot be written.
+    """
+    config = json.loads((folder / "config.json").read_text())
+    architecture = _architecture(config)
+    weights = sorted(folder.glob("*.safetensors"))
+    source = ascii([(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in weights])
+    if path.exists() and _source(path) == source:
+        return
+    building = path.with_suffix(".part")
+    writer = gguf.GGUFWriter(building, gguf.MODEL_ARCH_NAMES[architecture])
+    writer.add_string(SOURCE, source)
+    _write_shape(writer, config)
+    names = gguf.get_tensor_name_map(architecture, config["num_hidden_layers"])
+    for name, tensor in _tensors(weights):
+        if name == "lm_head.weight" and config.get("tie_word_embeddings"):
+            continue
+        values = _permuted(name, tensor.float(), config).numpy()
+        kind = Kind.Q8_0 if values.ndim == 2 else Kind.F32
+        if kind is Kind.Q8_0 and values.shape[1] % gguf.GGML_QUANT_SIZES[kind][0]:
+            raise ModelError(f"{folder.name} has rows of {values.shape[1]} numbers: {_ELSE}")
+        writer.add_tensor(_translated(names, name), gguf.quants.quantize(values, kind), raw_dtype=kind)
+    _finish(writer)
+    os.replace(building, path)
+
+
+def write_adapter(model: Any, path: Path) -> None:
+    """Writes the LoRA adapters of a peft model to `path`, in float32. Raises OSError: it cannot be written."""
+    config = model.config.to_dict()
+    architecture = _architecture(config)
+    lora = model.peft_config["default"]
+    names = gguf.get_tensor_name_map(architecture, config["num_hidden_layers"])
+    writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
+    writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, lora.lora_alpha)
+    for name, weight in _adapter_weights(model):
+        layer, side = name.rsplit(".", 1)
+        values = weight.detach().float().cpu()
+        if side == "lora_b":  # its rows are those of the layer's own weight
+            values = _permuted(layer + ".weight", values, config)
+        writer.add_tensor(f"{_translated(names, layer + '.weight')}.{side}", values.contiguous().numpy())
+    _finish(writer)
+
+
+_ELSE = "set rollout.engine=transformers"
+
+
+def _architecture(config: Mapping[str, Any]) -> gguf.MODEL_ARCH:
+    kind = config["model_type"]
+    scaling = (config.get("rope_parameters") or config.get("rope_scaling") or {}).get("rope_type", "default")
+    if kind not in ARCHITECTURES or scaling != "default" or config.get("use_sliding_window"):
+        what = kind if kind not in ARCHITECTURES else f"{kind} with rope_type {scaling} or a sliding window"
+        raise ModelError(f"the llama.cpp sampler knows no {what}, only plain {', '.join(ARCHITECTURES)}: {_ELSE}")
+    return ARCHITECTURES[kind]
+
+
+def _write_shape(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
+    heads = config["num_attention_heads"]
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(config.get("num_key_value_heads") or heads)
+    head = config.get("head_dim") or config["hidden_size"] // heads
+    writer.add_key_length(head)
+    writer.add_value_length(head)
+    writer.add_rope_dimension_count(head)
+    writer.add_rope_freq_base((config.get("rope_parameters") or config)["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+    writer.add_tokenizer_model("no_vocab")
+
+
+def _permuted(name: str, weight: Tensor, config: Mapping[str, Any]) -> Tensor:
+    """Rows in the order of llama.cpp, whose Llama rotates neighbours where transformers' rotates halves of a head."""
+    if config["model_type"] != "llama" or not name.endswith(("q_proj.weight", "k_proj.weight")):
+        return weight
+    heads = config["num_attention_heads"]
+    if name.endswith("k_proj.weight"):
+        heads = config.get("num_key_value_heads") or heads
+    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape).contiguous()
+
+
+def _translated(names: gguf.TensorNameMap, name: str) -> str:
+    found: str | None = names.get_name(name, (".weight", ".bias"))
+    if found is None:
+        raise ModelError(f"the llama.cpp sampler has no place for the weight {name}: {_ELSE}")
+    return found
+
+
+def _tensors(files: list[Path]) -> Iterator[tuple[str, Tensor]]:
+    for file in files:
+        with safe_open(file, "pt") as opened:
+            for name in opened.keys():  # noqa: SIM118  # it is no mapping
+                yield name, opened.get_tensor(name)
+
+
+def _adapter_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
+    for name, module in model.get_base_model().named_modules():
+        if hasattr(module, "lora_A"):
+            yield f"{name}.lora_a", module.lora_A["default"].weight
+            yield f"{name}.lora_b", module.lora_B["default"].weight
+
+
+def _source(path: Path) -> str:
+    try:
+        field = gguf.GGUFReader(path).get_field(SOURCE)
+    except (OSError, ValueError, IndexError):
+        return ""
+    return "" if field is None else str(field.contents())
+
+
+def _finish(writer: gguf.GGUFWriter) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -1,0 +1,147 @@
+"""llama.cpp's C interface, from the library inside the xllamacpp wheel: many sequences in one batch, logits out.
+
+The wheel's own server is not enough: it gives log-probs before the temperature or after top-p, never at the temperature
+before top-p; reads adapters at start only; and composes batches by arrival, so that equal seeds do not give equal
+rollouts. Of C structures only what has stood still for years is relied upon: the batch, and the first four numbers of
+the context's parameters, which are read back. A wheel that differs is refused before it computes anything.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+BATCH_TOKENS = 256
+"""Tokens of a prompt that are read at once; a larger number takes more memory and hardly less time."""
+CACHE_STEP = 256
+"""A sequence's share of the cache is a multiple of so many tokens."""
+_Int, _Pointer = c.c_int32, c.c_void_p
+
+
+class _Parameters(c.Structure):
+    """Larger than any version's; C reads and writes as much of it as it knows."""
+
+    _fields_ = (("numbers", c.c_uint32 * 256),)
+
+
+class _Batch(c.Structure):
+    _fields_ = (
+        ("n_tokens", _Int),
+        ("token", c.POINTER(_Int)),
+        ("embd", _Pointer),
+        ("pos", c.POINTER(_Int)),
+        ("n_seq_id", c.POINTER(_Int)),
+        ("seq_id", c.POINTER(c.POINTER(_Int))),
+        ("logits", c.POINTER(c.c_int8)),
+    )
+
+
+_SIGNATURES = {
+    "llama_log_set": (None, _Pointer, _Pointer),
+    "llama_backend_init": (None,),
+    "llama_model_default_params": (_Parameters,),
+    "llama_context_default_params": (_Parameters,),
+    "llama_model_load_from_file": (_Pointer, c.c_char_p, _Parameters),
+    "llama_model_get_vocab": (_Pointer, _Pointer),
+    "llama_vocab_n_tokens": (_Int, _Pointer),
+    "llama_init_from_model": (_Pointer, _Pointer, _Parameters),
+    "llama_set_n_threads": (None, _Pointer, _Int, _Int),
+    "llama_n_ctx": (c.c_uint32, _Pointer),
+    "llama_n_batch": (c.c_uint32, _Pointer),
+    "llama_n_ubatch": (c.c_uint32, _Pointer),
+    "llama_n_seq_max": (c.c_uint32, _Pointer),
+    "llama_adapter_lora_init": (_Pointer, _Pointer, c.c_char_p),
+    "llama_set_adapters_lora": (_Int, _Pointer, c.POINTER(_Pointer), c.c_size_t, c.POINTER(c.c_float)),
+    "llama_batch_init": (_Batch, _Int, _Int, _Int),
+    "llama_decode": (_Int, _Pointer, _Batch),
+    "llama_get_logits_ith": (c.POINTER(c.c_float), _Pointer, _Int),
+    "llama_get_memory": (_Pointer, _Pointer),
+    "llama_memory_seq_cp": (None, _Pointer, _Int, _Int, _Int, _Int),
+    "llama_memory_clear": (None, _Pointer, c.c_bool),
+}
+_SILENT = c.CFUNCTYPE(None, c.c_int, c.c_char_p, _Pointer)(lambda level, text, data: None)
+
+
+class LlamaContext:
+    """A model with an adapter over it, and a key-value cache of `num_sequences` sequences. It is never freed: the
+    process that has one ends with it."""
+
+    def __init__(self, base: Path, adapter: Path | None, num_sequences: int, length: int, threads: int) -> None:
+        """`length` is the most tokens a sequence can have. Raises ImportError, OSError, AttributeError: no xllamacpp,
+        or none with these functions; RuntimeError: the files cannot be loaded, or its structures are other ones."""
+        import xllamacpp.xllamacpp as wheel
+
+        lib = c.CDLL(wheel.__file__)
+        for name, (result, *arguments) in _SIGNATURES.items():
+            function = getattr(lib, name)
+            function.restype, function.argtypes = result, arguments
+        self._lib = lib
+        lib.llama_log_set(_SILENT, None)
+        lib.llama_backend_init()
+        model = lib.llama_model_load_from_file(bytes(base), lib.llama_model_default_params())
+        if not model:
+            raise RuntimeError(f"it cannot load {base.name}")
+        parameters = lib.llama_context_default_params()
+        size = max(BATCH_TOKENS, num_sequences)
+        wanted = [num_sequences * -(-length // CACHE_STEP) * CACHE_STEP, size, size, num_sequences]
+        parameters.numbers[:4] = wanted
+        context = lib.llama_init_from_model(model, parameters)
+        if not context:
+            raise RuntimeError(f"it has no room for {num_sequences} sequences of {length} tokens")
+        self._context = context
+        names = ("llama_n_ctx", "llama_n_batch", "llama_n_ubatch", "llama_n_seq_max")
+        found = [getattr(lib, name)(context) for name in names]
+        if found != wanted:
+            raise RuntimeError(f"this version takes parameters differently: {wanted} became {found}")
+        lib.llama_set_n_threads(context, threads, threads)
+        if adapter is not None:
+            self._apply(model, adapter)
+        self._memory = lib.llama_get_memory(context)
+        self._batch = lib.llama_batch_init(size, 0, 1)
+        self._num_tokens = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
+
+    def _apply(self, model: int, adapter: Path) -> None:
+        loaded = self._lib.llama_adapter_lora_init(model, bytes(adapter))
+        adapters, scales = (_Pointer * 1)(loaded), (c.c_float * 1)(1.0)
+        if not loaded or self._lib.llama_set_adapters_lora(self._context, adapters, 1, scales):
+            raise RuntimeError(f"it cannot apply {adapter.name}")
+
+    def read(self, prompt: Sequence[int], sequence: int) -> NDArray[np.float32]:
+        """Fills an empty sequence with a prompt; returns the logits [V] of what comes next."""
+        for start in range(0, len(prompt), BATCH_TOKENS):
+            part = prompt[start : start + BATCH_TOKENS]
+            last = start + len(part) == len(prompt)
+            rows = [(token, start + i, sequence, last and i + 1 == len(part)) for i, token in enumerate(part)]
+            self._decode(rows)
+        return self._logits(len(rows) - 1).copy()
+
+    def share(self, source: int, target: int) -> None:
+        """Gives an empty sequence all that another one holds."""
+        self._lib.llama_memory_seq_cp(self._memory, source, target, -1, -1)
+
+    def advance(self, tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[int]) -> NDArray[np.float32]:
+        """Appends one token to each of the sequences; returns the logits [B, V] of what comes next."""
+        self._decode([(*row, True) for row in zip(tokens, positions, sequences, strict=True)])
+        return np.stack([self._logits(i) for i in range(len(tokens))])
+
+    def clear(self) -> None:
+        """Empties all sequences."""
+        self._lib.llama_memory_clear(self._memory, False)
+
+    def _decode(self, rows: Sequence[tuple[int, int, int, bool]]) -> None:
+        """Each row is (token, position, sequence, whether its logits are wanted)."""
+        batch = self._batch
+        for i, (token, position, sequence, wanted) in enumerate(rows):
+            batch.token[i], batch.pos[i], batch.logits[i] = token, position, wanted
+            batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
+        batch.n_tokens = len(rows)
+        code = self._lib.llama_decode(self._context, batch)
+        if code:
+            raise RuntimeError(f"llama_decode of {len(rows)} tokens gave {code}")
+
+    def _logits(self, row: int) -> NDArray[np.float32]:
+        return np.ctypeslib.as_array(self._lib.llama_get_logits_ith(self._context, row), (self._num_tokens,))

@@ -1,0 +1,188 @@
+"""Rollouts by llama.cpp: a quantised base and the adapter of the moment, in a process of its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+import codezero
+from codezero.errors import RolloutError
+from codezero.llm.llama_files import write_adapter, write_base
+from codezero.llm.llama_sampler import Done, Progressed, Request
+from codezero.llm.sample import SamplingParams, StepCallback
+from codezero.types import SampledTokens
+
+TRIES = 3
+"""Processes that a call may use up."""
+SILENCE_S = 120.0
+"""Longest wait for the next step; the first one reads all prompts, some 10 ms a token."""
+PROCESS_BYTES = 1 << 30
+"""What sampling may take beside its base and its key-value cache: 0.3 GiB of a 0.5B model were seen."""
+COMMAND = (
+    *(sys.executable, "-s", "-c"),
+    "import sys; root = sys.argv[1]; sys.path[:1] = [] if root in sys.path[1:] else [root]; "
+    "from codezero.llm.llama_sampler import main; main()",
+    str(Path(codezero.__file__).parent.parent),
+)
+
+logger = logging.getLogger(__name__)
+
+
+class LlamaCppEngine:
+    """`llm.sample.sample_groups` by a process that is started for each call and ends with it, or with the node.
+
+    Equal states of the generator give equal rollouts on the same machine with the same number of threads.
+    """
+
+    def __init__(self, model_folder: Path, folder: Path, *, cache_bytes: int, command: Sequence[str] = COMMAND) -> None:
+        """Writes the quantised base of `model_folder` into `folder` where it is not there yet. cache_bytes: most that
+        the key-value cache takes. Raises RolloutError: it cannot be written; ModelError: llama.cpp has no such model.
+        """
+        self._folder, self._command = folder, command
+        self._memory_bytes = PROCESS_BYTES + cache_bytes
+        self.base = folder / "base-q8_0.gguf"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_base(model_folder, self.base)
+        except OSError as error:
+            raise _no_file(folder, error) from error
+
+    def sample_groups(
+        self,
+        model: Any,
+        prompts: Sequence[Sequence[int]],
+        num_generations: int,
+        params: SamplingParams,
+        *,
+        end_ids: Sequence[int],
+        pad_id: int,
+        generator: torch.Generator | None = None,
+        on_step: StepCallback | None = None,
+    ) -> list[list[SampledTokens]]:
+        """As `llm.sample.sample_groups`, of which it needs neither the weights of `model` but its adapters, nor
+        `pad_id`. Raises RolloutError: no process gives rollouts, after as many as allowed."""
+        if not prompts:
+            return []
+        adapter = self._folder / "adapter.gguf"
+        try:
+            write_adapter(model, adapter)
+        except OSError as error:
+            raise _no_file(self._folder, error) from error
+        request = Request(
+            base=str(self.base),
+            adapter=str(adapter),
+            prompts=[list(prompt) for prompt in prompts],
+            num_generations=num_generations,
+            max_new_tokens=params.max_new_tokens,
+            temperature=params.temperature,
+            top_p=params.top_p,
+            top_k=params.top_k,
+            end_ids=list(end_ids),
+            seed=int(torch.randint(2**62, (1,), generator=generator)),
+            threads=torch.get_num_threads(),
+            memory_bytes=self._memory_bytes,
+        )
+        ids, logprobs = self._ask(request, on_step)
+        rows = [
+            SampledTokens(
+                prompt_ids=tuple(prompts[row // num_generations]),
+                completion_ids=tuple(found),
+                logprobs=tuple(logprobs[row]),
+            )
+            for row, found in enumerate(ids)
+        ]
+        return [rows[i : i + num_generations] for i in range(0, len(rows), num_generations)]
+
+    def _ask(self, request: Request, on_step: StepCallback | None) -> tuple[list[list[int]], list[list[float]]]:
+        trouble = ""
+        for left in range(TRIES - 1, -1, -1):
+            with tempfile.TemporaryFile() as complaints:
+                try:
+                    done = self._run(request, on_step, complaints)
+                    if not (trouble := done.error or _wrong(done, request)):
+                        return done.ids, done.logprobs
+                except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
+                    complaints.seek(0)
+                    last = complaints.read().decode("utf-8", "replace").strip().splitlines()[-1:]
+                    trouble = ", ".join([str(error), *last])
+            trouble = ascii(trouble)[1:-1][:300]
+            if left:
+                logger.warning(
+                    "sampling with llama.cpp failed (%s) and is begun again. Nothing has to be done, unless it comes "
+                    "again: then rollout.engine=transformers needs no such process",
+                    trouble,
+                )
+        raise RolloutError(
+            f"llama.cpp gave no rollouts in {TRIES} tries ({trouble}): `pip install codezero[llama-cpp]`, free some "
+            "memory, or set rollout.engine=transformers"
+        )
+
+    def _run(self, request: Request, on_step: StepCallback | None, complaints: Any) -> Done:
+        # A session of its own: Ctrl-C is for this process, which ends that one.
+        process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            start_new_session=True,
+            # Threads that spin while they wait take a busy machine's cores from each other: 3.6 tokens/s, not 12.5.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(msgspec.json.encode(request) + b"\n")
+            process.stdin.flush()
+            for line in _lines(process.stdout.fileno()):
+                message = msgspec.json.decode(line, type=Progressed | Done)
+                if isinstance(message, Done):
+                    return message
+                if on_step is not None:
+                    on_step(message.done, message.total)
+            raise EOFError(f"its process ended with code {process.wait()}")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            with suppress(OSError):  # it has not read all of it
+                process.stdin.close()
+
+
+def _lines(file: int) -> Iterator[bytes]:
+    """Whole lines until the end. Raises TimeoutError: nothing came for too long."""
+    rest = b""
+    while wait([file], SILENCE_S):
+        data = os.read(file, 1 << 20)
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+    raise TimeoutError(f"its process said nothing for {SILENCE_S:g} s")
+
+
+def _wrong(done: Done, request: Request) -> str:
+    """What is not as asked, in words; empty where nothing is."""
+    num = len(request.prompts) * request.num_generations
+    shaped = len(done.ids) == len(done.logprobs) == num and all(
+        0 < len(ids) == len(logprobs) <= request.max_new_tokens
+        for ids, logprobs in zip(done.ids, done.logprobs, strict=True)
+    )
+    return "" if shaped else f"not {num} completions with a log-prob a token came"
+
+
+def _no_file(folder: Path, error: OSError) -> RolloutError:
+    return RolloutError(
+        f"the sampler's files cannot be written in {folder} ({error.strerror or error}): free some space, give another "
+        "state_dir, or set rollout.engine=transformers"
+    )

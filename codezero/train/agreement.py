@@ -1,0 +1,56 @@
+"""Whether the sampler draws from the policy that learns: its log-probs of what it drew against the learner's.
+
+Both see the same weights, or a quantised copy of them; another arithmetic moves log-probs a little. More than that
+means that they are not the same: a stale adapter, a wrong base, another temperature or position.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from codezero.config import RolloutEngine
+
+logger = logging.getLogger(__name__)
+
+BOUNDS = {RolloutEngine.transformers: 0.01, RolloutEngine.llama_cpp: 0.02}
+"""Largest median of |difference| of a round that was seen at version 0 (`benchmarks/rollout.py`)."""
+WARN_AT = 2.0
+"""A round that is beyond its bound so many times is warned of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Of the trained tokens of own groups, before the round's update."""
+
+    median_gap: float
+    """Median of |log-prob of the learner - log-prob of the sampler|, in nats."""
+    sample_size: float
+    """Effective sample size as a share of the tokens, (sum w)^2 / (N sum w^2) with w = learner / sampler (Kish)."""
+
+
+def measure(gaps: Tensor) -> Agreement | None:
+    """Of log-probs of the learner minus those of the sampler [N]; None of none."""
+    if not len(gaps):
+        return None
+    weights = gaps.double().exp()
+    return Agreement(
+        median_gap=round(gaps.abs().median().item(), 4),  # below that it is rounding, which differs between processors
+        sample_size=(weights.sum().square() / (len(weights) * weights.square().sum())).item(),
+    )
+
+
+def warn_unless_same(found: Agreement, engine: RolloutEngine) -> None:
+    """Warns of a sampler that is not the policy."""
+    bound = BOUNDS[engine]
+    if found.median_gap <= WARN_AT * bound:
+        return
+    other = "rollout.engine=transformers" if engine is RolloutEngine.llama_cpp else "model.dtype=float32"
+    logger.warning(
+        "sampler and learner disagree: half of the sampled tokens differ by more than %.3f nats, where %s is within "
+        "%.3f (effective sample size %.2f). The round was learned from all the same; if it comes again, give "
+        "%s, and please report it",
+        *(found.median_gap, engine.value, bound, found.sample_size, other),
+    )

@@ -1,0 +1,333 @@
+"""Sampling with llama.cpp: its numbers against transformers' and peft's, and the supervision of its process."""
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import gguf
+import numpy as np
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from codezero.config import TrainConfig
+from codezero.errors import ModelError, RolloutError
+from codezero.llm import llama_sampler, sample
+from codezero.llm.llama_files import write_base
+from codezero.policy import llama_cpp
+from codezero.policy.llama_cpp import LlamaCppEngine
+from codezero.train.method import apply_lora
+from tests.builders import save_tiny, tiny_model
+from tests.processes import is_alive, wait_until_gone
+
+ROOT = Path(__file__).parent.parent.parent.parent
+PROMPTS = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]]
+SHAPE = {"intermediate_size": 64}
+"""Rows of Q8_0 are multiples of 32 long."""
+
+
+def rounded(folder):
+    """Gives the folder the weights that its Q8_0 copy has, so that only arithmetic differs."""
+    file = Path(folder) / "model.safetensors"
+    weights = load_file(file)
+    kind = gguf.GGMLQuantizationType.Q8_0
+    for name, weight in weights.items():
+        if weight.ndim == 2:
+            packed = gguf.quants.quantize(weight.numpy(), kind)
+            weights[name] = torch.from_numpy(gguf.quants.dequantize(packed, kind).astype(np.float32))
+    save_file(weights, file, {"format": "pt"})
+    return folder
+
+
+def adapted(model, seed=1, scale=0.3):
+    """The model with a random adapter that changes what it says."""
+    made = apply_lora(model, TrainConfig(lora_r=4, lora_alpha=12), 0)
+    torch.manual_seed(seed)
+    for name, weight in made.named_parameters():
+        if "lora_B" in name:
+            weight.data.normal_(0, scale)
+    return made
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    """(sample_groups of llama.cpp, a peft model with the same weights)"""
+    pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
+    torch.set_num_threads(1)
+    folder = rounded(save_tiny(tmp_path_factory.mktemp("model"), **SHAPE))
+    engine = LlamaCppEngine(Path(folder), tmp_path_factory.mktemp("engine"), cache_bytes=1 << 28)
+    model = type(tiny_model()).from_pretrained(folder)
+    return engine.sample_groups, adapted(model)
+
+
+@pytest.fixture(scope="module")
+def engines(llama):
+    return {"llama_cpp": llama, "transformers": (sample.sample_groups, llama[1])}
+
+
+@pytest.fixture(params=["llama_cpp", "transformers"])
+def engine(request, engines):
+    return engines[request.param]
+
+
+def draw(engine, prompts=PROMPTS, num_generations=2, end_ids=(), seed=0, on_step=None, **params):
+    function, model = engine
+    return function(
+        model,
+        prompts,
+        num_generations,
+        sample.SamplingParams(**{"max_new_tokens": 8, **params}),
+        end_ids=end_ids,
+        pad_id=257,
+        generator=torch.Generator().manual_seed(seed),
+        on_step=on_step,
+    )
+
+
+@torch.no_grad()
+def logprobs_of(model, tokens, temperature):
+    ids = torch.tensor([tokens.prompt_ids + tokens.completion_ids])
+    logits = model(ids).logits[0, len(tokens.prompt_ids) - 1 : -1] / temperature
+    return logits.log_softmax(-1).gather(-1, torch.tensor(tokens.completion_ids)[:, None])[:, 0]
+
+
+@pytest.mark.parametrize("params", [{}, {"temperature": 0.7}, {"temperature": 1.3, "top_p": 0.8, "top_k": 40}])
+def test_logprobs_are_those_of_the_adapted_model_at_the_temperature_before_top_p_and_top_k(engine, params):
+    gaps = []
+    for group in draw(engine, num_generations=3, max_new_tokens=16, **params):
+        for tokens in group:
+            wanted = logprobs_of(engine[1], tokens, params.get("temperature", 1.0))
+            gaps += (torch.tensor(tokens.logprobs) - wanted).abs().tolist()
+    assert len(gaps) == 3 * 3 * 16
+    assert np.median(gaps) < 0.02  # llama.cpp rounds activations to 8 bits
+    assert max(gaps) < 0.2
+
+
+def test_the_adapter_is_applied_and_not_only_read(llama):
+    model = llama[1]
+    tokens = draw(llama, temperature=0.0)[0][0]
+    with model.disable_adapter():
+        base = logprobs_of(model, tokens, 1.0)
+    assert (torch.tensor(tokens.logprobs) - base).abs().median() > 0.2
+
+
+def test_each_call_samples_with_the_adapter_of_its_time(llama):
+    model = llama[1]
+    state = {name: weight.detach().clone() for name, weight in model.named_parameters() if "lora_B" in name}
+    before = draw(llama, temperature=0.0)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_B" in name:
+                weight.mul_(-1)
+    after = draw(llama, temperature=0.0)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name in state:
+                weight.copy_(state[name])
+    assert before != after
+    assert draw(llama, temperature=0.0) == before  # restored, as after a kill
+
+
+def test_end_token_is_kept_and_nothing_follows_it(engine):
+    end_ids = list(range(0, 259, 4))
+    rows = [tokens for group in draw(engine, PROMPTS, 4, end_ids, max_new_tokens=12) for tokens in group]
+    assert len({len(tokens.completion_ids) for tokens in rows}) > 2
+    for tokens in rows:
+        *before, last = tokens.completion_ids
+        assert not set(before) & set(end_ids)
+        assert last in end_ids or len(tokens.completion_ids) == 12
+        assert len(tokens.logprobs) == len(tokens.completion_ids)
+
+
+def test_attempts_of_a_prompt_are_one_prompt_read_once_and_continued_apart(engine):
+    groups = draw(engine, num_generations=4, temperature=0.0)
+    assert [tokens.prompt_ids for group in groups for tokens in group] == [tuple(p) for p in PROMPTS for _ in range(4)]
+    assert all(len({tokens.completion_ids for tokens in group}) == 1 for group in groups)
+    drawn = draw(engine, num_generations=4)
+    assert all(len({tokens.completion_ids for tokens in group}) > 1 for group in drawn)
+
+
+def test_same_generator_state_gives_the_same_samples_and_another_one_does_not(engine):
+    first, again, other = (draw(engine, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_no_prompts_give_no_groups_and_progress_is_told(engine):
+    assert draw(engine, []) == []
+    steps = []
+    draw(engine, [[1]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
+    assert steps == [(1, 4), (2, 4), (3, 4)]
+
+
+def test_more_completions_than_fit_at_a_time_are_sampled_in_turns(llama):
+    prompts = [[i, i + 1] for i in range(40)]
+    groups = draw(llama, prompts, 4, max_new_tokens=2, temperature=0.0)
+    assert [len(group) for group in groups] == [4] * 40
+    assert len(prompts) * 4 > llama_sampler.MAX_ROWS
+    alone = draw(llama, prompts[-1:], 4, max_new_tokens=2, temperature=0.0)
+    assert [t.completion_ids for t in groups[-1]] == [t.completion_ids for t in alone[0]]
+
+
+@pytest.mark.parametrize(
+    ("params", "possible"),
+    [({"top_k": 1}, {2}), ({"top_k": 2}, {2, 3}), ({"top_p": 0.5}, {2}), ({"top_p": 0.7}, {2, 3}), ({}, {0, 1, 2, 3})],
+)
+def test_drawn_tokens_and_logprobs_follow_the_probabilities(params, possible):
+    """As `llm.sample.draw`."""
+    logits = np.tile(np.log(np.array([0.1, 0.1, 0.6, 0.2], np.float32)), (2000, 1))
+    asked = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, **params}
+    tokens, logprobs = llama_sampler.draw(logits, request(**asked), np.random.default_rng(0))
+    assert set(tokens) == possible
+    assert np.exp(logprobs[tokens.index(2)]) == pytest.approx(0.6)
+    if not params:
+        assert np.allclose(np.bincount(tokens) / 2000, [0.1, 0.1, 0.6, 0.2], atol=0.04)
+
+
+def request(**values):
+    shipped = {
+        "base": "", "adapter": None, "prompts": [], "num_generations": 1, "max_new_tokens": 1, "temperature": 1.0,
+        "top_p": 1.0, "top_k": 0, "end_ids": [], "seed": 0, "threads": 1, "memory_bytes": 0,
+    }  # fmt: skip
+    return llama_sampler.Request(**{**shipped, **values})
+
+
+def test_llama_and_qwen3_are_written_as_llama_cpp_reads_them(tmp_path):
+    pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
+    shape = {
+        "vocab_size": 259, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "initializer_range": 0.2,
+    }  # fmt: skip
+    for kind, config in ((LlamaForCausalLM, LlamaConfig(**shape)), (Qwen3ForCausalLM, Qwen3Config(**shape))):
+        folder = tmp_path / kind.__name__
+        torch.manual_seed(0)
+        kind(config).save_pretrained(folder)
+        rounded(folder)
+        engine = LlamaCppEngine(folder, tmp_path / (kind.__name__ + "-engine"), cache_bytes=1 << 28)
+        model = adapted(kind.from_pretrained(folder).eval())
+        for group in draw((engine.sample_groups, model), num_generations=2, max_new_tokens=12):
+            for tokens in group:
+                wanted = logprobs_of(model, tokens, 1.0)
+                assert (torch.tensor(tokens.logprobs) - wanted).abs().median() < 0.03
+
+
+def test_a_model_that_it_cannot_compute_is_an_error_that_says_what_to_do(tmp_path):
+    save_tiny(tmp_path / "a", intermediate_size=48)
+    with pytest.raises(ModelError, match=r"rows of 48 numbers: set rollout\.engine=transformers"):
+        write_base(tmp_path / "a", tmp_path / "a.gguf")
+    config = tmp_path / "a" / "config.json"
+    config.write_text(config.read_text().replace('"qwen2"', '"gemma3"'))
+    with pytest.raises(ModelError, match=r"knows no gemma3, .* set rollout\.engine=transformers"):
+        write_base(tmp_path / "a", tmp_path / "a.gguf")
+
+
+def test_the_base_is_written_once_and_again_where_weights_have_changed(tmp_path):
+    folder = Path(save_tiny(tmp_path / "model", **SHAPE))
+    path = tmp_path / "base.gguf"
+    write_base(folder, path)
+    first = path.stat().st_mtime_ns
+    write_base(folder, path)
+    assert path.stat().st_mtime_ns == first
+    tiny_model(3, **SHAPE).save_pretrained(folder)
+    write_base(folder, path)
+    assert path.stat().st_mtime_ns != first
+    path.write_bytes(b"GGUF")  # cut off
+    write_base(folder, path)
+    assert path.stat().st_size > 1000
+
+
+STAND_IN = """
+import json, os, sys, time
+asked = json.loads(sys.stdin.readline())
+with open({starts!r}, "a") as file:
+    file.write("x")
+starts = os.path.getsize({starts!r})
+{program}
+num = len(asked["prompts"]) * asked["num_generations"]
+print(json.dumps({{"type": "Done", "ids": [[7]] * num, "logprobs": [[-1.0]] * num}}), flush=True)
+time.sleep(60)
+"""
+
+
+@contextlib.contextmanager
+def stand_in(tmp_path, program):
+    """An engine whose process is a program without a model; it lingers, so that ending it is the engine's part."""
+    script = tmp_path / "sampler.py"
+    script.write_text(STAND_IN.format(starts=str(tmp_path / "starts"), program=program))
+    folder = Path(save_tiny(tmp_path / "model", **SHAPE))
+    engine = LlamaCppEngine(folder, tmp_path, cache_bytes=0, command=[sys.executable, str(script)])
+    children = set(psutil.Process().children())
+    yield engine.sample_groups, adapted(tiny_model(**SHAPE))
+    assert set(psutil.Process().children()) == children  # no zombie either
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "starts == 1 and os._exit(1)",
+        "starts == 1 and os.kill(os.getpid(), 9)",
+        "starts == 1 and os.close(1) or starts == 1 and sys.exit()",
+        "starts == 1 and print('no JSON', flush=True)",
+        "starts == 1 and (print(json.dumps({'type': 'Done', 'ids': [[7]], 'logprobs': [[]]}), flush=True), sys.exit())",
+        "starts == 1 and (print(json.dumps({'type': 'Done', 'error': 'out of luck'}), flush=True), sys.exit())",
+        'starts == 1 and print(\'{"type": "Done", "ids": [[7]], "logprobs": [[null]]}\', flush=True)',
+    ],
+    ids=["dies", "is killed", "goes silent", "no JSON", "misshapen", "says that it failed", "not finite"],
+)
+def test_a_process_that_fails_once_costs_a_warning_and_the_rollouts_come(tmp_path, program, caplog):
+    with stand_in(tmp_path, program) as engine:
+        groups = draw(engine)
+    assert [[t.completion_ids for t in group] for group in groups] == [[(7,), (7,)]] * 3
+    assert len(caplog.records) == 1
+    assert "rollout.engine=transformers" in caplog.text
+
+
+def test_a_process_that_always_fails_is_given_up_with_what_it_said(tmp_path):
+    with stand_in(tmp_path, "sys.exit('no \\x1b[2J luck')") as engine:
+        with pytest.raises(RolloutError, match=r"in 3 tries .*luck.*rollout\.engine=transformers") as caught:
+            draw(engine)
+        assert str(caught.value).isprintable()
+    assert (tmp_path / "starts").stat().st_size == llama_cpp.TRIES
+
+
+def test_a_process_that_hangs_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(llama_cpp, "SILENCE_S", 1.0)
+    with stand_in(tmp_path, "starts == 1 and time.sleep(60)") as engine:
+        assert len(draw(engine)) == 3
+
+
+def test_an_interrupt_ends_the_process_too(tmp_path):
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    program = "print(json.dumps({'type': 'Progressed', 'done': 1, 'total': 9}), flush=True); time.sleep(60)"
+    with stand_in(tmp_path, program) as engine, pytest.raises(KeyboardInterrupt):
+        draw(engine, on_step=interrupt)
+
+
+def test_without_memory_it_fails_in_words(llama, tmp_path):
+    engine = LlamaCppEngine(
+        Path(save_tiny(tmp_path / "model", **SHAPE)), tmp_path, cache_bytes=(64 << 20) - llama_cpp.PROCESS_BYTES
+    )
+    with pytest.raises(RolloutError, match="free some memory"):
+        draw((engine.sample_groups, llama[1]))
+
+
+def test_the_process_ends_with_a_node_that_is_killed(llama, tmp_path):
+    folder = save_tiny(tmp_path / "model", **SHAPE)
+    program = (
+        "import sys, time; from pathlib import Path; from tests.unit.policy import test_llama_cpp as t\n"
+        f"engine = t.LlamaCppEngine(Path({folder!r}), Path({str(tmp_path)!r}), cache_bytes=1 << 30)\n"
+        "model = t.adapted(t.tiny_model(**t.SHAPE))\n"
+        "t.draw((engine.sample_groups, model), max_new_tokens=1900, on_step=lambda *_: print('on', flush=True))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout.readline() == "on\n"
+        children = [child.pid for child in psutil.Process(parent.pid).children()]
+        assert len(children) == 1
+        assert is_alive(children[0])
+        parent.kill()
+    wait_until_gone(children)
