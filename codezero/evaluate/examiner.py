@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -45,14 +44,14 @@ class Findings:
     """Why it is not judged; unless it is unasked, it was not read to the end and there are no attempts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fresh:
     """What fresh tests are drawn from."""
 
     reference_of: ReferenceOf
     count: int
     """Most that are drawn for a task."""
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    secret: bytes
     """Without it nobody can draw the same ones."""
 
     def seed(self, task: Task, round_number: int) -> bytes:

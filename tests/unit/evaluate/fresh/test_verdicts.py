@@ -191,7 +191,7 @@ def test_a_line_may_bring_its_reference():
     fields = {"question": "Add.", "tests": TESTS, "source": "mbpp", "group": "a"}
     lines = [json.dumps({**fields, "solution": f"```python\n{code}\n```", "reference": SUM}) for code in (LOOP, TABLE)]
     references = {}
-    fresh = Fresh(reference_of=references.get, count=5)
+    fresh = Fresh(reference_of=references.get, count=5, secret=b"x")
     examiner = Examiner(Reader(), walk=True, fatal_rules=False, show=True, fresh=fresh)
     judging = FrozenEvaluator(
         ScriptedJudge({}), EvaluatorConfig(fatal_rules=False), RewardConfig(), lambda *_: None, examiner
