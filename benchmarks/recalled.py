@@ -43,7 +43,7 @@ def problem(name: str) -> tuple[int, Problem]:
 
 
 def tests_of(given: str, expected: str) -> str:
-    return f"Input:\n{given}\nOutput:\n{expected}\n"
+    return f"Input:\n{given}Output:\n{expected}"
 
 
 def settle(code: str, task: Task, more_tests: str = "") -> str:

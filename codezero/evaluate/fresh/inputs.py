@@ -20,7 +20,7 @@ Lines = list[list[str]]
 def inputs_like(text: str, count: int, rng: random.Random, words: Collection[str] = ()) -> list[str]:
     """At most so many inputs that differ from a visible one, and from each other; `words` stay as they are, or become
     others of them. They may be none that the problem allows: right programs may fail on some."""
-    lines = [line.split() for line in text.splitlines() if line.strip()]
+    lines = _lines(text)
     if len(text) > MAX_CHARS or not lines:
         return []
     counting = _counting(lines)
@@ -30,10 +30,23 @@ def inputs_like(text: str, count: int, rng: random.Random, words: Collection[str
         for _ in range(rng.randint(1, _MAX_CHANGES)):
             _change(made, counting, words, rng)
         if made != lines:
-            found.setdefault("".join(" ".join(line) + "\n" for line in made))
+            found.setdefault(_text(made))
         if len(found) == count:
             break
     return list(found)
+
+
+def written(text: str) -> str:
+    """An input with space between words and at its ends as `inputs_like` has it."""
+    return _text(_lines(text))
+
+
+def _lines(text: str) -> Lines:
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+def _text(lines: Lines) -> str:
+    return "".join(" ".join(line) + "\n" for line in lines)
 
 
 def _counting(lines: Lines) -> set[tuple[int, int]]:

@@ -10,7 +10,7 @@ from time import process_time
 
 from codezero.evaluate.dryrun import Budget
 from codezero.evaluate.dryrun.watch import Walked, watched
-from codezero.evaluate.fresh.inputs import inputs_like
+from codezero.evaluate.fresh.inputs import inputs_like, written
 from codezero.tasks.testcases import StdinExample
 from codezero.types import CaseOutcome, Recalled
 
@@ -37,11 +37,12 @@ def _of_example(code: str, example: StdinExample, question: str, seed: bytes, se
     others = inputs_like(example.given, NUM_INPUTS, random.Random(seed + example.given.encode()), words)
     if len(others) < MIN_WALKED:
         return Recalled.UNTRIED
-    seen = watched(code, [example.given, *others], Budget(steps=STEPS, total_seconds=max(seconds, 0.0)))
+    inputs = [written(example.given), *others]
+    seen = watched(code, inputs, Budget(steps=STEPS, total_seconds=max(seconds, 0.0)))
     walked = [one for one in seen[1:] if one.outcome is CaseOutcome.PASS]
-    if len(walked) < MIN_WALKED:
-        return Recalled.UNTOLD
     answer = example.expected.split()
+    if len(walked) < MIN_WALKED or seen[0].output.split() != answer:
+        return Recalled.UNTOLD
     return _compared(seen[0], walked, answer, all(word in words or word in _GUESSED for word in answer))
 
 
