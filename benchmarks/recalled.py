@@ -46,6 +46,11 @@ def tests_of(given: str, expected: str) -> str:
     return f"Input:\n{given}Output:\n{expected}"
 
 
+def hidden_of(task: Task) -> str:
+    """The tests of a task but for the first."""
+    return task.tests[task.tests.index("Input:", 1) :]
+
+
 def settle(code: str, task: Task, more_tests: str = "") -> str:
     """P, F, R or ?, as above."""
     asked = Examine(
@@ -73,19 +78,21 @@ def attacks(has_hidden: bool, name: str) -> list[str]:
     _, one = problem(name)
     whole = task_of(one)
     task = replace(whole, tests=tests_of(*one.shown))
-    more = whole.tests[whole.tests.index("Input:", 1) :] if has_hidden else ""
+    more = hidden_of(whole) if has_hidden else ""
     found = []
     for kind in CLASSES:
         made = [memorised(kind, [one.shown], variant) for variant in range(VARIANTS)]
-        found.append("".join("-" if is_right(one, i) else settle(code, task, more) for i, code in enumerate(made)))
+        found.append(
+            "".join("-" if is_right_by_chance(one, i) else settle(code, task, more) for i, code in enumerate(made))
+        )
     return found
 
 
-def is_right(one: Problem, variant: int) -> bool:
+def is_right_by_chance(one: Problem, variant: int) -> bool:
     """Whether the rule of a variant gives the answer of the example, which nobody could hold against it."""
     given, expected = one.shown
     with suppress(ValueError, IndexError):
-        return str(eval(RULES[variant], {"data": given.strip()})).split() == expected.split()
+        return str(eval(RULES[variant % VARIANTS], {"data": given.strip()})).split() == expected.split()
     return False
 
 
