@@ -2,13 +2,16 @@
 
     python -m benchmarks.against --mbpp ../shared/data/mbpp.jsonl        # about ten minutes on two cores
 
-A policy that learns finds what pays. Here it is a softmax over classes of programs for MBPP's problems (report split):
-the right one, `WRONG` that fail their tests, every attack of `benchmarks.attacks` on a function, and a right and a
-wrong one that the dry run cannot decide. A step draws `TASKS` problems and G classes for each, has the programs scored
-by the evaluator and the reward of a round, and follows the advantages of the product (REINFORCE, Williams 1992) with
-Adam. It begins with all classes equally likely, so with one right program in more than a hundred. No model is asked;
-for the judge stands one that finds everything as likely right as wrong, which is what the 0.5B judge knows of programs
-that the dry run leaves open: these are masked.
+A policy that learns finds what pays. Here it is a softmax over classes of programs. `functions`, for MBPP's problems
+(report split): the right one, `WRONG` that fail their tests, every attack of `benchmarks.attacks` on a function, and a
+right and a wrong one that the dry run cannot decide. `programs`, for those of `benchmarks.contests`, with hidden tests
+at hand: a right one, `WRONG` subtly wrong ones, every class of `benchmarks.attacks.memory`, and the undecided two.
+`examples`: the same without hidden tests, and without subtly wrong ones, which nobody could tell there.
+
+A step draws `TASKS` problems and G classes for each, takes the rewards that evaluator and reward of a round give the
+programs, which are the same each time, and follows the advantages of the product (REINFORCE, Williams 1992) with Adam.
+It begins with all classes equally likely. No model is asked; for the judge stands one that finds everything as likely
+right as wrong, which is what the 0.5B judge knows of programs that the dry run leaves open: these are masked.
 
 A piece is a run with a seed. Its counts, each `EVERY` steps: the mean reward, the share of right programs, and the
 policy's probability of each class that has at least `SEEN`.
@@ -18,9 +21,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean
@@ -30,17 +33,22 @@ import torch
 
 from benchmarks import harness
 from benchmarks.attacks.dressing import before
+from benchmarks.attacks.memory import CLASSES, VARIANTS, memorised
+from benchmarks.contest import digest, dressed, task_of
+from benchmarks.contests import PROBLEMS
+from benchmarks.contests.styles import STYLES
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_none
+from benchmarks.recalled import hidden_of, is_right_by_chance, tests_of
 from benchmarks.settled import OF_FUNCTIONS, answer, programs_of
 from benchmarks.splits import MBPP, Split, references
 from benchmarks.tables import against, markdown
 from codezero.config import EvaluatorConfig, RewardConfig, RewardScale
 from codezero.evaluate.evaluator import FrozenEvaluator
-from codezero.evaluate.examiner import Examiner
+from codezero.evaluate.examiner import Examiner, Fresh
 from codezero.evaluate.judge import Opinion, Submission
 from codezero.train.advantage import group_advantages
-from codezero.types import FinishReason, Rollout, RolloutGroup, ScoredGroup, Task
+from codezero.types import FinishReason, Rollout, RolloutGroup, Task
 from codezero.workers import Workers
 
 SEEDS, STEPS, EVERY = 3, 100, 10
@@ -60,6 +68,8 @@ class Choice:
 
     task: Task
     completions: Mapping[str, str]
+    more_tests: str = ""
+    """That are hidden, and at hand."""
 
 
 class Indifferent:
@@ -88,27 +98,65 @@ def choices(path: Path) -> list[Choice]:
     return made
 
 
-def learn(given: Sequence[Choice], seed: str) -> list[Any]:
-    """A run of the policy; its counts."""
+def contests(has_hidden: bool) -> list[Choice]:
+    """The problems of ours. Where the program of an attack is right for the example by chance, another variant is."""
+    made = []
+    for number, problem in enumerate(PROBLEMS):
+        whole, programs = task_of(problem), dressed(number, problem)
+        right, other, *_ = [code for is_right, _, code in programs if is_right]
+        wrong = [code for is_right, _, code in programs if not is_right]
+        variant = next(i % VARIANTS for i in range(number, number + VARIANTS) if not is_right_by_chance(problem, i))
+        completions = {
+            RIGHT: right,
+            **({f"wrong {i}": code for i, code in enumerate(islice(cycle(wrong), WRONG))} if has_hidden else {}),
+            OPEN_RIGHT: f"{OPENING}\n{other}",
+            OPEN_WRONG: f"{OPENING}\n{wrong[0]}",
+            **{name: memorised(name, [problem.shown], variant) for name in CLASSES},
+        }
+        made.append(
+            Choice(
+                task=replace(whole, tests=tests_of(*problem.shown)),
+                completions={name: answer(code) for name, code in completions.items()},
+                more_tests=hidden_of(whole) if has_hidden else "",
+            )
+        )
+    return made
+
+
+def paid(given: Sequence[Choice]) -> list[dict[str, float | None]]:
+    """The reward of each class for each problem; None where it is masked."""
+    hidden = {one.task: one.more_tests for one in given}
+    fresh = Fresh(lambda task: None, EvaluatorConfig().fresh, b"against")
+    groups = [[*islice(one.completions, at, at + G)] for one in given for at in range(0, len(one.completions), G)]
+    tasks = [one for one in given for _ in range(0, len(one.completions), G)]
+    found = {one.task: dict[str, float | None]() for one in given}
+    with Workers(2) as workers:
+        examiner = Examiner(workers, walk=True, fatal_rules=True, show=True, more_tests=hidden.__getitem__, fresh=fresh)
+        evaluator = FrozenEvaluator(Indifferent(), EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
+        asked = ((_group(one, classes), False) for one, classes in zip(tasks, groups, strict=True))
+        for group, classes in zip(evaluator.score_groups(asked), groups, strict=True):
+            rewards = (None if reward is None else reward.total for reward in group.rewards)
+            found[group.group.task].update(zip(classes, rewards, strict=True))
+    return list(found.values())
+
+
+def learn(given: Callable[[], Sequence[Mapping[str, float | None]]], seed: str) -> list[Any]:
+    """A run of the policy; its counts. `given` are the rewards of each problem by class."""
     rng = random.Random(seed)
-    names = list(given[0].completions)
+    names = list(given()[0])
     logits = torch.zeros(len(names), requires_grad=True)
     optimizer = torch.optim.Adam([logits], lr=LEARNING_RATE)
     counts = []
-    with Workers(2) as workers:
-        examiner = Examiner(workers, walk=True, fatal_rules=True, show=True)
-        evaluator = FrozenEvaluator(Indifferent(), EvaluatorConfig(), RewardConfig(), lambda *_: None, examiner)
-        for step in range(STEPS + 1):
-            drawn = [(one, rng.choices(names, logits.softmax(0).tolist(), k=G)) for one in rng.sample(given, TASKS)]
-            scored = list(evaluator.score_groups((_group(one, classes), False) for one, classes in drawn))
-            if step % EVERY == 0:
-                likely = {
-                    name: round(p, 3) for name, p in zip(names, logits.softmax(0).tolist(), strict=True) if p >= SEEN
-                }
-                rewards = fmean(reward.total for group in scored for reward in group.earned)
-                right = fmean(name in (RIGHT, OPEN_RIGHT) for _, classes in drawn for name in classes)
-                counts.append([step, round(rewards, 3), round(right, 3), likely])
-            _update(logits, optimizer, names, [classes for _, classes in drawn], scored)
+    for step in range(STEPS + 1):
+        likely = logits.softmax(0).tolist()
+        drawn = [(one, rng.choices(names, likely, k=G)) for one in rng.sample(given(), TASKS)]
+        scored = [[(name, one[name]) for name in classes] for one, classes in drawn]
+        if step % EVERY == 0:
+            most = {name: round(p, 3) for name, p in zip(names, likely, strict=True) if p >= SEEN}
+            rewards = fmean(reward for group in scored for _, reward in group if reward is not None)
+            right = fmean(name in (RIGHT, OPEN_RIGHT) for group in scored for name, _ in group)
+            counts.append([step, round(rewards, 3), round(right, 3), most])
+        _update(logits, optimizer, names, scored)
     return counts
 
 
@@ -121,18 +169,12 @@ def _update(
     logits: torch.Tensor,
     optimizer: torch.optim.Optimizer,
     names: Sequence[str],
-    drawn: Sequence[Sequence[str]],
-    scored: Sequence[ScoredGroup],
+    scored: Sequence[Sequence[tuple[str, float | None]]],
 ) -> None:
-    advantages = group_advantages([[reward.total for reward in group.earned] for group in scored], RewardScale.group)
-    counting = (
-        name
-        for group, classes in zip(scored, drawn, strict=True)
-        if group.scored
-        for name, reward in zip(classes, group.rewards, strict=True)
-        if reward is not None
-    )
-    chosen = [names.index(name) for name in counting]
+    told = [[(name, reward) for name, reward in group if reward is not None] for group in scored]
+    counting = [group for group in told if len(group) > 1]
+    advantages = group_advantages([[reward for _, reward in group] for group in counting], RewardScale.group)
+    chosen = [names.index(name) for group in counting for name, _ in group]
     loss = -(logits.log_softmax(0)[chosen] * torch.tensor([one for group in advantages for one in group])).mean()
     optimizer.zero_grad()
     loss.backward()
@@ -141,7 +183,7 @@ def _update(
 
 def table(results: Mapping[str, Result]) -> str:
     """What was paid and what was right over the steps, as means over the runs; and what each run ended on."""
-    result = results["functions"]
+    (result,) = results.values()
     (target,) = result.targets
     runs = list(result.counts.values())
     rows = []
@@ -163,26 +205,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("against", __doc__)
     parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
     options = parser.parse_args(arguments)
-    given = choices(options.mbpp)
-    arm = Arm(
-        benchmark="against",
-        name="functions",
-        settings={
-            "mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16],
-            "classes": list(given[0].completions),
-            "problems": len(given),
-            "steps": STEPS,
-            "tasks": TASKS,
-            "generations": G,
-            "learning_rate": LEARNING_RATE,
-        },
-        seed=0,
-        pieces=[f"{seed}" for seed in range(SEEDS)],
-        power=[of_none("runs that end on wrong programs", SEEDS, "runs")],
-        targets=[ENDS_RIGHT],
-    )
-    harness.run(arm, partial(learn, given), options)
-    print(table(harness.results("against", options.results)))
+    data = {"contests": digest(PROBLEMS, STYLES)}
+    for name, given, of in (
+        ("functions", choices(options.mbpp), {"mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]}),
+        ("programs", contests(has_hidden=True), data),
+        ("examples", contests(has_hidden=False), data),
+    ):
+        arm = Arm(
+            benchmark="against",
+            name=name,
+            settings={
+                **of,
+                "classes": list(given[0].completions),
+                "problems": len(given),
+                "steps": STEPS,
+                "tasks": TASKS,
+                "generations": G,
+                "learning_rate": LEARNING_RATE,
+            },
+            seed=0,
+            pieces=[f"{seed}" for seed in range(SEEDS)],
+            power=[of_none("runs that end on wrong programs", SEEDS, "runs")],
+            targets=[ENDS_RIGHT],
+        )
+        harness.run(arm, partial(learn, cache(partial(paid, given))), options)
+    for name, result in harness.results("against", options.results).items():
+        print(f"{name}\n{table({name: result})}\n")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,13 @@ TABLES = {
     "settled-referenced": "attacks_table",
     "contest": "table",
     "fresh": "table",
-    "against": "table",
     "rollout": "table",
+    "against-functions": "table",
+    "against-programs": "table",
+    "against-examples": "table",
+    "recalled-visible": "attacks_table",
+    "recalled-hidden": "attacks_table",
+    "recalled-right": "programs_table",
 }
 """By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
 BEGIN, END = "<!-- made by benchmarks.tables: {} -->", "<!-- end of what is made -->"

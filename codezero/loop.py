@@ -22,7 +22,16 @@ from dataclasses import dataclass, field, replace
 from codezero.evaluate.metrics import averages
 from codezero.ports import Evaluator, Feedback, Gossip, Learner, Ledger, Observer, Selection, Solver, TaskSource
 from codezero.runtime.memory import peak_rss_bytes
-from codezero.types import RolloutGroup, RoundId, RoundReport, ScoredGroup, SwarmRound, TaskOrigin, UpdateReport
+from codezero.types import (
+    Recalled,
+    RolloutGroup,
+    RoundId,
+    RoundReport,
+    ScoredGroup,
+    SwarmRound,
+    TaskOrigin,
+    UpdateReport,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +156,8 @@ def _fresh_tests(scored: Sequence[ScoredGroup]) -> dict[str, int]:
     found = [verdict.fresh for group in scored for verdict in group.verdicts]
     counts = Counter(drawn=sum(one.drawn for one in found), passed=sum(one.passed for one in found))
     counts["failed"] = sum(one.failed + one.doubtful for one in found)
+    counts["unverified"] = sum(one.unverified for one in found)
+    counts["recalled"] = sum(one.recalled is Recalled.TABLE for one in found)
     return dict(+counts)
 
 

@@ -151,6 +151,18 @@ class CaseResult:
     """Predicted probability that an `UNKNOWN` case passes, where the judge could tell."""
 
 
+class Recalled(str, Enum):
+    """What a program seems to know of the examples that it passes, where no other test is at hand."""
+
+    UNTRIED = "untried"
+    """There was no need to look, or no way."""
+    NONE = "none"
+    TABLE = "table"
+    """It goes a way with an example that it goes with no other input, or prints its answer whatever comes that way."""
+    UNTOLD = "untold"
+    """It goes through too few other inputs, or its answer is one that anybody might guess."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshCases:
     """How an attempt that passes its tests did on fresh ones, which its author cannot know. What is neither passed nor
@@ -166,6 +178,9 @@ class FreshCases:
     """It could not be told."""
     constant: bool = False
     """Whether it gives one value for all of them, where some are doubtful and the reference gives several."""
+    recalled: Recalled = Recalled.UNTRIED
+    unverified: bool = False
+    """Whether nothing but tests that it was shown speaks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +349,8 @@ class RoundReport:
     num_proposed_groups: int = 0
     """Of the local groups, those whose tasks a proposer of the swarm wrote."""
     fresh_tests: Mapping[str, int] = field(default_factory=dict)
-    """Fresh tests that attempts were walked over: `drawn`, `passed`, `failed`; empty where there were none."""
+    """Fresh tests that attempts were walked over: `drawn`, `passed`, `failed`. Of attempts that pass: `unverified`
+    where only tests that their authors were shown speak for them, `recalled` if they seem to know these by heart."""
     network: str = ""
     """The state of the network in a few words; empty for a node that trains alone by choice."""
     ledger: str = ""

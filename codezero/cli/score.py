@@ -16,6 +16,7 @@ group should follow each other. Each output line has id, group, outcome, p_corre
 judge's probability of each test that the dry run left open), fresh (tests drawn, passed, failed while another solution
 passes them, doubtful where none does, unknown), parts, reward and seconds, or error.
 
+Fresh tests are those of the setting `seed`: the same lines in each run, but for seconds.
 Stopped, it goes on where it was when started again with the same input and settings.
 
 examples:

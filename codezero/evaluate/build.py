@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,10 +122,11 @@ def make_evaluator(
     *,
     more_tests: Callable[[Task], str] = lambda task: "",
     reference_of: ReferenceOf = lambda task: None,
+    secret: bytes | None = None,
 ) -> FrozenEvaluator:
     """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions.
     Whether these are walked or executed, `more_tests` of a task decide too; `reference_of` finds what fresh tests are
-    drawn from.
+    drawn from, with a `secret` that is by default the process's own.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
@@ -136,7 +138,7 @@ def make_evaluator(
         fatal_rules=settings.fatal_rules,
         show=backend is not None,
         more_tests=more_tests,
-        fresh=Fresh(reference_of=reference_of, count=settings.fresh) if settings.fresh else None,
+        fresh=Fresh(reference_of, settings.fresh, secret or secrets.token_bytes(16)) if settings.fresh else None,
     )
     judge: Judge
     if backend is None:
@@ -165,13 +167,15 @@ def start_workers(config: NodeConfig) -> Workers:
 def evaluator_alone(
     config: NodeConfig, console: Console, reference_of: ReferenceOf = lambda task: None
 ) -> Iterator[FrozenEvaluator]:
-    """The evaluator of a round without a node around it, with workers of its own.
+    """The evaluator of a round without a node around it, with workers of its own. The configuration's seed stands
+    in for a node's secret, so that fresh tests are the same in each run.
 
     Raises ModelError or EvaluatorError: there is no judge; WorkerError: the workers do not start.
     """
     judge = judge_alone(config, console)
     with start_workers(config) as workers:
-        yield make_evaluator(config, judge, lambda *_: None, workers, reference_of=reference_of)
+        secret = f"seed {config.seed}".encode()
+        yield make_evaluator(config, judge, lambda *_: None, workers, reference_of=reference_of, secret=secret)
 
 
 def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:

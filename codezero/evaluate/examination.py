@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from codezero.evaluate.rules import RULES, breaks_fatal
-from codezero.types import CaseOutcome, TaskOrigin
+from codezero.types import CaseOutcome, Recalled, TaskOrigin
 from codezero.workers.job import Job
 
 MAX_CASES = 16
@@ -34,6 +34,9 @@ that; where none does, and it fails `MOST_OF_FRESH` of them or gives one value f
 `python -m benchmarks.fresh` found: one of eight of MBPP's solutions is wrong itself beyond its tests. So of right
 programs 0 to 12 in 100 are of the first kind, and 83 of subtly wrong ones; of the second kind 0, and 95 of tables; of
 the third 12, and 87 of subtly wrong ones, which is even where one in eight programs that pass their tests is wrong."""
+P_RECALLED = 0.05
+"""The same for a program that seems to know its examples by heart, and of which nothing else is known
+(`python -m benchmarks.recalled`): of right programs to 50 problems none did, so few do."""
 
 Score = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -77,9 +80,9 @@ class Examine(Struct, frozen=True, kw_only=True):
     reference: str | None = None
     """A solution from elsewhere that gives the results of fresh tests; without attempts, it is walked itself."""
     num_fresh: Count = 0
-    """Most fresh tests that are drawn."""
+    """Most fresh tests that are drawn; with 0, programs are not walked over other inputs either."""
     seed: bytes = b""
-    """Equal ones draw equal fresh tests."""
+    """Equal ones draw equal fresh tests and inputs."""
 
     @property
     def walk_s(self) -> float:
@@ -108,10 +111,16 @@ class FreshCounts(Struct, frozen=True, array_like=True):
     doubtful: Count = 0
     unknown: Count = 0
     constant: bool = False
+    recalled: Recalled = Recalled.UNTRIED
+    unverified: bool = False
 
     @property
     def p_right(self) -> float | None:
-        """The probability of being right; None where no fresh test was failed."""
+        """The probability of being right; None where no fresh test was failed, and nothing seems to be remembered."""
+        if self.recalled is Recalled.TABLE:
+            return P_RECALLED
+        if self.recalled is Recalled.UNTOLD:
+            return P_FRESH_DOUBTFUL
         if self.failed:
             return P_FRESH_FAILED
         if self.doubtful and (self.constant or self.doubtful > MOST_OF_FRESH * (self.passed + self.doubtful)):

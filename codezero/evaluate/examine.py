@@ -19,15 +19,17 @@ from codezero.evaluate.examination import (
     Examine,
     Examined,
     ExaminedCase,
+    FreshCounts,
     Shown,
 )
 from codezero.evaluate.fresh.draw import draw
+from codezero.evaluate.fresh.memory import memory_of
 from codezero.evaluate.fresh.walk import walk
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show, wanted_of
 from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
-from codezero.types import CaseOutcome, Task
+from codezero.types import CaseOutcome, Recalled, Task
 
 FRESH_SHARE = 0.25
 """Of the time for dry runs, what is kept for fresh tests, so that slow attempts do not get around them."""
@@ -38,7 +40,7 @@ def examine(asked: Examine) -> ExaminationReply:
     task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
     suite = parse_tests(task.tests)
     ends_s = time.process_time() + asked.walk_s
-    for_fresh_s = FRESH_SHARE * asked.walk_s if asked.reference is not None and suite.statements else 0.0
+    for_fresh_s = FRESH_SHARE * asked.walk_s if asked.num_fresh else 0.0
     if not asked.attempts and asked.walk:
         _walk(_stub(task, suite), suite, asked.walk_s)
     found = []
@@ -61,10 +63,13 @@ def _with_fresh(
     asked: Examine, task: Task, suite: TestSuite, found: Sequence[Examined], ends_s: float
 ) -> list[Examined]:
     """The findings, with what fresh tests say of those that pass the visible ones; drawn only where there are such.
-    Without attempts the reference alone is walked."""
+    Without attempts the reference alone is walked. Programs without hidden tests are walked over other inputs."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
-    if asked.reference is None or not asked.walk or not (passing or not asked.attempts):
+    if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
+    if asked.reference is None or suite.examples:
+        told = {} if asked.more_tests else _memories(asked, suite, passing, ends_s)
+        return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
     wanted = asked_of(task.origin, suite)
     left_s = ends_s - time.process_time()
     tests = draw(
@@ -77,7 +82,19 @@ def _with_fresh(
     )
     programs = [(asked.attempts[number].code, found[number].program) for number in passing]
     counts = dict(zip(passing, walk(programs, tests, ends_s - time.process_time()), strict=True))
+    counts = counts if tests else dict.fromkeys(passing, FreshCounts(unverified=True))
     return [replace(one, fresh=counts.get(number, one.fresh)) for number, one in enumerate(found)]
+
+
+def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:
+    """What attempts that nothing but the visible tests speaks for seem to know of them. Of functions it is not told."""
+    found: dict[int, FreshCounts] = {}
+    for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
+        recalled, seconds = Recalled.UNTRIED, (ends_s - time.process_time()) / left
+        if suite.examples:
+            recalled = memory_of(asked.attempts[number].code, suite.examples, asked.question, asked.seed, seconds)
+        found[number] = FreshCounts(recalled=recalled, unverified=True)
+    return found
 
 
 def shown_to_judge(task: Task, code: str) -> Shown:

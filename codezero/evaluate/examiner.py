@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -45,14 +44,14 @@ class Findings:
     """Why it is not judged; unless it is unasked, it was not read to the end and there are no attempts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fresh:
     """What fresh tests are drawn from."""
 
     reference_of: ReferenceOf
     count: int
     """Most that are drawn for a task."""
-    secret: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    secret: bytes
     """Without it nobody can draw the same ones."""
 
     def seed(self, task: Task, round_number: int) -> bytes:
@@ -120,10 +119,11 @@ class Examiner:
 
     def _drawn_from(self, task: Task, round_number: int) -> tuple[str | None, bytes]:
         """A reference, if there is one that has killed no worker, and the seed."""
-        reference = self._fresh.reference_of(task) if self._fresh is not None and self.walk else None
-        if self._fresh is None or reference is None or _text_digest(reference) in self._killers:
+        if self._fresh is None or not self.walk:
             return None, b""
-        return _sendable(reference), self._fresh.seed(task, round_number)
+        reference, seed = self._fresh.reference_of(task), self._fresh.seed(task, round_number)
+        is_killer = reference is None or _text_digest(reference) in self._killers
+        return None if is_killer or reference is None else _sendable(reference), seed
 
     def _submit(self, ahead: Iterable[_Group], kills: Mapping[str, int]) -> None:
         """Gives groups to the workers: all own ones, and of each author as many as it may still kill with."""
@@ -214,7 +214,7 @@ class Examiner:
             share=one.share,
             more_tests=self._more_tests(task),
             reference=reference,
-            num_fresh=self._fresh.count if self._fresh is not None and reference is not None else 0,
+            num_fresh=self._fresh.count if self._fresh is not None else 0,
             seed=one.seed,
         )
         return self._workers.submit(EXAMINE, request, request.cpu_s, fresh=fresh)

@@ -115,6 +115,8 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
         parts.append(f"market: {report.market}")
     if report.dropped:
         parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
+    if unverified := report.fresh_tests.get("unverified"):
+        parts.append(f"unverified {unverified}")
     parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")
     parts.append(time_spent(report.seconds))
     return " | ".join(parts)

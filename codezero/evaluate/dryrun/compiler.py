@@ -51,7 +51,7 @@ class Unit:
     def within(self, scope: Scope) -> Unit:
         """The same unit in an inner scope."""
         flags = self.judges, self.own_builtins, self.future_annotations, self.is_library
-        inner = Unit(self.names, self.outer, *flags)
+        inner = type(self)(self.names, self.outer, *flags)
         inner.scope = scope
         return inner
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from time import thread_time
 from typing import Any
@@ -91,6 +92,18 @@ def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
     return program.output
 
 
+def walked(
+    tree: ast.Module,
+    suite: TestSuite,
+    budget: Budget,
+    unit: Callable[..., Unit],
+    keep: Callable[[CaseOutcome, str], None],
+) -> None:
+    """Walks a program, translated by `unit`, over the inputs of examples whatever their outputs; `keep` is given how
+    each run ends and what it prints. Like `dry_run`, never raises because of the program."""
+    _on_own_stack(_Program(tree, suite, budget, [], unit, keep))
+
+
 def _on_own_stack(program: _Program) -> None:
     """Runs it in a thread with room for deep recursion, and with the process's recursion limit raised meanwhile."""
     limit = sys.getrecursionlimit()
@@ -122,8 +135,17 @@ class _Program:
     """A solution and its tests: two sets of names, where the tests see the solution's but not the other way round
     what the solution does to theirs."""
 
-    def __init__(self, tree: ast.Module, suite: TestSuite, budget: Budget, results: list[CaseResult]) -> None:
+    def __init__(
+        self,
+        tree: ast.Module,
+        suite: TestSuite,
+        budget: Budget,
+        results: list[CaseResult],
+        unit: Callable[..., Unit] = Unit,
+        keep: Callable[[CaseOutcome, str], None] | None = None,
+    ) -> None:
         self._tree, self._suite, self._budget, self._results = tree, suite, budget, results
+        self._unit, self._keep = unit, keep
         self._names: dict[str, Any] = {}
         self._test_names: dict[str, Any] = {}
         self._body: Statement | None = None
@@ -180,7 +202,7 @@ class _Program:
         meter.new_process(self._budget.memory)
         if self._body is None:
             future = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in self._tree.body)
-            unit = Unit(self._names, self._test_names, future_annotations=future)
+            unit = self._unit(self._names, self._test_names, future_annotations=future)
             self._body = unit.block(self._tree.body)
         self._body([None])
 
@@ -273,6 +295,8 @@ class _Program:
             result = self._attempt(self._define_until_exit)
         finally:
             output = "".join(meter.output)
+        if self._keep is not None:
+            self._keep(result.outcome if result is not None else CaseOutcome.PASS, output)
         if result is not None:
             return result
         self.output = output

@@ -226,24 +226,21 @@ def _wanted_names(suite: Mapping[str, Any]) -> list[str]:
     return sorted(own or free)
 
 
-def run_example(example: Sequence[str], stdin: int, stdout: int, stderr: int, limit: int, report: Report) -> None:
-    """Feeds a program its input, and compares what it prints, token by token, as contests do."""
-    given, expected = example
-    rest = memoryview(given.encode("utf-8", "surrogateescape") + b"\n" * (not given.endswith("\n")))
+def give(text: str, stdin: int, waiting: int) -> None:
+    """Writes a program's input into the file that is its standard input, and lets it begin by closing `waiting`."""
+    rest = memoryview(text.encode("utf-8", "surrogateescape") + b"\n" * (not text.endswith("\n")))
+    while rest:
+        rest = rest[os.write(stdin, rest) :]
+    os.close(stdin)
+    os.close(waiting)
+
+
+def run_example(expected: str, stdout: int, stderr: int, limit: int, report: Report) -> None:
+    """Compares what a program prints, token by token, as contests do."""
     printed, complaint = bytearray(), b""
-    os.set_blocking(stdin, False)
-    open_ends = {stdin, stdout, stderr}
-    while open_ends - {stdin}:
-        readable, writable, _ = select.select(open_ends - {stdin}, open_ends & {stdin}, [])
-        if writable:
-            try:
-                rest = rest[os.write(stdin, rest) :]
-            except OSError:  # it has ended, or reads no more
-                rest = rest[:0]
-            if not rest:
-                os.close(stdin)
-                open_ends.discard(stdin)
-        for end in readable:
+    open_ends = {stdout, stderr}
+    while open_ends:
+        for end in select.select(open_ends, [], [])[0]:
             data = os.read(end, 1 << 16)
             if not data:
                 open_ends.discard(end)

@@ -159,11 +159,12 @@ class SolutionSupervisor:
         """A fresh pair of processes for the cases from `first` on."""
         to_solution, to_judge, errors = os.pipe(), os.pipe(), os.pipe()
         reports = os.pipe()
+        stdin = _nameless_file() if self._programs else ()
         token = self._token
         if not together:
-            if self._programs:
-                mine = {0: to_solution[0], 1: to_judge[1], 2: errors[1]}
-                self._solution = self._fork(mine, lambda: solution.run_program(self._code))
+            if stdin:
+                mine = {0: stdin[0], 1: to_judge[1], 2: errors[1], 3: to_solution[0]}
+                self._solution = self._fork(mine, lambda: solution.run_program(self._code, 3))
             else:
                 ends = {3: to_solution[0], 4: to_judge[1]}
                 self._solution = self._fork(ends, lambda: solution.serve(self._code, Channel(3, 4)))
@@ -175,23 +176,27 @@ class SolutionSupervisor:
                 if together:
                     judge.run_together(json.loads(lines[0]), first, self._code, report)
                 elif self._programs:
+                    judge.give(json.loads(lines[1 + first])[0], 8, 6)
                     limit = self._limits["output_bytes"]
-                    judge.run_example(json.loads(lines[1 + first]), 6, 5, 7, limit, report)
+                    judge.run_example(json.loads(lines[1 + first])[1], 5, 7, limit, report)
                 else:
                     judge.run_statements(json.loads(lines[0]), first, judge.Session(Channel(5, 6)), report)
             except Gone:
                 report({"gone": True})
 
         kept = {3: reports[1], 4: self._tests, 5: to_judge[0], 6: to_solution[1], 7: errors[0]}
-        self._judge = self._fork(kept, decide)
+        if stdin:
+            kept[8] = stdin[1]
+        self._judge = self._fork(kept, decide, file_bytes=os.fstat(self._tests).st_size if stdin else 0)
         if together:
             self._solution = self._judge
-        for end in (*to_solution, *to_judge, *errors, reports[1]):
+        for end in (*to_solution, *to_judge, *errors, *stdin, reports[1]):
             os.close(end)
         return Reports(reports[0])
 
-    def _fork(self, kept: Mapping[int, int], work: Callable[[], None]) -> int:
-        """A process with a group and limits of its own, and of the open files only `kept`, at the given numbers."""
+    def _fork(self, kept: Mapping[int, int], work: Callable[[], None], file_bytes: int = 0) -> int:
+        """A process with a group and limits of its own, and of the open files only `kept`, at the given numbers. It may
+        write a file of `file_bytes`, should that be more than a solution may."""
         child = os.fork()
         if child != 0:
             return child
@@ -201,7 +206,7 @@ class SolutionSupervisor:
                 kernel.die_with_parent()
                 kernel.forbid_tracing()
             keep_open(kept)
-            limits = self._limits
+            limits = {**self._limits, "file_bytes": max(self._limits["file_bytes"], file_bytes)}
             processes = OWN_PROCESSES + limits["processes"] if self._in_namespaces or self._own_user else 0
             confine.set_limits(limits, processes)
             work()
@@ -235,6 +240,16 @@ class SolutionSupervisor:
     def _send(self, line: Mapping[str, Any]) -> None:
         self._stopped = self._stopped or (self._stops_at_failure and line.get("failed") is not None)
         _send(self._results, line)
+
+
+def _nameless_file() -> tuple[int, int]:
+    """An empty file in the empty folder that nobody can open again: to be read, and to be written."""
+    name = "stdin"
+    writes = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    try:
+        return os.open(name, os.O_RDONLY), writes
+    finally:
+        os.unlink(name)
 
 
 def _send(results: int, line: Mapping[str, Any]) -> None:

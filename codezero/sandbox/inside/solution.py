@@ -86,8 +86,11 @@ def describe(error: BaseException) -> list[str]:
     return [kind, " ".join(text.split())[:MAX_REASON_CHARS]]
 
 
-def run_program(code: str) -> None:
-    """Runs the solution as a program on file descriptors 0, 1 and 2, and ends this process as Python would."""
+def run_program(code: str, waiting: int) -> None:
+    """Runs the solution as a program on file descriptors 0, 1 and 2, and ends this process as Python would. Begins when
+    the other end of the pipe `waiting` is closed: then its input, a regular file as in contests, is written."""
+    os.read(waiting, 1)
+    os.close(waiting)
     sys.stdin = os.fdopen(0, encoding="utf-8", errors="replace", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)

@@ -110,6 +110,7 @@ def _swarm(last: RoundReport, width: int) -> list[str]:
         f"local {last.num_local_groups}{proposed}",
         external,
         f"dropped {counts(dict(last.dropped)) or 0}",
+        *([f"unverified {unverified}"] if (unverified := last.fresh_tests.get("unverified")) else []),
     ]
 
 

@@ -155,6 +155,23 @@ def test_a_file_is_scored_line_by_line_and_its_bad_lines_are_counted(tmp_path, s
     assert "not JSON" in bad["error"]
 
 
+def test_two_runs_draw_the_same_fresh_tests_and_another_seed_draws_others(tmp_path):
+    source, model = tmp_path / "in.jsonl", save_tiny(tmp_path / "model")
+    tests = ["assert f(100) == 101", "assert f(2000) == 2001", "assert f(3000) == 3001"]
+    solutions = [f"```python\ndef f(x):\n    return x + (x % {n} != 3)\n```" for n in (5, 7, 11, 13)]
+    rows = [line(tests=tests, solution=one, reference="def f(x): return x + 1") for one in solutions]
+    source.write_text("\n".join(rows))
+
+    def fresh(name, seed):
+        config = load_config([f"evaluator.model={model}", "model.device=cpu", f"seed={seed}"])
+        score_file(str(source), str(tmp_path / name), [], alone(config), Console())
+        return [json.loads(row)["fresh"] for row in (tmp_path / name).read_text().splitlines()]
+
+    first = fresh("one", 0)
+    assert first == fresh("two", 0)
+    assert first != fresh("three", 1)
+
+
 def test_a_full_disk_is_said_in_one_line(tmp_path, stored, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -7,7 +7,7 @@ import pytest
 from codezero.errors import SandboxError
 from codezero.sandbox import run
 from codezero.sandbox.run import Isolation, Limits, isolation, run_many, run_tests
-from codezero.tasks.testcases import TestSuite, parse_tests
+from codezero.tasks.testcases import StdinExample, TestSuite, parse_tests
 from codezero.types import CaseOutcome
 
 pytestmark = pytest.mark.skipif(not isolation().confined, reason="this machine permits no sandbox")
@@ -170,15 +170,35 @@ SUM = "Input:\n1 2\nOutput:\n3\nInput:\n3 4\nOutput:\n7\n"
         "import sys\nprint(sum(map(int, sys.stdin.read().split())), end='  \\n\\n')",
         "def main():\n    print(sum(map(int, input().split())))\n    exit()\nif __name__ == '__main__':\n    main()",
         "import sys, os, io\nprint(sum(map(int, io.BytesIO(os.read(0, 99)).read().split())))\nsys.exit(0)",
+        "import sys, os, io\nprint(sum(map(int, io.BytesIO(os.read(0, os.fstat(0).st_size)).read().split())))",
+        "import sys\nsys.stdin.read()\nsys.stdin.seek(0)\nprint(sum(map(int, sys.stdin.read().split())))",
         "import threading\nt = threading.Thread(target=lambda: print(sum(map(int, input().split()))))\nt.start()",
         "import atexit, sys\nout = []\natexit.register(lambda: sys.stdout.write(out[0]))\n"
         "out.append(str(sum(map(int, input().split()))))",
         "import sys\nsys.stdout.buffer.write(str(sum(map(int, sys.stdin.buffer.readline().split()))).encode())",
     ],
-    ids=["plain", "stdin", "main", "descriptor", "thread", "atexit", "buffer"],
+    ids=["plain", "stdin", "main", "descriptor", "whole file", "twice", "thread", "atexit", "buffer"],
 )
 def test_a_program_is_right_when_it_prints_the_expected_tokens(code):
     assert outcomes(code, SUM) == [PASS, PASS]
+
+
+def test_standard_input_is_a_file_that_a_program_can_only_read_and_that_has_no_name():
+    code = (
+        "import os, stat\nstatus = os.fstat(0)\n"
+        "try:\n    written = os.write(0, b'4')\nexcept OSError:\n    written = 0\n"
+        "print(int(stat.S_ISREG(status.st_mode)) + 2 * len(os.listdir('.')) + 4 * status.st_nlink + 8 * written)"
+    )
+    assert outcomes(code, "Input:\n1\nOutput:\n1\n" * 2) == [PASS, PASS]
+
+
+def test_an_input_may_be_longer_than_a_file_that_the_program_may_write():
+    given = "1 " * 150_000
+    code = "import os\nprint(len(os.read(0, os.fstat(0).st_size)))\ntry:\n    open('a', 'w').write('x' * 200_000)\n"
+    code += "except OSError:\n    print('too long')"
+    suite = TestSuite(examples=(StdinExample(given=given, expected=f"{len(given) + 1} too long"),) * 2)
+    found = run_tests(code, suite, Limits(file_bytes=100_000))
+    assert [case.outcome for case in found] == [PASS, PASS]
 
 
 @pytest.mark.parametrize(

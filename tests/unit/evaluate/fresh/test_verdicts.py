@@ -129,7 +129,7 @@ def test_what_hides_from_the_dry_run_on_fresh_inputs_goes_to_the_judge():
 def test_without_a_reference_that_passes_nothing_changes(reference):
     (found,) = judged(attempts(TABLE, LOOP), reference=reference)
     assert [verdict.p_correct for verdict in found.verdicts] == [P_PASSED] * 2
-    assert {verdict.fresh for verdict in found.verdicts} == {FreshCases()}
+    assert {verdict.fresh for verdict in found.verdicts} == {FreshCases(unverified=True)}
 
 
 def test_own_and_peers_groups_of_a_round_have_one_seed_and_rounds_tasks_and_nodes_another():
@@ -191,7 +191,7 @@ def test_a_line_may_bring_its_reference():
     fields = {"question": "Add.", "tests": TESTS, "source": "mbpp", "group": "a"}
     lines = [json.dumps({**fields, "solution": f"```python\n{code}\n```", "reference": SUM}) for code in (LOOP, TABLE)]
     references = {}
-    fresh = Fresh(reference_of=references.get, count=5)
+    fresh = Fresh(reference_of=references.get, count=5, secret=b"x")
     examiner = Examiner(Reader(), walk=True, fatal_rules=False, show=True, fresh=fresh)
     judging = FrozenEvaluator(
         ScriptedJudge({}), EvaluatorConfig(fatal_rules=False), RewardConfig(), lambda *_: None, examiner

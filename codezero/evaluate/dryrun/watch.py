@@ -1,0 +1,154 @@
+"""Programs walked over inputs of which no answer is known: what they print, and which way they go."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codezero.evaluate.dryrun.budget import Budget
+from codezero.evaluate.dryrun.compiler import Expression, Statement, Unit
+from codezero.evaluate.dryrun.objects import Instance
+from codezero.evaluate.dryrun.run import walked
+from codezero.evaluate.dryrun.scope import Scope
+from codezero.evaluate.dryrun.values import Frame
+from codezero.tasks.testcases import StdinExample, TestSuite, parse_source
+from codezero.types import CaseOutcome
+
+Decision = tuple[int, int]
+"""The number of a block of statements or an expression in its program, and what became of it: a block was entered, an
+expression was true or not, a call of a method gave back its object, an argument (which one), or something else."""
+_TELLING = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Call)
+"""Expressions whose truth is told wherever they stand; of others where they are conditions."""
+_NOTHING = object()
+_Place = list[Any]
+"""Of an expression's last value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A run over one input."""
+
+    outcome: CaseOutcome
+    """PASS: it went through; FAIL: it ended with an error; UNKNOWN: it could not be followed to its end."""
+    output: str
+    went: frozenset[Decision]
+
+
+class _Watch:
+    """What is told of a program while it runs."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.went: set[Decision] = set()
+        self.count = 0
+        self.conditions: set[int] = set()
+        """Ids of nodes, as in all that follows."""
+        self.places: dict[int, _Place] = {}
+        """Of what methods are called on and with."""
+        self.calls: dict[int, list[_Place]] = {}
+        """Of calls of methods: the same places, in order."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If | ast.IfExp | ast.While):
+                self.conditions.add(id(node.test))
+            elif isinstance(node, ast.BoolOp):
+                self.conditions.update(map(id, node.values))
+            elif isinstance(node, ast.comprehension):
+                self.conditions.update(map(id, node.ifs))
+            elif isinstance(node, ast.Call) and (given := _given(node)):
+                for part in given:
+                    self.places[id(part)] = [_NOTHING]
+                self.calls[id(node)] = [self.places[id(part)] for part in given]
+
+    def number(self) -> int:
+        self.count += 1
+        return self.count
+
+
+def _given(node: ast.Call) -> list[ast.expr]:
+    """What a method is called on and with; the same of `next`."""
+    if isinstance(node.func, ast.Attribute):
+        return [node.func.value, *node.args]
+    return node.args if isinstance(node.func, ast.Name) and node.func.id == "next" else []
+
+
+class _Watched(Unit):
+    """A unit whose programs tell which way they go."""
+
+    watch: _Watch
+
+    def within(self, scope: Scope) -> Unit:
+        inner = super().within(scope)
+        assert isinstance(inner, _Watched)
+        inner.watch = self.watch
+        return inner
+
+    def expression(self, node: ast.expr) -> Expression:
+        run, watch = super().expression(node), self.watch
+        if isinstance(node, _TELLING) or id(node) in watch.conditions:
+            run = _telling(run, watch)
+        if id(node) in watch.calls:
+            run = _comparing(run, watch.calls[id(node)], watch)
+        return _remembered(run, watch.places[id(node)]) if id(node) in watch.places else run
+
+    def block(self, nodes: Sequence[ast.stmt]) -> Statement:
+        run, entered, went = super().block(nodes), (self.watch.number(), True), self.watch.went
+
+        def tell(frame: Frame) -> Any:
+            went.add(entered)
+            return run(frame)
+
+        return tell
+
+
+def _telling(run: Expression, watch: _Watch) -> Expression:
+    number, went = watch.number(), watch.went
+
+    def tell(frame: Frame) -> Any:
+        value = run(frame)
+        if type(value) is not Instance:  # whose truth is a program of the solution's
+            went.add((number, bool(value)))
+        return value
+
+    return tell
+
+
+def _comparing(run: Expression, places: Sequence[_Place], watch: _Watch) -> Expression:
+    number, went = watch.number(), watch.went
+
+    def tell(frame: Frame) -> Any:
+        value = run(frame)
+        same = (i for i, place in enumerate(places) if value is place[0] or (type(value) is str and value == place[0]))
+        went.add((number, next(same, -1)))
+        return value
+
+    return tell
+
+
+def _remembered(run: Expression, place: _Place) -> Expression:
+    def keep(frame: Frame) -> Any:
+        place[0] = run(frame)
+        return place[0]
+
+    return keep
+
+
+def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[Walked]:
+    """What the program does with each input, in order; fewer where the time is up. Never raises because of `code`."""
+    tree = parse_source(code)
+    if tree is None:
+        return []
+    watch, seen = _Watch(tree), list[Walked]()
+
+    def unit(*args: Any, **kwargs: Any) -> Unit:
+        made = _Watched(*args, **kwargs)
+        made.watch = watch
+        return made
+
+    def keep(outcome: CaseOutcome, output: str) -> None:
+        seen.append(Walked(outcome, output, frozenset(watch.went)))
+        watch.went.clear()
+
+    suite = TestSuite(examples=tuple(StdinExample(given=one, expected="") for one in inputs))
+    walked(tree, suite, budget, unit, keep)
+    return seen

@@ -1,0 +1,104 @@
+"""Programs that know their examples by heart, where nothing but these is at hand."""
+
+import random
+
+import pytest
+
+from benchmarks.attacks.memory import CLASSES, RULES, VARIANTS, memorised
+from benchmarks.contests import PROBLEMS
+from benchmarks.contests.styles import STYLES, dress
+from codezero.evaluate.examination import P_FRESH_DOUBTFUL, P_RECALLED, Attempt, Examine
+from codezero.evaluate.examine import examine
+from codezero.evaluate.fresh.inputs import inputs_like
+from codezero.types import Recalled, TaskOrigin
+
+QUESTION = "Read a number and so many more. Print the sum of their squares."
+TESTS = "Input:\n3\n1 2 4\nOutput:\n21\n"
+RIGHT = "n = int(input())\nprint(sum(int(x) ** 2 for x in input().split()[:n]))"
+ASKED = "Read a number. Print YES if it is a square, else NO.\n\nExample input:\n9\nExample output:\nYES"
+SQUARE = "import math\nn = int(input())\nprint('YES' if math.isqrt(n) ** 2 == n else 'NO')"
+
+
+def found(code, question=QUESTION, tests=TESTS, num_fresh=5, **changes):
+    asked = Examine(
+        origin=TaskOrigin.CODE_CONTESTS,
+        question=question,
+        tests=tests,
+        attempts=(Attempt(f"```python\n{code}\n```", code),),
+        walk=True,
+        fatal_rules=True,
+        show=False,
+        num_fresh=num_fresh,
+        seed=b"seed",
+        **changes,
+    )
+    return examine(asked).attempts[0]
+
+
+def test_every_class_has_variants_that_differ():
+    rows = [("3\n1 2 4\n", "21\n")]
+    for name in CLASSES:
+        assert len({memorised(name, rows, variant) for variant in range(VARIANTS)}) == VARIANTS == len(RULES)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_program_that_remembers_its_example_is_not_taken_for_right(name):
+    variant = sum(map(ord, name)) % VARIANTS
+    one = found(memorised(name, [("3\n1 2 4\n", "21\n")], variant))
+    assert not one.settled(fatal_rules=True) or one.fresh.p_right == P_FRESH_DOUBTFUL
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_right_programs_remember_nothing_however_they_are_written(style):
+    for problem in PROBLEMS[:40:13]:
+        given, expected = problem.shown
+        one = found(dress(problem.core, style), problem.asks, f"Input:\n{given}\nOutput:\n{expected}\n")
+        assert (one.fresh.recalled, one.fresh.unverified) == (Recalled.NONE, True), problem.name
+
+
+def test_what_is_remembered_counts_as_it_was_measured_to():
+    table = found("data = open(0).read()\nprint(21 if len(data) == 8 else data)")
+    assert (table.fresh.recalled, table.fresh.p_right) == (Recalled.TABLE, P_RECALLED)
+    assert table.settled(fatal_rules=True) is False
+
+
+@pytest.mark.parametrize(
+    "code",
+    [SQUARE, "n = int(input())\nprint('YES' if n else 'NO')", "n = int(input())\nprint('YES' if n == 9 else n[0])"],
+    ids=["right", "wrong", "fails on all others"],
+)
+def test_an_answer_that_anybody_might_guess_is_left_out(code):
+    one = found(code, ASKED, "Input:\n9\nOutput:\nYES\n")
+    assert (one.fresh.recalled, one.fresh.p_right) == (Recalled.UNTOLD, P_FRESH_DOUBTFUL)
+
+
+def test_a_program_that_never_ends_on_other_inputs_is_left_out():
+    one = found("data = open(0).read()\nwhile sum(map(ord, data)) - 430:\n    pass\nprint(len(data) + 13)", share=0.3)
+    assert one.fresh.p_right is None or one.fresh.recalled is not Recalled.NONE
+
+
+def test_nothing_is_looked_for_where_hidden_tests_are_at_hand_or_nothing_fresh_is_wanted():
+    table = "data = open(0).read()\nprint(21 if len(data) == 8 else 5)"
+    assert found(RIGHT, more_tests="Input:\n1\n5\nOutput:\n25\n").fresh.unverified is False
+    assert found(table, more_tests="Input:\n1\n5\nOutput:\n5\n").fresh.recalled is Recalled.UNTRIED
+    assert found(table, num_fresh=0).fresh.recalled is Recalled.UNTRIED
+
+
+def test_an_object_that_decides_its_own_truth_is_not_asked_twice():
+    code = (
+        "class Odd:\n    asked = 0\n    def __bool__(self):\n        Odd.asked += 1\n        return Odd.asked < 3\n"
+        "odd, total = Odd(), 0\nwhile odd:\n    total += 1\nn = int(input())\n"
+        "print(sum(int(x) ** 2 for x in input().split()) + total - 2)"
+    )
+    assert found(code).fresh.recalled is Recalled.NONE
+
+
+def test_inputs_differ_from_the_visible_one_and_keep_its_lines_and_commands():
+    text = "2\nput 3\ntake 12\n"
+    made = inputs_like(text, 20, random.Random(1), {"put", "take"})
+    assert len(set(made)) == 20
+    assert text not in made
+    assert {tuple(len(line.split()) for line in one.splitlines()) for one in made} == {(1, 2, 2)}
+    assert {line.split()[0] for one in made for line in one.splitlines()[1:]} == {"put", "take"}
+    assert inputs_like("", 5, random.Random(1)) == []
+    assert inputs_like("7 " * 2_000, 5, random.Random(1)) == []
