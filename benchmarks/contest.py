@@ -54,8 +54,8 @@ from codezero.types import CaseOutcome, Task, TaskOrigin
 RIGHT_STYLES = 3
 """In which each core is dressed; each wrong change in one."""
 FUNCTIONS = 40
-JUDGED_BYTES = 4 << 10
-"""Of tests, at most, where the judge is asked: its prompt has them all, and half of the problems have 6,000 tokens."""
+JUDGED_BYTES = 1 << 10
+"""Of tests, at most, where the judge is asked: its prompt has them all, of half of the problems 4,000 tokens."""
 CASE_S = 20.0
 """Wall seconds for one input; a program that takes longer fails it."""
 DECIDED = Target(figure="decided without the judge", at_least=0.93)
