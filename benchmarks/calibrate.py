@@ -1,168 +1,286 @@
-"""Fits codezero/evaluate/calibration.yaml: what a model finds of executed solutions, against whether they passed.
+"""How right the judge is of functions that nothing else decides, and the weights that it is given for that.
 
-    codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 4 --out samples
-    python -m benchmarks.calibrate samples/results.jsonl --model Qwen2.5-Coder-1.5B-Instruct
+    codezero eval --dataset mbpp --path mbpp.jsonl --split train --samples 2 --temperature 0.8 --out fit-0.5B
+    codezero eval --dataset mbpp --path mbpp.jsonl --limit 250 --samples 2 --temperature 0.8 --out report-0.5B
+    python -m benchmarks.calibrate --fit fit-0.5B/results.jsonl --report report-0.5B/results.jsonl
 
-The judge is asked about what a dry run leaves open, so each solution is fitted as if its dry run had stopped before
-each of its tests, as often before one as before another; where it would have decided by then the judge is not asked.
-One that really stops has stopped where it did.
+asks a judge about executed solutions, which may be of several models, an arm each. Without files it only fits
+codezero/evaluate/calibration.yaml again, from the counts in `benchmarks/results`.
 
-Prints how well each feature, and some sets of them, tell right from wrong on problems that they were not fitted on, and
-the model's entry. Problems of MBPP must be of the splits to fit on (`benchmarks.splits`). `total` is not in the entry:
-where its AUC is that of `tokens`, it says how long a solution is.
+A dry run decides nearly all of them, so it is taken to have known nothing of any (*at once*), or to have stopped, for
+each test, before that (*before some test*): what it would have decided by then is left out. Left out are solutions
+without a program, that a fatal rule refuses, or that look to the judge like an earlier one of their problem or MBPP's.
+
+Counts are a list for each solution: P or F, what it came to when executed; of each test P, F or ?, what its dry run
+comes to; the mean of its rules; its tokens; the judge's log-odds of Yes; the mean log-probability
+of a token.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import numpy as np
+import yaml
 
+from benchmarks import harness
 from benchmarks.evaluator import Sample, read_samples
-from benchmarks.measure import machine
-from benchmarks.splits import FITTING
+from benchmarks.harness import Arm, Result, Target
+from benchmarks.power import of_mean
+from benchmarks.quality import Judged, auc, calibration_error, interval, judged_of
+from benchmarks.splits import FITTING, MBPP, Split, references
+from benchmarks.tables import against, markdown, share
 from codezero.config.load import load_config
-from codezero.evaluate.backends.base import Review, Reviewer
-from codezero.evaluate.build import LARGE_JUDGE, judge_alone
+from codezero.evaluate import calibration
+from codezero.evaluate.backends.base import Reviewer
+from codezero.evaluate.build import LARGE_JUDGE, SMALL_JUDGE, judge_alone
 from codezero.evaluate.calibration import prompt_hash
-from codezero.evaluate.dryrun import dry_run
-from codezero.evaluate.examine import shown_to_judge
-from codezero.evaluate.judge import features_of
+from codezero.evaluate.evaluator import P_UNSURE
+from codezero.evaluate.examination import Attempt, Examine
+from codezero.evaluate.examine import examine, shown_to_judge
+from codezero.evaluate.rules import breaks_fatal
 from codezero.prompts import evaluator as prompt
 from codezero.prompts import solver
 from codezero.runtime.console import Console
-from codezero.tasks.testcases import parse_tests
-from codezero.types import CaseOutcome, CaseResult
+from codezero.types import CaseOutcome
 
+LETTERS = {CaseOutcome.PASS: "P", CaseOutcome.FAIL: "F", CaseOutcome.UNKNOWN: "?"}
+AUC = Target(figure="AUC", at_least=0.7)
+ECE = Target(figure="ECE", at_most=0.15)
 L2 = 1.0
 """Weight of the penalty on the weights of standardised features."""
-FOLDS = 5
-"""Parts of the problems, each of which is told of by what was fitted on the others."""
 FITTED = {"likelihood": ("margin", "mean", "passed"), "logit": ("margin", "passed")}
-COMPARED = (*FITTED.values(), ("margin", "mean"), ("margin", "mean", "total"), ("margin", "mean", "total", "passed"))
+MOST_OF_PASSED = 1.7
+"""What passing all tests but those that come after the dry run has stopped may add to the log-odds: a table of the
+answers to these passes them too, and more would lift it from even odds to a reward."""
+HEAD = """\
+# Weights of evaluate/calibration.py, fitted by `python -m benchmarks.calibrate` on executed solutions that no fatal
+# rule refuses; `case`, of single tests, by benchmarks/per_test.py. All hold for the words of prompts/evaluator
+# (review_messages, value_messages) that have this hash.
+"""
+FILE = Path(calibration.__file__).with_suffix(".yaml")
+SD = 0.25
+"""Of one problem's part in an AUC: that of 512 solutions to 128 problems was known to 0.04."""
+Row = tuple[str, bool, dict[str, float]]
+"""A problem, whether a solution to it is right, and the features of that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Solutions, each at every point where its dry run could have stopped."""
-
-    features: dict[str, np.ndarray]
-    """[N] each, as `calibration.features`, and `tokens`: how many the solution has."""
-    right: np.ndarray
-    """[N], 1 or 0"""
-    weight: np.ndarray
-    """[N], at most 1 in all for each solution."""
-    problem: np.ndarray
-    """[N], of int"""
-
-    def columns(self, names: Sequence[str]) -> np.ndarray:
-        """[N, names]"""
-        return np.stack([self.features[name] for name in names], 1)
-
-
-def stops(cases: Sequence[CaseResult]) -> tuple[list[float], float]:
-    """The shares of tests passed at which a dry run that finds these cases could have stopped without having decided,
-    and the weight of each."""
-    outcomes = [case.outcome for case in cases]
-    num_cases = max(len(outcomes), 1)
-    if CaseOutcome.FAIL not in outcomes and outcomes.count(CaseOutcome.PASS) < num_cases:
-        return [outcomes.count(CaseOutcome.PASS) / num_cases], 1.0
-    seen = (outcomes[:number] for number in range(num_cases))
-    return [one.count(CaseOutcome.PASS) / num_cases for one in seen if CaseOutcome.FAIL not in one], 1 / num_cases
+def asked(
+    backend: Reviewer, samples: Mapping[str, Sequence[Sample]], known: Mapping[str, str], name: str
+) -> list[list[object]]:
+    """The counts of a problem; `known` has MBPP's own solution to each."""
+    found, chats = [], []
+    seen = {shown_to_judge(samples[name][0].task, known[name.partition("/")[2]])}
+    for sample in samples[name]:
+        code = solver.parse(sample.text)
+        read = None if code is None else walked(sample, code)
+        if code is None or read is None or (shown := shown_to_judge(sample.task, code)) in seen:
+            continue
+        seen.add(shown)
+        found.append(["P" if sample.right else "F", *read])
+        chats.append(prompt.review_messages(shown.question, shown.tests, shown.code))
+    counts = []
+    for one, review in zip(found, backend.review(chats, (prompt.YES, prompt.NO)), strict=True):
+        if review is not None:
+            yes, no = review.choices
+            tokens = len(review.logprobs)
+            counts.append([*one, tokens, round(yes - no, 3), round(sum(review.logprobs) / tokens, 4)])
+    return counts
 
 
-def rows_of(asked: Sequence[tuple[Sample, Review, Sequence[CaseResult]]]) -> Rows:
-    """Of solutions, what the judge said of each, and what its dry run found."""
-    numbers = {group: number for number, group in enumerate(dict.fromkeys(sample.group for sample, *_ in asked))}
-    found, right, weights, problems = [], [], [], []
-    for sample, review, cases in asked:
-        shares, weight = stops(cases)
-        for passed in shares:
-            found.append({**features_of(review, passed), "tokens": float(len(review.logprobs))})
-            right.append(float(sample.right))
-            weights.append(weight)
-            problems.append(numbers[sample.group])
-    features = {name: np.array([one[name] for one in found]) for name in found[0]}
-    return Rows(features, np.array(right), np.array(weights), np.array(problems))
+def walked(sample: Sample, code: str) -> tuple[str, float] | None:
+    """Letters for what its dry run comes to, and the mean of the rules; None where a fatal rule refuses it."""
+    asked = Examine(
+        origin=sample.task.origin,
+        question=sample.task.question,
+        tests=sample.task.tests,
+        attempts=(Attempt(sample.text, code),),
+        walk=True,
+        fatal_rules=True,
+        show=False,
+    )
+    (found,) = examine(asked).attempts
+    if breaks_fatal(found.rules):
+        return None
+    return "".join(LETTERS[case.outcome] for case in found.cases), round(fmean(found.rules.values()), 3)
 
 
-def logistic_regression(x: np.ndarray, y: np.ndarray, weight: np.ndarray | float = 1.0) -> np.ndarray:
-    """[F + 1] weights for raw features [N, F] and the intercept, by Newton's method on standardised ones. `weight` of
-    each row. A feature that is the same everywhere gets 0."""
+def features(one: Sequence[Any], stop: int) -> dict[str, float]:
+    """`calibration.features` and what else could be fitted, of a solution's counts, where its dry run stops before the
+    test of this number."""
+    _, cases, rules, tokens, margin, mean = one
+    passed = cases[:stop].count("P") / max(len(cases), 1)
+    return {
+        **{"margin": margin, "mean": mean, "total": mean * tokens, "passed": passed},
+        **{"tokens": tokens, "rules": rules},
+    }
+
+
+def by_judge(results: Mapping[str, Result], kind: str) -> dict[str, list[Result]]:
+    """The arms to fit on, or those to report on."""
+    found = defaultdict(list)
+    for result in results.values():
+        if result.settings["kind"] == kind:
+            found[result.settings["judge"]].append(result)
+    return found
+
+
+def left_open(results: Sequence[Result], at_once: bool) -> list[Row]:
+    """The solutions that a dry run leaves open where it stops at once, or for each test those where it stops before."""
+    every = ((name, one) for result in results for name, solutions in result.counts.items() for one in solutions)
+    return [
+        (name, one[0] == "P", features(one, stop))
+        for name, one in every
+        for stop in range(1 if at_once else max(len(one[1]), 1))
+        if "F" not in one[1][:stop]
+    ]
+
+
+def judged(rows: Sequence[Row], p: Sequence[float]) -> Judged:
+    return judged_of(p, [right for _, right, _ in rows], [name for name, *_ in rows])
+
+
+def logistic_regression(x: np.ndarray, y: np.ndarray, given: np.ndarray | float = 0.0) -> np.ndarray:
+    """[F + 1] weights for raw features [N, F] and the intercept, by Newton's method on standardised ones, beside the
+    `given` log-odds of each row. A feature that is the same everywhere gets 0."""
     mean, std = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
     a = np.c_[(x - mean) / std, np.ones(len(x))]
     penalty = L2 * np.r_[np.ones(x.shape[1]), 1e-9]
     w = np.zeros(a.shape[1])
     for _ in range(50):
-        p = 1 / (1 + np.exp(-a @ w))
-        gradient = a.T @ (weight * (p - y)) + penalty * w
-        w -= np.linalg.solve((a * (weight * p * (1 - p))[:, None]).T @ a + np.diag(penalty), gradient)
+        p = 1 / (1 + np.exp(-a @ w - given))
+        w -= np.linalg.solve((a * (p * (1 - p))[:, None]).T @ a + np.diag(penalty), a.T @ (p - y) + penalty * w)
     raw = w[:-1] / std
     return np.r_[raw, w[-1] - raw @ mean]
 
 
-def held_out(rows: Rows, names: Sequence[str]) -> np.ndarray:
-    """[N] probabilities, of each row by weights that were fitted on other problems."""
-    x, p = rows.columns(names), np.empty(len(rows.right))
-    for fold in range(FOLDS):
-        out = rows.problem % FOLDS == fold
-        w = logistic_regression(x[~out], rows.right[~out], rows.weight[~out])
-        p[out] = 1 / (1 + np.exp(-(x[out] @ w[:-1] + w[-1])))
-    return p
+def weights(arms: Sequence[Result], names: Sequence[str], passed: float | None = None) -> dict[str, float]:
+    """By feature, fitted on all solutions of these arms; that of `passed` is at most `MOST_OF_PASSED`, or as given. All
+    features should be higher of right ones: one that comes out below 0 is noise and left out."""
+    rows = left_open(arms, at_once=False)
+    x = np.array([[found[name] for name in names] for *_, found in rows])
+    given = np.array([found["passed"] * (passed or 0.0) for *_, found in rows])
+    fitted = logistic_regression(x, np.array([float(right) for _, right, _ in rows]), given)
+    found = {name: round(float(weight), 4) for name, weight in zip((*names, "intercept"), fitted, strict=True)}
+    if found.get("passed", 0.0) > MOST_OF_PASSED:
+        return weights(arms, [name for name in names if name != "passed"], MOST_OF_PASSED)
+    told = [name for name in names if found[name] > 0]
+    if len(told) < len(names):
+        return weights(arms, told, passed)
+    return found if passed is None else {"passed": passed, **found}
 
 
-def auc(score: np.ndarray, rows: Rows) -> float:
-    """Probability that a right row is above a wrong one, both drawn by weight; ties count one half."""
-    right, wrong = rows.right == 1, rows.right == 0
-    above = (score[right][:, None] > score[wrong]) + 0.5 * (score[right][:, None] == score[wrong])
-    weight = rows.weight[right][:, None] * rows.weight[wrong]
-    return float((above * weight).sum() / weight.sum())
+def written(results: Mapping[str, Result]) -> str:
+    """calibration.yaml with the weights of the judges that the arms to fit on have asked. Weights of single tests, and
+    other judges', stay as they are."""
+    models = yaml.safe_load(FILE.read_text(encoding="utf-8"))["models"]
+    about = ""
+    for judge, arms in by_judge(results, "fit").items():
+        entry = models.setdefault(judge, {})
+        entry.update({kind: weights(arms, names) for kind, names in FITTED.items()})
+        if judge == LARGE_JUDGE:
+            models["default"]["likelihood"] = weights(arms, ("mean",))
+        rows = left_open(arms, at_once=True)
+        right, problems = sum(one for _, one, _ in rows), len({name for name, *_ in rows})
+        about += f"# {judge}: {len(rows)} solutions to {problems} problems of MBPP, {right} of them right.\n"
+    entries = [f"  {name}:\n{''.join(map(_line, entry.items()))}" for name, entry in models.items()]
+    return f"{HEAD}{about}prompt: {prompt_hash()}\nmodels:\n{''.join(entries)}"
 
 
-def log_loss(p: np.ndarray, rows: Rows) -> float:
-    """Mean over rows by weight, in nats."""
-    p = np.clip(p, 1e-12, 1 - 1e-12)
-    losses = -(rows.right * np.log(p) + (1 - rows.right) * np.log(1 - p))
-    return float((losses * rows.weight).sum() / rows.weight.sum())
+def _line(entry: tuple[str, Mapping[str, float]]) -> str:
+    name, found = entry
+    return f"    {name}: {{{', '.join(f'{feature}: {weight:.4f}' for feature, weight in found.items())}}}\n"
 
 
-def report(rows: Rows, model: str) -> None:
-    """Prints the table and the model's entry."""
-    for name, score in rows.features.items():
-        print(f"{name:28} AUC {auc(score, rows):.3f}")
-    for names in COMPARED:
-        p = held_out(rows, names)
-        print(f"{' '.join(names):28} AUC {auc(p, rows):.3f}, log loss {log_loss(p, rows):.3f}, on other problems")
-    num_problems = len(np.unique(rows.problem))
-    print(f"prompt: {prompt_hash()}\nmodels:\n  {model}:  # {len(rows.right)} rows of {num_problems} problems")
-    for entry, names in FITTED.items():
-        weights = logistic_regression(rows.columns(names), rows.right, rows.weight)
-        pairs = zip((*names, "intercept"), weights, strict=True)
-        print(f"    {entry}: {{{', '.join(f'{name}: {weight:.4f}' for name, weight in pairs)}}}")
+def table(results: Mapping[str, Result]) -> str:
+    """How the judges, with the weights that ship, rank what they are asked about, and what they tell."""
+    rows = [
+        row(judge, arms, at_once) for judge, arms in by_judge(results, "report").items() for at_once in (True, False)
+    ]
+    header = ["judge", "the dry run stopped", "right, wrong", "AUC", "ECE", "AUC of shortness", "rewarded", "refused"]
+    return markdown(header, rows)
+
+
+def row(judge: str, arms: Sequence[Result], at_once: bool) -> list[str]:
+    of_auc, of_ece = arms[0].targets
+    rows = left_open(arms, at_once)
+    found = judged(rows, [calibration.of(judge).by_likelihood(found) for *_, found in rows])
+    shortness = judged(rows, [-found["tokens"] for *_, found in rows])
+    right, ece, (low, high) = int(found.right.sum()), calibration_error(found), interval(found, calibration_error)
+    return [
+        judge,
+        "at once" if at_once else "before some test",
+        f"{right}, {len(rows) - right}",
+        f"{_with_interval(found)}, {against(of_auc, auc(found), '{:.2f}')}",
+        f"{ece:.3f} [{low:.2f}, {high:.2f}], {against(of_ece, ece, '{:.2f}')}",
+        _with_interval(shortness),
+        _told(found, found.p >= P_UNSURE[1], True),
+        _told(found, found.p <= P_UNSURE[0], False),
+    ]
+
+
+def _with_interval(found: Judged) -> str:
+    low, high = interval(found, auc)
+    return f"{auc(found):.3f} [{low:.2f}, {high:.2f}]"
+
+
+def _told(found: Judged, rows: np.ndarray, right: bool) -> str:
+    """Of all the share that the judge is sure of, and of these the share that is as it says."""
+    problems = np.unique(found.group)
+    of_problems = [(rows & (found.group == one), found.group == one) for one in problems]
+    told = share((int(some.sum()), int(every.sum())) for some, every in of_problems)
+    rightly = share((int((some & (found.right == right)).sum()), int(some.sum())) for some, _ in of_problems)
+    return f"{told}, rightly {rightly}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrate", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("samples", type=Path, nargs="+", help="results of codezero eval")
-    parser.add_argument("--model", default=LARGE_JUDGE, help="the judge")
-    options = parser.parse_args(arguments)
-    backend = judge_alone(load_config([f"evaluator.model={options.model}"]), Console())
+    parser = harness.parser("calibrate", __doc__)
+    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    parser.add_argument("--fit", type=Path, nargs="+", default=[], help="results of codezero eval to fit on")
+    parser.add_argument("--report", type=Path, nargs="+", default=[], help="results of codezero eval to report on")
+    parser.add_argument("--model", default=SMALL_JUDGE, help="the judge")
+    parser.add_argument("--weights", type=Path, default=FILE, metavar="FILE", help="where the weights are written")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the evaluator")
+    options = parser.parse_intermixed_args(arguments)
+    if options.fit or options.report:
+        ask(options)
+    results = harness.results("calibrate", options.results)
+    harness.write(options.weights, written(results))
+    print(table(results))
+
+
+def ask(options: argparse.Namespace) -> None:
+    """Has the judge say of all samples what the arms need, one arm a file."""
+    backend = judge_alone(load_config([f"evaluator.model={options.model}", *options.settings]), Console())
     assert isinstance(backend, Reviewer)
-    asked = []
-    for sample in (one for path in options.samples for one in read_samples(path, splits=FITTING)):
-        code = solver.parse(sample.text)
-        if code is None:
-            continue
-        shown = shown_to_judge(sample.task, code)
-        chat = prompt.review_messages(shown.question, shown.tests, shown.code)
-        (review,) = backend.review([chat], (prompt.YES, prompt.NO))
-        if review is not None:
-            asked.append((sample, review, dry_run(code, parse_tests(sample.task.tests))))
-    print(f"machine: {machine()}")
-    report(rows_of(asked), options.model)
+    of_kind = {"fit": (options.fit, FITTING), "report": (options.report, (Split.report,))}
+    for kind, path, splits in ((kind, path, splits) for kind, (paths, splits) in of_kind.items() for path in paths):
+        samples = defaultdict(list)
+        for sample in read_samples(path, splits=splits):
+            samples[sample.group].append(sample)
+        known = {name: code for split in splits for name, (_, code) in references(split, options.mbpp).items()}
+        arm = Arm(
+            benchmark="calibrate",
+            name=f"{path.parent.name}-by-{Path(options.model).name}",
+            settings={
+                "kind": kind,
+                "samples": hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+                "judge": options.model,
+                "settings": sorted(options.settings),
+            },
+            seed=0,
+            pieces=list(samples),
+            power=[of_mean("AUC", len(samples), SD)],
+            targets=[AUC, ECE],
+        )
+        harness.run(arm, partial(asked, backend, samples, known), options)
 
 
 if __name__ == "__main__":

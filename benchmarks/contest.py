@@ -6,8 +6,8 @@
 `programs`: every problem of `benchmarks.contests`, its core and each wrong change of it, dressed in several styles of
 reading, printing and structure. A right program passes all inputs, a wrong one the example of the statement alone;
 both are executed, and data that is otherwise ends the benchmark. `functions`: MBPP's own solutions and
-mutants of them, under tests in HumanEval's form. `judge`: the probability of each program as shipped, and with the dry
-run off, which leaves all of them to the model.
+mutants of them, under tests in HumanEval's form. `judge`: of the problems whose tests are short, the probability of
+each program as shipped, and with rules and dry run off, which leaves all of them to the model.
 
 Counts are a list for each program: P or F, what it comes to when executed; how it is settled, P or F by the dry run, R
 (wrong) by a rule, ? left to the judge; its style; processor seconds; of ? and R the reason.
@@ -29,11 +29,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from benchmarks import harness
+from benchmarks.calibrate import SD
 from benchmarks.contests import PROBLEMS, Problem
 from benchmarks.contests.styles import STYLES, Style, dress
 from benchmarks.evaluator import Sample, variants, verdicts_of
 from benchmarks.harness import Arm, Result, Target
-from benchmarks.power import Power, of_none
+from benchmarks.power import Power, of_mean, of_none
 from benchmarks.quality import auc, calibration_error, interval, judged_of
 from benchmarks.settled import LIMITS, MUTANTS, answer, came_to, programs_of
 from benchmarks.splits import MBPP, Split, references
@@ -53,6 +54,8 @@ from codezero.types import CaseOutcome, Task, TaskOrigin
 RIGHT_STYLES = 3
 """In which each core is dressed; each wrong change in one."""
 FUNCTIONS = 40
+JUDGED_BYTES = 1 << 10
+"""Of tests, at most, where the judge is asked: its prompt has them all, of half of the problems 4,000 tokens."""
 CASE_S = 20.0
 """Wall seconds for one input; a program that takes longer fails it."""
 DECIDED = Target(figure="decided without the judge", at_least=0.93)
@@ -258,7 +261,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arm = replace(arm, name="functions", settings=of_mbpp, pieces=list(known), power=power_of(len(known)))
     print(stopped(harness.run(arm, partial(functions, known, arm.seed), options)))
     if options.judge:
-        run_judge(replace(arm, name="judge", pieces=names, targets=[AUC, FORCED_AUC, FORCED_ECE]), data, options)
+        short = [one.name for one in PROBLEMS if len(task_of(one).tests) <= JUDGED_BYTES]
+        power = [of_mean(AUC.figure, len(short), SD)]
+        arm = replace(arm, name="judge", pieces=short, power=power, targets=[AUC, FORCED_AUC, FORCED_ECE])
+        run_judge(arm, data, options)
     results = harness.results("contest", options.results)
     print(table(results), *([judge_table(results)] if "judge" in results else []), sep="\n\n")
 

@@ -52,9 +52,16 @@ def review_answers(
     for i, (answer, row) in enumerate(zip(answers, rows, strict=True)):
         num = len(answer.ids)
         of_answer = _logprobs(model, hidden[i, :num])[torch.arange(num), list(answer.ids)]
-        of_choices = _logprobs(model, hidden[i, len(row) - 1 : len(row)])[0, list(choices)]
-        found.append((of_answer.tolist(), of_choices.tolist()))
+        found.append((of_answer.tolist(), _of_choices(model, hidden[i, len(row) - 1], choices).tolist()))
     return found
+
+
+def _of_choices(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:
+    """[choices] in float32 from the hidden state [H]. A bfloat16 model's own logits are multiples of 1/8 where they are
+    over 16, which is as much as its choice between Yes and No differs from solution to solution."""
+    head = model.get_output_embeddings()
+    exact = head.weight[list(choices)].float() @ hidden.float()
+    return exact - head(hidden).float().logsumexp(-1)
 
 
 def _logprobs(model: Any, hidden: Tensor) -> Tensor:

@@ -7,12 +7,11 @@ import re
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import yaml
 
-from benchmarks import calibrate, copies, known, linear, measure, per_test, reference, simulated_swarm, workload
+from benchmarks import copies, known, linear, measure, per_test, reference, simulated_swarm, workload
 from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
 from benchmarks import proposer as proposer_benchmark
@@ -20,8 +19,6 @@ from benchmarks import round as round_benchmark
 from benchmarks.attacks import ATTACKS
 from benchmarks.branches import Stem, common_prefix
 from benchmarks.proposer import Vouch
-from codezero.evaluate import calibration
-from codezero.evaluate.backends.base import Review
 from codezero.evaluate.judge import Opinion
 from codezero.identity.key import is_signed_by
 from codezero.llm import onednn
@@ -33,7 +30,6 @@ from codezero.prompts.solver import parse
 from codezero.proposer.duplicates import Seen
 from codezero.proposer.write import Draft
 from codezero.tasks.problems import load_problems
-from codezero.types import CaseOutcome, CaseResult
 from tests import strangers
 from tests.builders import save_tiny, task, tiny_tokenizer
 from tests.unit.tasks.builders import mbpp_row, mbpp_rows, write_jsonl
@@ -362,70 +358,6 @@ def test_per_test_prints_every_signal_of_tests_and_of_solutions(tmp_path, to_fit
         assert re.search(rf"^{name} +[\d.]+ \[[\d., ]+\] +none +[\d.]+ \[", printed, re.MULTILINE)
     assert len(re.findall(r"^least [\w ]+ [\d.]+ \[", printed, re.MULTILINE)) == 6
     assert yaml.safe_load(printed[printed.index("case: {") :])["case"].keys() == {"whole", "value", "intercept"}
-
-
-def test_calibrate_prints_an_entry_of_the_file(tmp_path, to_fit, capsys):
-    calibrate.main([str(to_fit), str(to_fit), "--model", save_tiny(tmp_path / "model")])
-    printed = capsys.readouterr().out
-    entry = yaml.safe_load(printed[printed.index("prompt:") :])
-    (weights,) = entry["models"].values()
-    assert calibration.Calibration(**weights).likelihood.keys() == {"margin", "mean", "passed", "intercept"}
-    assert weights["logit"].keys() == {"margin", "passed", "intercept"}
-    assert entry["prompt"] == calibration.prompt_hash()
-    for name in ("margin", "mean", "total", "passed", "tokens", "margin mean total passed"):
-        assert re.search(rf"^{name} +AUC [\d.]+", printed, re.MULTILINE)
-
-
-PASS, FAIL, UNKNOWN = (CaseResult(outcome=outcome) for outcome in CaseOutcome)
-
-
-@pytest.mark.parametrize(
-    ("cases", "expected"),
-    [
-        ((PASS, PASS, PASS, PASS), ([0, 0.25, 0.5, 0.75], 0.25)),
-        ((PASS, PASS, FAIL, PASS), ([0, 0.25, 0.5], 0.25)),
-        ((FAIL, UNKNOWN), ([0], 0.5)),
-        ((PASS, UNKNOWN, PASS, UNKNOWN), ([0.5], 1)),
-        ((), ([0], 1)),
-    ],
-    ids=["right", "wrong in the third", "wrong at once", "really open", "without tests"],
-)
-def test_a_dry_run_is_stopped_before_each_test_unless_it_has_decided_by_then(cases, expected):
-    assert calibrate.stops(cases) == expected
-
-
-def test_the_fit_finds_that_passed_tests_raise_the_odds_and_that_length_says_nothing(capsys):
-    """Of solutions whose margin is noise and whose length is drawn; half of the wrong ones fail in their last test."""
-    random = np.random.default_rng(0)
-    asked = []
-    for number in range(400):
-        right = bool(number % 2)
-        tokens = int(random.integers(20, 400))
-        review = Review(logprobs=(-0.5,) * tokens, choices=(float(random.normal()), 0.0))
-        cases = (PASS,) * 4 if right else [(FAIL,) * 4, (PASS, PASS, PASS, FAIL)][number % 4 // 2]
-        asked.append((sample("", group=str(number // 4), right=right), review, cases))
-    rows = calibrate.rows_of(asked)
-    calibrate.report(rows, "some")
-    printed = capsys.readouterr().out
-    weights = yaml.safe_load(printed[printed.index("models:") :])["models"]["some"]["likelihood"]
-    assert weights["passed"] > 0.5
-    assert abs(weights["margin"]) < 0.3
-    assert weights["mean"] == 0.0
-    assert calibrate.auc(rows.features["total"], rows) == pytest.approx(
-        1 - calibrate.auc(rows.features["tokens"], rows)
-    )
-    alone, with_passed = (
-        calibrate.log_loss(calibrate.held_out(rows, names), rows) for names in (("margin",), ("margin", "passed"))
-    )
-    assert with_passed < alone
-
-
-def test_logistic_regression_finds_the_weights_that_made_the_labels():
-    random = np.random.default_rng(0)
-    x = random.normal([0.0, 50.0], [1.0, 10.0], (4_000, 2))
-    p = 1 / (1 + np.exp(-(1.5 * x[:, 0] - 0.1 * x[:, 1] + 4.0)))
-    found = calibrate.logistic_regression(x, (random.random(4_000) < p).astype(float))
-    assert found == pytest.approx([1.5, -0.1, 4.0], rel=0.15)
 
 
 LEVELS_SHOWN = (("beginner", "3"), ("expert", "3"), ("all", "6"))

@@ -31,3 +31,16 @@ def test_answers_of_different_lengths_get_what_each_gets_alone(prompt):
         expected_own, expected_choices = alone(model, prompt, answer)
         assert own == pytest.approx(expected_own, abs=1e-4)
         assert choices == pytest.approx(expected_choices, abs=1e-4)
+
+
+def test_a_choice_of_a_bfloat16_model_is_finer_than_its_logits():
+    """Logits over 16 are multiples of 1/8 in bfloat16, and the choices of different answers would be equal."""
+    model = tiny_model().bfloat16()
+    answers = [ReviewedAnswer(ids=[number], then=[13]) for number in range(10, 18)]
+    with torch.no_grad():
+        head = model.get_output_embeddings().weight
+        hidden = model.base_model(torch.tensor([[5, 10, 13]])).last_hidden_state[0, -1]
+        head[YES] = 20 * hidden / hidden.norm() ** 2
+        head[NO] = 0.99 * head[YES]
+    found = review_answers(model, [5], answers, [YES, NO], pad_id=PAD)
+    assert len({round(yes - no, 5) for _, (yes, no) in found}) == len(answers)
