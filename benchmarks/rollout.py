@@ -234,7 +234,7 @@ def arm(name: str) -> Arm:
     else:
         pieces, targets, units = [str(i) for i in range(GROUPS // 2)], (KL, SAMPLE, COSINE), "pairs of groups"
         settings |= {"base": name, "answer_tokens": ANSWER_TOKENS, "moved": MOVED if name == "moved" else 0.0}
-    power = (of_none("nothing is compared with nothing", len(pieces), units),)
+    power = (of_none("pieces that fail", len(pieces), units),)
     return Arm(benchmark="rollout", name=name, settings=settings, seed=0, pieces=pieces, power=power, targets=targets)
 
 

@@ -27,8 +27,9 @@ TRIES = 3
 """Processes that a call may use up."""
 SILENCE_S = 120.0
 """Longest wait for the next step; the first one reads all prompts, some 10 ms a token."""
-PROCESS_BYTES = 1 << 30
-"""What sampling may take beside its base and its key-value cache: 0.3 GiB of a 0.5B model were seen."""
+PROCESS_BYTES = 2 << 30
+"""Most that sampling may take beside its base and its key-value cache: drawing from 64 rows takes 0.3 GiB, a batch of
+logits 0.2, and each thread's stack counts with 8 MiB."""
 COMMAND = (
     *(sys.executable, "-s", "-c"),
     "import sys; root = sys.argv[1]; sys.path[:1] = [] if root in sys.path[1:] else [root]; "
