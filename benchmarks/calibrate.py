@@ -56,10 +56,10 @@ AUC = Target(figure="AUC", at_least=0.7)
 ECE = Target(figure="ECE", at_most=0.15)
 L2 = 1.0
 """Weight of the penalty on the weights of standardised features."""
-FITTED = {"likelihood": ("margin", "mean", "passed"), "logit": ("margin", "passed")}
-MOST_OF_PASSED = 1.7
-"""What passing all tests but those that come after the dry run has stopped may add to the log-odds: a table of the
-answers to these passes them too, and more would lift it from even odds to a reward."""
+FITTED = {"likelihood": ("margin", "mean"), "logit": ("margin",)}
+PASSED = 1.7
+"""Weight of `passed`, which would be fitted to 5.9. A table of the answers passes its tests too, and stops before the
+rest: more would lift it from even odds to a reward."""
 HEAD = """\
 # Weights of evaluate/calibration.py, fitted by `python -m benchmarks.calibrate` on executed solutions that no fatal
 # rule refuses; `case`, of single tests, by benchmarks/per_test.py. All hold for the words of prompts/evaluator
@@ -147,34 +147,29 @@ def judged(rows: Sequence[Row], p: Sequence[float]) -> Judged:
     return judged_of(p, [right for _, right, _ in rows], [name for name, *_ in rows])
 
 
-def logistic_regression(x: np.ndarray, y: np.ndarray, given: np.ndarray | float = 0.0) -> np.ndarray:
-    """[F + 1] weights for raw features [N, F] and the intercept, by Newton's method on standardised ones, beside the
-    `given` log-odds of each row. A feature that is the same everywhere gets 0."""
+def logistic_regression(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """[F + 1] weights for raw features [N, F] and the intercept, by Newton's method on standardised ones. A feature
+    that is the same everywhere gets 0."""
     mean, std = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
     a = np.c_[(x - mean) / std, np.ones(len(x))]
     penalty = L2 * np.r_[np.ones(x.shape[1]), 1e-9]
     w = np.zeros(a.shape[1])
     for _ in range(50):
-        p = 1 / (1 + np.exp(-a @ w - given))
+        p = 1 / (1 + np.exp(-a @ w))
         w -= np.linalg.solve((a * (p * (1 - p))[:, None]).T @ a + np.diag(penalty), a.T @ (p - y) + penalty * w)
     raw = w[:-1] / std
     return np.r_[raw, w[-1] - raw @ mean]
 
 
-def weights(arms: Sequence[Result], names: Sequence[str], passed: float | None = None) -> dict[str, float]:
-    """By feature, fitted on all solutions of these arms; that of `passed` is at most `MOST_OF_PASSED`, or as given. All
-    features should be higher of right ones: one that comes out below 0 is noise and left out."""
-    rows = left_open(arms, at_once=False)
+def weights(arms: Sequence[Result], names: Sequence[str]) -> dict[str, float]:
+    """By feature, fitted on all solutions of these arms as they are when nothing is known of their tests. All features
+    should be higher of right ones: one that comes out below 0 is noise and left out."""
+    rows = left_open(arms, at_once=True)
     x = np.array([[found[name] for name in names] for *_, found in rows])
-    given = np.array([found["passed"] * (passed or 0.0) for *_, found in rows])
-    fitted = logistic_regression(x, np.array([float(right) for _, right, _ in rows]), given)
+    fitted = logistic_regression(x, np.array([float(right) for _, right, _ in rows]))
     found = {name: round(float(weight), 4) for name, weight in zip((*names, "intercept"), fitted, strict=True)}
-    if found.get("passed", 0.0) > MOST_OF_PASSED:
-        return weights(arms, [name for name in names if name != "passed"], MOST_OF_PASSED)
     told = [name for name in names if found[name] > 0]
-    if len(told) < len(names):
-        return weights(arms, told, passed)
-    return found if passed is None else {"passed": passed, **found}
+    return {**found, "passed": PASSED} if len(told) == len(names) else weights(arms, told)
 
 
 def written(results: Mapping[str, Result]) -> str:

@@ -60,8 +60,9 @@ def _of_choices(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:
     """[choices] in float32 from the hidden state [H]. A bfloat16 model's own logits are multiples of 1/8 where they are
     over 16, which is as much as its choice between Yes and No differs from solution to solution."""
     head = model.get_output_embeddings()
-    exact = head.weight[list(choices)].float() @ hidden.float()
-    return exact - head(hidden).float().logsumexp(-1)
+    exact: Tensor = head.weight[list(choices)].float() @ hidden.float()
+    whole: Tensor = head(hidden).float().logsumexp(-1)
+    return exact - whole
 
 
 def _logprobs(model: Any, hidden: Tensor) -> Tensor:

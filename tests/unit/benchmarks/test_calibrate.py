@@ -55,7 +55,7 @@ def test_calibrate_asks_fits_and_shows_how_right_the_judge_is(tmp_path, mbpp, ca
     assert [one[:4] for one in reported.counts["mbpp/12"]] == [one[:4] for one in fit.counts["mbpp/511"]]
     entry = yaml.safe_load((tmp_path / "weights.yaml").read_text())["models"][model]
     assert entry.keys() == {"likelihood", "logit"}
-    assert {"intercept"} < entry["likelihood"].keys() <= {*calibrate.FITTED["likelihood"], "intercept"}
+    assert {"intercept"} < entry["likelihood"].keys() <= {*calibrate.FITTED["likelihood"], "intercept", "passed"}
     at_once, at_random = capsys.readouterr().out.splitlines()[-2:]
     assert f"{model} | at once | 2, 4 | " in at_once
     assert f"{model} | before some test | 4, " in at_random
@@ -82,13 +82,7 @@ def test_what_a_dry_run_has_decided_before_it_stops_is_not_left_open():
 
 def test_what_is_higher_of_wrong_solutions_is_noise_and_has_no_weight():
     solutions = {str(number): [["PF"[number % 2], "?", 1.0, 9, number % 2, -number % 5 / 9]] for number in range(40)}
-    assert calibrate.weights([result(solutions)], ("margin",)).keys() == {"intercept"}
-
-
-def test_passed_tests_weigh_no_more_than_a_table_of_them_may_gain():
-    solutions = {str(number): [["PF"[number % 2], ("PP", "FF")[number % 2], 1.0, 9, 0.0, -1.0]] for number in range(80)}
-    found = calibrate.weights([result(solutions)], ("mean", "passed"))
-    assert found["passed"] == calibrate.MOST_OF_PASSED
+    assert calibrate.weights([result(solutions)], ("margin",)).keys() == {"intercept", "passed"}
 
 
 def test_logistic_regression_finds_the_weights_that_made_the_labels():

@@ -18,14 +18,12 @@ from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError, ModelError
 from codezero.evaluate.backends.llama_cpp import LlamaCppBackend
 from codezero.evaluate.backends.transformers import TransformersBackend
-from codezero.evaluate.judge import ModelJudge
 from codezero.llm import store
 from codezero.llm.chat_server import plain
 from codezero.llm.convert import convert
 from codezero.llm.load import load_model
-from tests.builders import task
+from codezero.prompts import evaluator as prompt
 from tests.processes import is_alive, wait_until_gone
-from tests.strangers import submission
 from tests.unit.llm import gguf_files
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -220,15 +218,15 @@ def test_the_real_judge_ranks_a_reference_above_a_stub_in_one_process_and_in_the
     config = EvaluatorConfig()
     outside = LlamaCppBackend(config, weights, torch.get_num_threads())
     inside = TransformersBackend(load_model(name, folder, torch.device("cpu"), torch.float32), config)
-    solutions = [
-        submission(task(question, tests), code)
+    chats = [
+        prompt.review_messages(question, tests, code)
         for question, tests, reference, stub in PAIRS
         for code in (reference, stub)
     ]
     try:
         outside.check()
         for backend in (outside, inside):
-            found = [opinion.p_correct for opinion in ModelJudge(backend, config).judge(solutions)]
+            found = [yes for yes, _ in backend.choose(chats, (prompt.YES, prompt.NO))]
             assert all(good > stub for good, stub in zip(found[::2], found[1::2], strict=True)), found
     finally:
         outside.close()
