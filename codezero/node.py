@@ -127,7 +127,7 @@ class Node:
         self._learner = GrpoLearner(
             models.policy.model,
             encoder,
-            config.train,
+            models.train,
             temperature=config.rollout.temperature,
             reference_model=models.reference,
             engine=config.rollout.engine,
