@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -41,6 +40,7 @@ from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
+from codezero.train.saver import BackgroundSaver, FinishedRound
 from codezero.types import RoundId, RoundReport
 from codezero.views.runs import SOLVER
 from codezero.views.watch import NodeView
@@ -56,13 +56,15 @@ def run_node(config: NodeConfig) -> int:
     """
     console = Console()
     view = NodeView(console, config.tracking.view)
-    with stop_on_signals(view.leave), ExitStack() as stack:
+    with stop_on_signals(view.leave) as unhurried, ExitStack() as stack:
         node = Node(config, console, stack)
         try:
             with view.showing(SOLVER, node.folder, node.status):
                 node.run()
         except KeyboardInterrupt:
             logger.info("stopped by a signal")
+        with unhurried():
+            node.save()
         node.finish()
     return 0
 
@@ -90,6 +92,8 @@ class Node:
         self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
         self._services = Services(config, key, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
+        self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved)
+        stack.callback(self._saver.close)  # also where an error ends the node
         self._monitor = RoundMonitor(log_dir, console, self._status, config.rollout.num_generations, names.animal_name)
         sources = make_task_source(config.tasks, config.seed)
 
@@ -123,11 +127,12 @@ class Node:
         self._learner = GrpoLearner(
             models.policy.model,
             encoder,
-            config.train,
+            models.train,
             temperature=config.rollout.temperature,
             reference_model=models.reference,
             engine=config.rollout.engine,
             progress=self._monitor.progress,
+            before_update=self._saver.before_update,
         )
         self._stages = Stages(
             tasks=self._tasks,
@@ -178,12 +183,18 @@ class Node:
             self._status.update(round=round_id.number)
             self._services.begin(round_id.number)
             report = self._services.report(run_round(round_id, self._stages, self._config.swarm.num_local))
-            self._status.stage(SAVING)
-            self._save(report)
+            self._offer(report)
             self._monitor.report(report)
             self._trackers.log(report.round, round_metrics(report))
             self._last = round_id
             played += 1
+
+    def save(self) -> None:
+        """Saves the last finished round, if that is still to be done. Raises CheckpointError: it cannot be written."""
+        if self._saver.is_behind:
+            self._status.stage(SAVING)
+            self._console.line("saving the last finished round")
+        self._saver.close()
 
     def finish(self) -> None:
         """Says what this run came to and how to go on."""
@@ -202,7 +213,7 @@ class Node:
             self._monitor.resume(None)
             self._console.line(f"state: new in {self._folder}")
             return None
-        checkpoint.restore_weights(self._policy.model, found.learner["weights"])
+        checkpoint.restore_weights(self._learner.weights(), found.learner["weights"])
         self._learner.load_state_dict(found.learner["learner"])
         self._tasks.load_state_dict(found.node["tasks"])
         self._solver.load_state_dict(found.node["solver"])
@@ -211,23 +222,27 @@ class Node:
         self._console.line(f"state: going on in {self._folder} after round {found.round}")
         return RoundId(number=found.round)
 
-    def _save(self, report: RoundReport) -> None:
-        started = time.perf_counter()
+    def _offer(self, report: RoundReport) -> None:
+        """Has a finished round saved, now or later."""
         state.bind_settings(self._folder, self._settings)
-        saved = self._checkpoints.save(
-            report.round,
-            self._learner.policy_version,
-            {"weights": checkpoint.trainable_weights(self._policy.model), "learner": self._learner.state_dict()},
-            {
+        if self._publisher is not None:
+            self._publisher.note(report)
+        finished = FinishedRound(
+            round=report.round,
+            policy_version=self._learner.policy_version,
+            learner={"weights": self._learner.weights(), "learner": self._learner.state_dict()},
+            node={
                 "tasks": self._tasks.state_dict(),
                 "solver": self._solver.state_dict(),
                 "torch_rng": torch.get_rng_state(),
                 "report": dataclasses.asdict(report),
             },
         )
-        logger.info("round %d saved in %.1f s", report.round, time.perf_counter() - started)
+        self._saver.offer(finished)
+
+    def _saved(self, number: int, checkpoint: Path) -> None:
         if self._publisher is not None:
-            self._publisher.offer(report, saved)
+            self._publisher.offer(number, checkpoint)
 
 
 def _why_not(workers: Workers, encoder: TextEncoder, show_all_tests: bool, proposal: Proposal) -> str | None:

@@ -94,6 +94,9 @@ class NodeConfig:
     """Stop after this many rounds; 0 runs until stopped."""
     state_dir: str = "state"
     """Folder of checkpoints and the local ledger; one node at a time may use it."""
+    save_every_s: float = 120.0
+    """A kill costs at most so many seconds of finished rounds, or one round where that takes longer; 0 saves every
+    round. Written while the next round is played, and at a stop."""
     model: ModelConfig = field(default_factory=ModelConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     tasks: TasksConfig = field(default_factory=TasksConfig)
@@ -110,6 +113,7 @@ class NodeConfig:
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, "seed", self.seed, "use 0 or more")
+        require(self.save_every_s >= 0, "save_every_s", self.save_every_s, "use 0 to save every round")
         require(self.rounds >= 0, "rounds", self.rounds, "use 0 to run until stopped")
         full = self.rollout.engine is RolloutEngine.llama_cpp and self.train.method is TrainMethod.full
         require(

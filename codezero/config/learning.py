@@ -304,9 +304,11 @@ class TrainConfig:
     minibatch_size: int = 0
     """Sequences per optimizer step; 0 takes the whole round in one step."""
     micro_batch_size: int = 0
-    """Sequences per forward and backward pass; 0 chooses by device. Changes memory, not the result."""
+    """Sequences per forward and backward pass; 0 chooses by device, fewer where memory is short. Changes memory,
+    not the result."""
     gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass: less memory, about a third more time."""
+    """Recompute activations in the backward pass: less memory, about a third more time. Done anyway where training
+    does not fit otherwise."""
     lora_r: int = 16
     """Rank of the LoRA adapters."""
     lora_alpha: int = 32

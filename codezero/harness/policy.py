@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from codezero.config import Device, Dtype, RolloutConfig, TrainConfig, TrainMethod
 from codezero.errors import CheckpointError
 from codezero.llm import device as devices
@@ -53,8 +51,7 @@ def _with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
     if trained.method is TrainMethod.lora:
         adapted = apply_lora(loaded.model, TrainConfig(lora_r=trained.lora_r), seed=0)
         loaded = replace(loaded, model=adapted)
-    with torch.no_grad():
-        checkpoint.restore_weights(loaded.model, found.learner["weights"])
+    checkpoint.restore_weights(checkpoint.trainable_weights(loaded.model), found.learner["weights"])
     return loaded
 
 

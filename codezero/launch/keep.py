@@ -50,9 +50,10 @@ def keep_running(
     crashes, left = 0, rounds
     with _Signals() as asked:
         while True:
-            before = last_line(reports)
+            before = last_lines(reports)
             code = _run_once(command(left), environment, asked, grace_s)
-            finished = lines_after(reports, before)
+            # Not behind the last one: rounds that a kill has taken back are gone from the file, and played again.
+            finished = len(set(last_lines(reports)) - set(before))
             if code == 0 or asked.count:
                 return 0
             if finished:
@@ -150,18 +151,7 @@ def _slept_until_asked(seconds: float, asked: _Signals) -> bool:
     return asked.count > 0
 
 
-def last_line(path: Path) -> bytes:
-    """The last whole line of the file; empty where there is none."""
-    return lines[-1] if (lines := _last_lines(path)) else b""
-
-
-def lines_after(path: Path, line: bytes) -> int:
-    """How many whole lines the file has behind this one, or in all where it is not there."""
-    lines = _last_lines(path)
-    return len(lines) - 1 - max((at for at, found in enumerate(lines) if found == line), default=-1)
-
-
-def _last_lines(path: Path) -> list[bytes]:
+def last_lines(path: Path) -> list[bytes]:
     """The whole lines at the end of the file."""
     try:
         with path.open("rb") as file:

@@ -11,10 +11,11 @@ from types import FrameType, TracebackType
 from codezero.errors import OUTAGE, NetworkError
 from codezero.launch.child import Child, ChildProgram, ChildState
 from codezero.runtime.console import Console
+from codezero.runtime.stop import SAVE_S
 
 MAX_CRASHES = 5
 """So many in a row, with no finished round in between, and a program is given up."""
-GRACE_S = 15.0
+GRACE_S = 15.0 + SAVE_S
 """From being asked to stop to being killed."""
 QUICK_S = 30.0
 """A program that ends with the same error twice in a row, each time before this, would do so for ever."""

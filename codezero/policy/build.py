@@ -65,6 +65,8 @@ class Models:
         free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
         console.line(f"plan: {plan.line()}; {free}")
         self.planned_bytes = plan.peak
+        self.train = plan.train
+        """How to train: the configured way, made smaller where memory is short."""
         method = plan.method
         fixed = {
             "model.name": config.model.name,

@@ -210,8 +210,8 @@ class ProposerNode:
         self._feedback.load_state_dict(kept["feedback"])
         self._published = [Proposal(**values) for values in kept["published"]]
         self._solvers.remember(self._published)
-        if self._learner is not None and self._engine is not None and self._weights is not None and found.learner:
-            checkpoint.restore_weights(self._weights.model, found.learner["weights"])
+        if self._learner is not None and self._engine is not None and found.learner:
+            checkpoint.restore_weights(self._engine.weights(), found.learner["weights"])
             self._engine.load_state_dict(found.learner["engine"])
             self._learner.load_state_dict(kept["learner"])
         self._monitor.resume(report_from_dict(kept["report"]))
@@ -220,12 +220,9 @@ class ProposerNode:
 
     def _save(self, report: BatchReport) -> None:
         learner, version = {}, 0
-        if self._engine is not None and self._weights is not None:
+        if self._engine is not None:
             version = self._engine.policy_version
-            learner = {
-                "weights": checkpoint.trainable_weights(self._weights.model),
-                "engine": self._engine.state_dict(),
-            }
+            learner = {"weights": self._engine.weights(), "engine": self._engine.state_dict()}
         self._checkpoints.save(
             report.batch,
             version,

@@ -1,6 +1,6 @@
 """The folder that is pushed: weights of one policy version as they were saved, in the files that others load.
 
-The weights come from the round's checkpoint and not from the model, which trains on meanwhile: a checkpoint is of one
+The weights come from a checkpoint and not from the model, which trains on meanwhile: a checkpoint is of one
 policy version, is written anyway, and reading it through the page cache takes neither a second copy in memory, nor the
 turn at the model, nor time of a round.
 """
@@ -86,10 +86,10 @@ class Packer:
         path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
     def _whole(self, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """With what the model has beside its parameters, and training does not change."""
-        parameters = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
+        """In the model's precision, with what it has beside its parameters, and training does not change."""
+        parameters = dict(self._model.named_parameters(remove_duplicate=False))
         rest = {name: value for name, value in self._model.state_dict().items() if name not in parameters}
-        return {**weights, **rest}
+        return {**{name: value.to(parameters[name].dtype) for name, value in weights.items()}, **rest}
 
     def _need_room(self, weights: Mapping[str, torch.Tensor], checkpoint: Path) -> None:
         """The next checkpoint must still have its place."""

@@ -108,11 +108,17 @@ class Publisher:
         self._tell = tell
         tell(self.last, self.trouble)
 
-    def offer(self, report: RoundReport, checkpoint: Path) -> None:
-        """A finished round and the folder that it was saved in, which is looked at only if a push is due."""
+    def note(self, report: RoundReport) -> None:
+        """A finished round, of which the card tells."""
         with self._changed:
             self._reports.append(report)
-            self._offer = _Offer(checkpoint=checkpoint, reports=tuple(self._reports))
+
+    def offer(self, number: int, checkpoint: Path) -> None:
+        """A round that was noted lately, and the folder that it was saved in, which is looked at only if a push is
+        due."""
+        with self._changed:
+            reports = tuple(report for report in self._reports if report.round <= number)
+            self._offer = _Offer(checkpoint=checkpoint, reports=reports)
             self._changed.notify()
 
     def stop(self, timeout_s: float = 3.0) -> None:

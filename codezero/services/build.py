@@ -35,7 +35,7 @@ class Services:
     def __init__(self, config: NodeConfig, key: bytes | None, folder: Path, peer_id: str, console: Console) -> None:
         """`key` is that of `load_key`. Raises ConfigError, JudgeServiceError, LedgerError: a setting cannot
         be."""
-        self._config, self._peer_id = config, peer_id
+        self._config, self._folder, self._peer_id = config, folder, peer_id
         self._judge: JudgeService | None = None
         self._market: _Market | None = None
         self._examination: Examination | None = None
@@ -59,7 +59,12 @@ class Services:
         if config.judge.enabled:
             from codezero.services.judge.examination import Examination
 
-            self._examination = Examination(self._judge, asked, peer_id=self._peer_id, model_name=config.model.name)
+            self._examination = Examination(
+                *(self._judge, asked),
+                peer_id=self._peer_id,
+                model_name=config.model.name,
+                notes=self._folder / "examined",
+            )
             self._examination.start()
             stack.callback(self._examination.stop)
         if self._market is not None:

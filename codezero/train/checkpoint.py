@@ -1,6 +1,6 @@
-"""Everything a node needs to go on after a kill, saved together at the end of each round.
+"""Everything a node needs to go on after a kill, saved together.
 
-    checkpoints/round-00000012/   learner.pt    trainable weights and optimizer
+    checkpoints/round-00000012/   learner.pt    trained weights, in float32 where training keeps such, and optimizer
                                   node.pt       random states, task cursor, round, last report
                                   manifest.json size and CRC-32 of both, written last
 
@@ -19,6 +19,7 @@ import shutil
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ from codezero.errors import CheckpointError
 logger = logging.getLogger(__name__)
 
 KEEP = 2
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""1 held bfloat16 weights, and their float32 masters beside the optimizer."""
 _LEARNER, _NODE, _MANIFEST = "learner.pt", "node.pt", "manifest.json"
 _TEMPORARY_PREFIX = ".saving-"
 _READ_BYTES = 1 << 22
@@ -138,7 +141,7 @@ class CheckpointStore:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error).splitlines()[0]
         return (
             f"cannot save round {round_number} in {self._folder} ({reason}; {free_gib:.1f} GiB free); {rest}: free "
-            "space or give another state_dir, then start again"
+            "space or give another state_dir"
         )
 
 
@@ -157,9 +160,10 @@ def trainable_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
-def restore_weights(model: torch.nn.Module, saved: Mapping[str, torch.Tensor]) -> None:
-    """Puts saved weights back. Raises CheckpointError: they are of another model or method."""
-    current = trainable_weights(model)
+@torch.no_grad()
+def restore_weights(current: Mapping[str, torch.Tensor], saved: Mapping[str, torch.Tensor]) -> None:
+    """Puts saved weights in the place of the current ones. Raises CheckpointError: they are of another model or
+    method."""
     wrong = sorted(current.keys() ^ saved.keys()) or [n for n in current if current[n].shape != saved[n].shape]
     if wrong:
         raise CheckpointError(
@@ -170,12 +174,31 @@ def restore_weights(model: torch.nn.Module, saved: Mapping[str, torch.Tensor]) -
         weight.copy_(saved[name])
 
 
+class _CountedFile:
+    """A file to write, with its size and CRC-32 as it grows: reading some gigabytes back would take seconds."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file, self.num_bytes, self.crc32 = file, 0, 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self.crc32 = zlib.crc32(view, self.crc32)
+        self.num_bytes += len(view)
+        rest = view
+        while rest:  # the system takes 2 GiB at a time
+            rest = rest[self._file.write(rest) :]
+        return len(view)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
 def _write_tensors(path: Path, values: Mapping[str, Any]) -> dict[str, int]:
-    with path.open("wb") as file:
-        torch.save(dict(values), file)
-        file.flush()
+    with path.open("wb", buffering=0) as file:
+        counted = _CountedFile(file)
+        torch.save(dict(values), counted)  # type: ignore[arg-type]  # it asks for these two methods only
         os.fsync(file.fileno())
-    return _fingerprint(path)
+    return {"bytes": counted.num_bytes, "crc32": counted.crc32}
 
 
 def _write_bytes(path: Path, data: bytes) -> None:
@@ -196,8 +219,8 @@ def _fingerprint(path: Path) -> dict[str, int]:
 def _read_manifest(path: Path) -> dict[str, Any]:
     """The manifest, after comparing the files with it. Raises ValueError when they differ."""
     manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
-    if manifest["format"] != FORMAT:
-        raise ValueError(f"format {manifest['format']}, this codezero reads {FORMAT}")
+    if manifest["format"] not in READABLE:
+        raise ValueError(f"format {manifest['format']}, this codezero reads {' and '.join(map(str, READABLE))}")
     for name in (_LEARNER, _NODE):
         expected, found = manifest["files"][name], _fingerprint(path / name)
         if found != expected:

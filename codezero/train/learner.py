@@ -10,7 +10,7 @@ Gradients of micro-batches add up to those of their optimizer step taken at once
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,13 +44,14 @@ class GrpoLearner:
         reference_model: nn.Module | None = None,
         engine: RolloutEngine = RolloutEngine.transformers,
         progress: Progress = lambda stage, done, total: None,
+        before_update: Callable[[], None] = lambda: None,
     ) -> None:
         """Trains the parameters of `model` that require gradients: all of them, or the adapters of a peft model.
 
         temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
         weights training began with (not of those it resumes with); needed when config.beta > 0 unless `model` is a peft
         model, whose frozen base it is. engine: what samples own rollouts; train.importance is for others than
-        transformers.
+        transformers. before_update: called each time before weights and moments change.
 
         Raises TrainingError: no reference. ModelError: an architecture whose logits are not its head's output.
         """
@@ -66,6 +67,8 @@ class GrpoLearner:
             config = replace(config, importance=Importance.none)
         self._encoder, self._engine = encoder, engine
         self._config = config
+        self._before_update = before_update
+        self._names = [name for name, weight in model.named_parameters() if weight.requires_grad]
         self._passes = PolicyPasses(
             model,
             config,
@@ -108,12 +111,17 @@ class GrpoLearner:
             return self._skip(SkipReason.NO_GROUPS, "no completion has a token that fits the model", num_zero)
         return self._update(sequences, num_zero)
 
+    def weights(self) -> dict[str, torch.Tensor]:
+        """What training changes, by name, in float32; an update changes it in place. Saved weights are put back by
+        copying into it and then calling `load_state_dict`."""
+        return dict(zip(self._names, self._optimizer.masters, strict=True))
+
     def state_dict(self) -> dict[str, Any]:
-        """Optimizer state and policy version; the weights are saved by the checkpoint."""
+        """Optimizer state and policy version, to be saved beside `weights`."""
         return {"policy_version": self.policy_version, "optimizer": self._optimizer.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state_dict`, after the weights that belong to it have been loaded into the model."""
+        """Continues from `state_dict`, after the weights that belong to it have been copied into `weights`."""
         self.policy_version = state["policy_version"]
         self._optimizer.load_state_dict(state["optimizer"])
 
@@ -146,6 +154,7 @@ class GrpoLearner:
         return self._report(results, grad_norm, num_zero)
 
     def _apply_gradients(self) -> float:
+        self._before_update()
         try:
             return self._optimizer.apply(self._config.max_grad_norm)
         except torch.OutOfMemoryError as error:

@@ -80,6 +80,8 @@ class MemoryEstimate:
     """Bytes by what they hold. A round solves, then learns: its peak is the larger of the two."""
 
     method: TrainMethod
+    train: TrainConfig
+    """The settings that it is for."""
     runtime: int
     weights: int
     reference: int
@@ -123,12 +125,13 @@ class MemoryEstimate:
         parts = ", ".join(
             f"{name.replace('_', ' ')} {items[name] / GIB:.1f}" for name in largest if items[name] >= GIB / 20
         )
-        return (
-            f"{self.method.value}: {self.peak / GIB:.1f} GiB of memory ({parts}) and {self.disk / GIB:.1f} GiB of disk"
-        )
+        size, recomputes = self.train.micro_batch_size, self.train.gradient_checkpointing
+        means = f", train.micro_batch_size={size}" * (size > 0) + ", train.gradient_checkpointing=true" * recomputes
+        memory = f"{self.peak / GIB:.1f} GiB of memory ({parts})"
+        return f"{self.method.value}{means}: {memory} and {self.disk / GIB:.1f} GiB of disk"
 
 
-NOT_ITEMS = ("method", "disk")
+NOT_ITEMS = ("method", "train", "disk")
 
 
 def read_shape(folder: str | Path) -> ModelShape:
@@ -186,6 +189,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     sequence = load.prompt_tokens + load.completion_tokens
     return MemoryEstimate(
         method=method,
+        train=config,
         runtime=RUNTIME_BYTES,
         weights=weights,
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,
@@ -197,7 +201,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         head=_head(shape, full, width),
         decode_weights=decode_weights,
         kv_cache=(2 if outside else width) * cached * sequence,
-        disk=CHECKPOINTS * ((width if full else 4) * trained + moments + master_bytes) + base_bytes,
+        disk=CHECKPOINTS * (4 * trained + moments) + base_bytes,
     )
 
 

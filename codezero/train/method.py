@@ -57,7 +57,8 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
 
 def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
     """The estimate of the method to train with: the configured one, or for auto full where it fits, else lora; lora
-    where something samples that only takes adapters.
+    where something samples that only takes adapters. Where a method does not fit as configured, `train` of the estimate
+    has smaller micro-batches, and where these are not enough it recomputes activations: the update is the same.
 
     Raises TrainingError: it does not fit; the message says by how much, and the three nearest ways out.
     """
@@ -65,11 +66,12 @@ def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     methods = [TrainMethod.full, TrainMethod.lora] if automatic else [config.method]
     if load.engine is RolloutEngine.llama_cpp:
         methods = [TrainMethod.lora]
-    plans = [estimate(shape, method, config, load) for method in methods]
+    plans = [estimate(shape, method, one, load) for method in methods for one in _frugal(config, load)]
     for plan in plans:
         if _fits(plan, room):
             return plan
     nearest = plans[-1]
+    config = nearest.train
     needs = [
         f"{_gib(wanted)} of {what} where {_gib(free)} can be used"
         for what, wanted, free in (("memory", nearest.peak, room.memory), ("disk", nearest.disk, room.disk))
@@ -98,6 +100,18 @@ def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftMo
     return adapted
 
 
+def _frugal(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
+    """The settings, then what needs less and less memory for the same update, at the cost of time."""
+    yield config
+    size = micro_batch_sequences(config, load)
+    while config.micro_batch_size == 0 and size > 1:  # a size that somebody has chosen stays
+        size //= 2
+        yield replace(config, micro_batch_size=size)
+    if not config.gradient_checkpointing:
+        smallest = config.micro_batch_size or size
+        yield replace(config, micro_batch_size=smallest, gradient_checkpointing=True)
+
+
 def _fits(plan: MemoryEstimate, room: Room) -> bool:
     return plan.peak <= room.memory and plan.disk <= room.disk
 
@@ -120,8 +134,6 @@ def _changes(
     method = now.method
     if micro_batch_sequences(config, load) > 1:
         yield "train.micro_batch_size=1", estimate(shape, method, replace(config, micro_batch_size=1), load)
-    checkpointing = replace(config, gradient_checkpointing=True)
-    yield "train.gradient_checkpointing=true", estimate(shape, method, checkpointing, load)
     if method is TrainMethod.full:
         yield "train.method=lora", estimate(shape, TrainMethod.lora, config, load)
     if load.dtype is torch.float32:

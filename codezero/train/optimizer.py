@@ -61,24 +61,26 @@ class MasterAdamW:
         for tensor in (*self._parameters, *self._masters):
             tensor.grad = None
 
+    @property
+    def masters(self) -> list[Tensor]:
+        """The trained parameters in float32, in their order; they change in place."""
+        return [master.detach() for master in self._masters]
+
     def state_dict(self) -> dict[str, Any]:
-        """Steps taken, Adam's moments, and the masters of parameters that are not float32."""
-        return {
-            "num_steps": self._num_steps,
-            "means": list(self._means),
-            "squares": list(self._squares),
-            "masters": [m.detach() for m in self._extra_masters()],
-        }
+        """Steps taken and Adam's moments, which change in place; the masters are saved as the weights."""
+        return {"num_steps": self._num_steps, "means": list(self._means), "squares": list(self._squares)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state_dict` of the same parameters; rate, decay and moments stay as configured now."""
+        """Continues from `state_dict`, after saved weights were put into `masters`; rate, decay and moments stay as
+        configured now."""
         self._num_steps = state["num_steps"]
         self._means, self._squares = (
             [saved.to(m.device, self._dtype) for saved, m in zip(state[name], self._masters, strict=False)]
             for name in ("means", "squares")
         )
+        extra = [m for p, m in zip(self._parameters, self._masters, strict=True) if m is not p]
         with torch.no_grad():
-            for master, saved in zip(self._extra_masters(), state["masters"], strict=True):
+            for master, saved in zip(extra, state.get("masters", ()), strict=False):  # before format 2
                 master.copy_(saved)
         self._round_back()
 
@@ -114,9 +116,6 @@ class MasterAdamW:
         device = self._masters[0].device
         generator = torch.Generator(device).manual_seed(self._num_steps)
         return torch.randint(1 << 16, (CHUNK,), dtype=torch.int32, device=device, generator=generator)
-
-    def _extra_masters(self) -> list[Tensor]:
-        return [m for p, m in zip(self._parameters, self._masters, strict=True) if m is not p]
 
     @torch.no_grad()
     def _round_back(self) -> None:

@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -97,6 +98,7 @@ def test_a_signal_ends_the_node_cleanly_within_15_seconds(model, tmp_path, numbe
     assert time.monotonic() - asked < 15
     assert "stopping" in output
     assert "done: " in output
+    # rounds since the first were not saved one by one, and the last one is before the node ends
     assert CheckpointStore(tmp_path / "state" / "checkpoints").load_latest().round == len(reports(tmp_path))
 
 
@@ -116,6 +118,11 @@ def test_a_second_node_on_the_same_state_is_refused(model, tmp_path):
 def last_saved_round(folder):
     found = CheckpointStore(folder / "state" / "checkpoints").load_latest()
     return 0 if found is None else found.round
+
+
+def settlements(folder):
+    with sqlite3.connect(folder / "state" / "ledger.sqlite") as db:
+        return db.execute("SELECT round, reward, winners FROM settlement ORDER BY round").fetchall()
 
 
 CLOCKS = ("seconds", "tokens_per_s", "peak_rss_bytes", "finished_at_s")
@@ -160,14 +167,15 @@ def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model
     round_s = sum(sum(report["seconds"].values()) for report in reports(unkilled)) / num_rounds
     killed, dice, kills = tmp_path / "killed", random.Random(method), 0
     while (done := last_saved_round(killed)) < num_rounds:
-        process = start(model, killed, *settings, f"rounds={num_rounds - done}")
+        how_often = f"save_every_s={dice.choice([0, 120])}"  # every round, or a run's first and the last before a stop
+        process = start(model, killed, *settings, how_often, f"rounds={num_rounds - done}")
         # Somewhere in the first round or in the one after it, on a machine of any speed.
         wanted = dice.choice(["state: ", "round "])
         for line in process.stdout:
             if line.startswith(wanted):
                 break
         time.sleep(dice.uniform(0.0, round_s))
-        process.kill()
+        process.send_signal(dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
         process.communicate()
         kills += 1
     assert kills >= 2
@@ -175,3 +183,4 @@ def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model
     found = [report["round"] for report in reports(killed)]
     assert found in ([1, 2, 3], [1, 2])
     assert_identical(saved_state(killed), saved_state(unkilled))
+    assert settlements(killed) == settlements(unkilled)

@@ -9,9 +9,10 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from codezero.errors import CodezeroError, Stopping
+from codezero.errors import CodezeroError, StateError, Stopping
 from codezero.services.judge.client import Question
 
 REMIND_S = 3600.0
@@ -47,8 +48,11 @@ class Score:
 class Examination:
     """Of one peer. All methods return at once."""
 
-    def __init__(self, service: Service, policy: Answerer, *, peer_id: str, model_name: str) -> None:
+    def __init__(self, service: Service, policy: Answerer, *, peer_id: str, model_name: str, notes: Path) -> None:
+        """`notes` is the file with the last round that was answered: one that is played again after a kill is not
+        answered twice."""
         self._service, self._policy, self._peer_id, self._model_name = service, policy, peer_id, model_name
+        self._notes = notes
         self._thread = threading.Thread(target=self._run, name="examination", daemon=True)
         self._asked, self._stopping = threading.Condition(), False
         self._round: int | None = None
@@ -87,6 +91,8 @@ class Examination:
                 number, self._round = self._round, None
                 if self._stopping or number is None:
                     return
+            if number <= self._last():
+                continue
             try:
                 score = self._examine(number)
             except Stopping:
@@ -101,9 +107,20 @@ class Examination:
                 with self._asked:
                     self._score = score
 
+    def _last(self) -> int:
+        """The last round that was answered; -1 before the first."""
+        try:
+            return int(self._notes.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return -1
+
     def _examine(self, number: int) -> Score:
         question = self._service.request_question(self._peer_id, number, self._model_name)
         answer = self._policy.answer(question.text)
+        try:
+            self._notes.write_text(f"{number}\n", encoding="ascii")
+        except OSError as error:
+            raise StateError(f"cannot write {self._notes}: {error.strerror}; free space, no answer is sent") from error
         score = self._service.submit_answer(question, number, answer)
         logger.info("the judge service gave the answer of round %d the score %g", number, score)
         return Score(round=number, score=score)

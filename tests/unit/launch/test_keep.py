@@ -110,13 +110,20 @@ def test_a_crash_behind_the_last_round_needs_no_new_start(tmp_path):
 
 def test_reports_that_were_set_aside_or_torn_are_counted_right(tmp_path):
     path = tmp_path / "rounds.jsonl"
-    assert (keep.last_line(path), keep.lines_after(path, b"")) == (b"", 0)
+    assert keep.last_lines(path) == []
     path.write_bytes(b"a\nb\nto")
-    assert keep.last_line(path) == b"b"
-    path.write_bytes(b"a\nb\nc\nd\nto")
-    assert keep.lines_after(path, b"b") == 2
-    path.write_bytes(b"c\nd\n")
-    assert keep.lines_after(path, b"b") == 2
+    assert keep.last_lines(path) == [b"a", b"b"]
+
+
+def test_rounds_that_a_kill_takes_back_are_no_finished_ones(tmp_path):
+    source = """
+    path = os.path.join(os.path.dirname(__file__), "rounds.jsonl")
+    if start == 0: [play(number) for number in (1, 2, 3)]
+    else: open(path, "r+").truncate(len('{"round": 1}\\n'))
+    sys.exit(70)
+    """
+    code, starts, _ = kept(tmp_path, source)
+    assert (code, len(starts)) == (1, keep.MAX_CRASHES)
 
 
 LAUNCHER = """\

@@ -86,7 +86,7 @@ class Rig:
     def play(self, number, policy_version=None):
         """A finished round, until its push, if any, has come to an end."""
         looked, ended = self.looked, self.packer.cleared
-        self.publisher.offer(report(number, policy_version), self.folder / f"round-{number}")
+        offer(self.publisher, report(number, policy_version), self.folder / f"round-{number}")
         wait_until(lambda: self.looked > looked or not self.publisher._thread.is_alive())
         with self.publisher._changed:
             taken = self.publisher._offer is None
@@ -192,11 +192,21 @@ def test_a_state_begun_anew_or_a_clock_set_back_does_not_silence_it(rig):
     assert swarm.pushed == [50, 1, 2]
 
 
+def test_a_card_tells_of_rounds_that_were_saved_with_a_later_one_and_of_no_later_ones(rig):
+    swarm = rig()
+    for number in range(1, 5):
+        swarm.publisher.note(report(number))
+    swarm.publisher.offer(3, swarm.folder / "round-3")
+    wait_until(lambda: swarm.uploads.cards)
+    assert swarm.pushed == [3]
+    assert "| predicted pass@k of the last 3 rounds |" in swarm.uploads.cards[0]
+
+
 def test_the_newest_round_is_pushed_where_several_finished_meanwhile(rig):
     swarm = rig(every_rounds=1)
     swarm.uploads.holding.clear()
     for number in range(1, 6):
-        swarm.publisher.offer(report(number), swarm.folder / f"round-{number}")
+        offer(swarm.publisher, report(number), swarm.folder / f"round-{number}")
         wait_until(lambda: swarm.uploads.messages)
     swarm.uploads.holding.set()
     wait_until(lambda: len(swarm.pushed) == 2)
@@ -305,7 +315,7 @@ def test_the_card_has_the_means_of_the_last_rounds(rig):
 def test_a_stop_waits_for_no_upload_and_the_next_start_pushes(rig):
     swarm = rig()
     swarm.uploads.holding.clear()
-    swarm.publisher.offer(report(1), swarm.folder)
+    offer(swarm.publisher, report(1), swarm.folder)
     wait_until(lambda: swarm.uploads.messages)
     swarm.publisher.stop()
     assert not swarm.publisher._thread.is_alive()
@@ -321,11 +331,17 @@ def test_a_stop_ends_a_pause_too(tmp_path, rig):
     uploads = Uploads(BUSY)
     waiting = Publisher(swarm.config, uploads, swarm.packer, tmp_path / "other.json", clock=lambda: NOW)
     waiting.start()
-    waiting.offer(report(1), tmp_path)
+    offer(waiting, report(1), tmp_path)
     wait_until(lambda: waiting.trouble)
     waiting.stop()
     assert not waiting._thread.is_alive()
     assert len(uploads.messages) == 1
+
+
+def offer(publisher, found, checkpoint):
+    """A round that is finished and saved."""
+    publisher.note(found)
+    publisher.offer(found.round, checkpoint)
 
 
 def real(trainee, server, hub=None, **config):
@@ -341,7 +357,7 @@ def test_while_training_goes_on_one_policy_version_is_pushed(tmp_path, caplog):
         publisher = real(trainee, server, every_rounds=1)
         checkpoint = trainee.train()
         expected = trainee.logits()
-        publisher.offer(report(1), checkpoint)
+        offer(publisher, report(1), checkpoint)
         wait_until(lambda: (trainee.folder / "push" / "model").exists())
         for _ in range(3):
             trainee.train()
@@ -366,7 +382,7 @@ def test_what_a_killed_node_left_is_cleared_and_its_round_pushed_by_the_next(tmp
     with push_hub() as server:
         publisher = real(trainee, server)
         assert [path.name for path in (trainee.folder / "push").iterdir()] == ["tokenizer"]
-        publisher.offer(report(2), trainee.train())
+        offer(publisher, report(2), trainee.train())
         wait_until(lambda: publisher.last)
         publisher.stop()
         assert server.commits == ["Round 2, policy version 2"]

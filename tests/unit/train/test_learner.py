@@ -9,6 +9,7 @@ from codezero.config import Importance, LossType, RewardScale, RolloutEngine, Tr
 from codezero.errors import TrainingError
 from codezero.llm.logprobs import CompletionScorer
 from codezero.train.batch import TextEncoder
+from codezero.train.checkpoint import restore_weights
 from codezero.train.learner import GrpoLearner
 from codezero.types import FinishReason, Rollout, ScoredGroup, SkipReason
 from tests.builders import group, rollout, scored, tiny_model, tiny_tokenizer
@@ -332,15 +333,19 @@ def test_bfloat16_weights_learn_from_steps_below_their_precision():
     assert last > 3 * first
 
 
-def test_masters_survive_a_resume():
+@pytest.mark.parametrize("is_old", [False, True])
+def test_masters_survive_a_resume(is_old):
     model = tiny_model().bfloat16()
     teacher = learner(model, learning_rate=2e-5)
     teacher.step([good_and_bad()])
-    state, weights_then = copy.deepcopy(teacher.state_dict()), copy.deepcopy(model.state_dict())
+    state, weights_then = copy.deepcopy(teacher.state_dict()), copy.deepcopy(teacher.weights())
+    if is_old:  # the first format: weights as the model has them, masters beside the moments
+        state["optimizer"]["masters"] = list(weights_then.values())
+        weights_then = {name: weight.bfloat16() for name, weight in weights_then.items()}
     teacher.step([good_and_bad(policy_version=1)])
     resumed = tiny_model().bfloat16()
-    resumed.load_state_dict(weights_then)
     other = learner(resumed, learning_rate=2e-5)
+    restore_weights(other.weights(), weights_then)
     other.load_state_dict(state)
     other.step([good_and_bad(policy_version=1)])
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))

@@ -84,7 +84,7 @@ def test_bfloat16_on_cuda_keeps_float32_masters_and_no_packed_weights():
     found = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load(dtype=torch.bfloat16, device_type="cuda"))
     n = 494_032_768
     assert (found.weights, found.optimizer, found.gradients, found.decode_weights) == (2 * n, 8 * n, 6 * n, 0)
-    assert found.disk == 3 * 10 * n
+    assert found.disk == 3 * 8 * n
 
 
 def test_whole_moments_cost_four_bytes_a_parameter_more():

@@ -19,7 +19,8 @@ def room(memory_gib, disk_gib=100.0):
     ("where", "expected"),
     [
         (room(8), TrainMethod.full),
-        (room(7), TrainMethod.lora),
+        (room(7), TrainMethod.full),
+        (room(6), TrainMethod.lora),
         (room(12, disk_gib=10), TrainMethod.lora),
     ],
 )
@@ -30,18 +31,46 @@ def test_auto_takes_full_where_memory_and_disk_hold_it(where, expected):
 def test_configured_method_is_kept_or_refused():
     assert choose_method(SMALLEST, TrainConfig(method=TrainMethod.lora), load(), room(12)).method is TrainMethod.lora
     with pytest.raises(TrainingError):
-        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(7))
+        choose_method(SMALLEST, TrainConfig(method=TrainMethod.full), load(), room(6))
 
 
 def test_too_small_for_full_names_three_ways_out():
     config = TrainConfig(method=TrainMethod.full)
     with pytest.raises(TrainingError) as found:
-        choose_method(SMALLEST, config, load(), room(7.2))
+        choose_method(SMALLEST, config, load(), room(6.65))
     assert str(found.value) == (
-        "training with train.method=full needs 7.5 GiB of memory where 7.2 GiB can be used: "
-        "train.gradient_checkpointing=true needs 6.7 GiB; train.method=lora needs 4.5 GiB; "
-        "a machine with 7.5 GiB of free memory"
+        "training with train.method=full needs 6.7 GiB of memory where 6.6 GiB can be used: "
+        "train.method=lora needs 4.5 GiB; rollout.max_new_tokens=128 needs 6.6 GiB; "
+        "a machine with 6.7 GiB of free memory"
     )
+
+
+def on_a_card(shape, memory_gib, **settings):
+    work = load(prompt_tokens=512, device_type="cuda", dtype=torch.bfloat16, num_local=2, num_external=2)
+    plan = choose_method(shape, TrainConfig(**settings), work, room(memory_gib))
+    return plan.method, plan.train.micro_batch_size, plan.train.gradient_checkpointing
+
+
+def test_micro_batches_shrink_then_activations_are_recomputed_before_full_is_given_up():
+    found = [on_a_card(SMALLEST, memory_gib) for memory_gib in (15, 11, 10, 9.4, 9, 8)]
+    assert found == [
+        (TrainMethod.full, 0, False),
+        (TrainMethod.full, 4, False),
+        (TrainMethod.full, 2, False),
+        (TrainMethod.full, 1, False),
+        (TrainMethod.full, 1, True),
+        (TrainMethod.lora, 8, False),
+    ]
+
+
+def test_a_larger_model_fits_with_small_micro_batches_where_it_was_refused():
+    larger = replace(SMALLEST, num_parameters=1_543_714_304, linear_parameters=1_543_569_408, lora_width=1_153_024)
+    larger = replace(larger, hidden_size=1536, intermediate_size=8960, key_value_size=256, num_layers=28)
+    assert on_a_card(larger, 0.9 * 16) == (TrainMethod.lora, 4, False)
+
+
+def test_a_micro_batch_that_was_chosen_stays():
+    assert on_a_card(SMALLEST, 11, micro_batch_size=8) == (TrainMethod.full, 8, True)
 
 
 def test_too_small_for_lora_names_a_smaller_model():

@@ -26,8 +26,14 @@ class Policy:
         return self._answer
 
 
-def examination(server, policy, timeout_s=5.0):
-    made = Examination(JudgeService(server.url, timeout_s=timeout_s), policy, peer_id="QmPeer", model_name="Qwen")
+@pytest.fixture
+def notes(tmp_path):
+    return tmp_path / "examined"
+
+
+def examination(server, policy, notes, timeout_s=5.0):
+    service = JudgeService(server.url, timeout_s=timeout_s)
+    made = Examination(service, policy, peer_id="QmPeer", model_name="Qwen", notes=notes)
     made.start()
     return made
 
@@ -40,10 +46,10 @@ def wait_for(condition):
     return found
 
 
-def test_the_score_of_a_round_is_handed_out_once():
+def test_the_score_of_a_round_is_handed_out_once(notes):
     policy = Policy()
     with serve(in_turn(QUESTION, SCORED)) as server:
-        made = examination(server, policy)
+        made = examination(server, policy, notes)
         assert made.take_score() is None
         made.begin(4)
         assert wait_for(made.take_score) == Score(round=4, score=0.75)
@@ -54,7 +60,28 @@ def test_the_score_of_a_round_is_handed_out_once():
     assert server.bodies[1] == {"session_id": "s", "round_number": 4, "user_answer": "2"}
 
 
-def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last():
+def test_a_round_that_is_played_again_after_a_kill_is_not_answered_twice(notes):
+    with serve(in_turn(QUESTION, SCORED, QUESTION, SCORED)) as server:
+        for rounds in ((4,), (3, 4, 5)):
+            made = examination(server, Policy(), notes)
+            for number in rounds:
+                made.begin(number)
+                time.sleep(0.05)
+            assert wait_for(made.take_score).round == rounds[-1]
+            made.stop()
+    assert [body["round_number"] for body in server.bodies] == [4, 4, 5, 5]
+
+
+def test_no_answer_is_sent_that_a_full_disk_could_make_come_twice(tmp_path):
+    with serve(in_turn(QUESTION, SCORED)) as server:
+        made = examination(server, Policy(), tmp_path)  # a folder cannot be written
+        made.begin(4)
+        assert "no answer is sent" in wait_for(lambda: made.trouble)
+        made.stop()
+    assert len(server.bodies) == 1
+
+
+def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last(notes):
     held = threading.Event()
 
     def slow(handler, count):
@@ -62,7 +89,7 @@ def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last():
         QUESTION(handler, count)
 
     with serve(in_turn(slow, SCORED, QUESTION, SCORED)) as server:
-        made = examination(server, Policy())
+        made = examination(server, Policy(), notes)
         made.begin(1)
         wait_for(lambda: server.bodies)
         made.begin(2)
@@ -73,9 +100,9 @@ def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last():
     assert [body["round_number"] for body in server.bodies] == [1, 1, 3, 3]
 
 
-def test_a_service_that_never_answers_keeps_no_round_waiting():
+def test_a_service_that_never_answers_keeps_no_round_waiting(notes):
     with serve(never) as server:
-        made = examination(server, Policy(), timeout_s=60.0)
+        made = examination(server, Policy(), notes, timeout_s=60.0)
         started = time.monotonic()
         made.begin(1)
         assert made.take_score() is None
@@ -84,9 +111,9 @@ def test_a_service_that_never_answers_keeps_no_round_waiting():
 
 
 @pytest.mark.parametrize("first", [reply(500, b""), reply(200, {"question": []})], ids=["500", "nonsense"])
-def test_a_round_without_a_score_is_followed_by_one_with_it(first, caplog):
+def test_a_round_without_a_score_is_followed_by_one_with_it(first, caplog, notes):
     with serve(in_turn(first, QUESTION, SCORED)) as server, caplog.at_level(logging.WARNING):
-        made = examination(server, Policy())
+        made = examination(server, Policy(), notes)
         made.begin(1)
         assert wait_for(lambda: made.trouble).startswith("the judge service at http://127.0.0.1:")
         made.begin(2)
@@ -95,9 +122,9 @@ def test_a_round_without_a_score_is_followed_by_one_with_it(first, caplog):
         made.stop()
 
 
-def test_a_policy_that_fails_submits_nothing_and_ends_nothing(caplog):
+def test_a_policy_that_fails_submits_nothing_and_ends_nothing(caplog, notes):
     with serve(QUESTION) as server:
-        made = examination(server, Policy(RuntimeError("out of memory")))
+        made = examination(server, Policy(RuntimeError("out of memory")), notes)
         for number in (1, 2):
             made.begin(number)
             wait_for(lambda number=number: caplog.text.count("out of memory") >= number)
@@ -106,9 +133,9 @@ def test_a_policy_that_fails_submits_nothing_and_ends_nothing(caplog):
     assert made.take_score() is None
 
 
-def test_a_service_that_stays_away_is_warned_of_once(caplog):
+def test_a_service_that_stays_away_is_warned_of_once(caplog, notes):
     with serve(reply(503, b"")) as server, caplog.at_level(logging.INFO):
-        made = examination(server, Policy())
+        made = examination(server, Policy(), notes)
         for number in (1, 2, 3):
             made.begin(number)
             wait_for(lambda number=number: len(server.bodies) == number)
@@ -116,9 +143,9 @@ def test_a_service_that_stays_away_is_warned_of_once(caplog):
     assert sum(record.levelno == logging.WARNING for record in caplog.records) == 1
 
 
-def test_a_node_that_ends_is_no_trouble(caplog):
+def test_a_node_that_ends_is_no_trouble(caplog, notes):
     with serve(QUESTION) as server, caplog.at_level(logging.WARNING):
-        made = examination(server, Policy(Stopping("the node ends")))
+        made = examination(server, Policy(Stopping("the node ends")), notes)
         made.begin(1)
         wait_for(lambda: not made._thread.is_alive())
         made.stop()

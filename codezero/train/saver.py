@@ -1,0 +1,117 @@
+"""Saves a node's rounds while the next one is played, without a copy of the weights.
+
+    round N ends ─► offer ─► due? ─► a thread writes weights and moments from where they lie
+                                                 │
+    round N+1:  draw, solve, exchange, score, gradients ─► before_update waits for it ─► weights move
+
+A kill so costs at most one finished round, or those of the last `every_s` seconds where these are more, and the running
+one. They are played again from the checkpoint; docs/how-it-works.md says what that means to what they sent.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from codezero.errors import CheckpointError
+from codezero.train.checkpoint import CheckpointStore
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRound:
+    """All that a checkpoint holds."""
+
+    round: int
+    policy_version: int
+    learner: Mapping[str, Any]
+    """Tensors that training changes in place: of use until the next update."""
+    node: Mapping[str, Any]
+
+
+class BackgroundSaver:
+    """Of one node. Used from one thread; a second one writes."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        every_s: float,
+        saved: Callable[[int, Path], None] = lambda number, path: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`saved` hears of each checkpoint that is whole: its round and its folder. `every_s` 0 saves every round."""
+        self._store, self._every_s, self._saved, self._clock = store, every_s, saved, clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
+        self._unsaved: FinishedRound | None = None
+        self._writing: tuple[FinishedRound, float, Future[tuple[Path, float]]] | None = None
+        self._saved_as_of_s = -math.inf
+        """When the newest checkpoint's writing began."""
+        self._offered_s, self._write_s = -math.inf, 0.0
+
+    def offer(self, finished: FinishedRound) -> None:
+        """Takes the round that has just ended in place of the one before, and begins to write it if another round
+        would make the newest checkpoint too old, or the last try failed. Returns at once."""
+        self._collect(wait=False)
+        now_s = self._clock()
+        round_s, self._offered_s = now_s - self._offered_s, now_s
+        # The next round changes what the node's part refers to; the learner's waits for `before_update`.
+        self._unsaved = replace(finished, node=copy.deepcopy(finished.node))
+        if self._writing is None and now_s + round_s + self._write_s - self._saved_as_of_s >= self._every_s:
+            self._begin()
+
+    def before_update(self) -> None:
+        """Waits for what is being written: from here on the weights are no longer those of the last round."""
+        self._collect(wait=True)
+        self._unsaved = None
+
+    def close(self) -> None:
+        """Saves the last finished round, unless its weights have moved since. Raises CheckpointError: it cannot be
+        written; earlier checkpoints are untouched."""
+        self._collect(wait=True)
+        if self._unsaved is not None:
+            self._begin()
+            self._collect(wait=True, last=True)
+        self._thread.shutdown()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something for `close` to do."""
+        return self._unsaved is not None or self._writing is not None
+
+    def _begin(self) -> None:
+        assert self._unsaved is not None
+        finished, self._unsaved = self._unsaved, None
+        self._writing = (finished, self._clock(), self._thread.submit(self._write, finished))
+
+    def _write(self, one: FinishedRound) -> tuple[Path, float]:
+        began_s = self._clock()
+        path = self._store.save(one.round, one.policy_version, one.learner, one.node)
+        return path, self._clock() - began_s
+
+    def _collect(self, *, wait: bool, last: bool = False) -> None:
+        """Takes in what was written, if it is; a failure is told, and what could not be written is kept."""
+        if self._writing is None or not (wait or self._writing[2].done()):
+            return
+        finished, began_s, writing = self._writing
+        asked_s = self._clock()
+        try:
+            path, self._write_s = writing.result()
+        except CheckpointError as error:
+            self._writing = None
+            if last:
+                raise
+            self._unsaved = self._unsaved or finished
+            logger.warning("%s. The node goes on, and tries again after each round", error)
+            return
+        self._writing, self._saved_as_of_s = None, began_s
+        waited_s = self._clock() - asked_s
+        logger.info("round %d saved in %.1f s, of which %.1f s waited", finished.round, self._write_s, waited_s)
+        self._saved(finished.round, path)

@@ -1,0 +1,163 @@
+"""Saving beside the next round: what is written when, what a failure costs, and that weights stand still meanwhile."""
+
+import threading
+import time
+
+import pytest
+import torch
+
+from codezero.errors import CheckpointError
+from codezero.train.checkpoint import CheckpointStore
+from codezero.train.saver import BackgroundSaver, FinishedRound
+
+
+class Clock:
+    now_s = 1000.0
+
+    def __call__(self):
+        return self.now_s
+
+
+class SlowStore(CheckpointStore):
+    """Begins to write when it is let."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.let, self.began = threading.Event(), threading.Event()
+        self.fault = None
+
+    def save(self, *args):
+        self.began.set()
+        assert self.let.wait(10)
+        if self.fault:
+            raise self.fault
+        return super().save(*args)
+
+
+def finished(number, weights=None, node=None):
+    learner = {"weights": {"w": torch.full((2,), float(number)) if weights is None else weights}}
+    return FinishedRound(round=number, policy_version=number, learner=learner, node=node or {})
+
+
+def rounds(folder):
+    return [int(path.name[-8:]) for path in sorted(folder.glob("round-*"))]
+
+
+def play(saver, clock, number, seconds):
+    """A round that takes so long, with an update."""
+    saver.before_update()
+    clock.now_s += seconds
+    saver.offer(finished(number))
+
+
+@pytest.mark.parametrize(
+    ("every_s", "round_s", "expected"),
+    [
+        (0, 1, [1, 2, 3, 4, 5, 6, 7]),
+        (120, 300, [1, 2, 3, 4, 5, 6, 7]),
+        (120, 30, [1, 4, 7]),  # 5 would be 120 s behind once it is over
+        (120, 50, [1, 3, 5, 7]),
+    ],
+)
+def test_a_kill_never_costs_more_than_a_round_or_the_time_that_is_set(tmp_path, every_s, round_s, expected):
+    clock, seen = Clock(), []
+    saver = BackgroundSaver(CheckpointStore(tmp_path), every_s, lambda number, path: seen.append(number), clock)
+    for number in range(1, 8):
+        play(saver, clock, number, round_s)
+    saver.before_update()
+    assert seen == expected
+
+
+def test_the_update_waits_until_the_weights_are_written(tmp_path):
+    store, weights = SlowStore(tmp_path), torch.ones(2)
+    saver = BackgroundSaver(store, 0)
+    saver.offer(finished(1, weights))
+    assert store.began.wait(10)
+    moved = threading.Event()
+
+    def update():
+        saver.before_update()
+        weights.add_(1)
+        moved.set()
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    assert not moved.wait(0.1)
+    store.let.set()
+    thread.join()
+    assert store.load_latest().learner["weights"]["w"].tolist() == [1.0, 1.0]
+
+
+def test_what_the_next_round_changes_of_the_node_is_not_in_the_checkpoint(tmp_path):
+    store, node = SlowStore(tmp_path), {"cursor": [1]}
+    saver = BackgroundSaver(store, 0)
+    saver.offer(finished(1, node=node))
+    node["cursor"].append(2)
+    store.let.set()
+    saver.close()
+    assert store.load_latest().node == {"cursor": [1]}
+
+
+def test_a_stop_waits_for_what_is_written_and_saves_the_last_round(tmp_path):
+    store, clock = SlowStore(tmp_path), Clock()
+    saver = BackgroundSaver(store, 1000, clock=clock)
+    saver.offer(finished(1))
+    clock.now_s += 1
+    saver.offer(finished(2))  # without an update between
+    threading.Timer(0.1, store.let.set).start()
+    assert saver.is_behind
+    saver.close()
+    assert not saver.is_behind
+    assert rounds(tmp_path) == [1, 2]
+    saver.close()  # an error may have been on its way meanwhile
+
+
+def test_a_stop_after_weights_have_moved_saves_nothing_torn(tmp_path):
+    clock = Clock()
+    saver = BackgroundSaver(CheckpointStore(tmp_path), 1000, clock=clock)
+    for number in (1, 2):
+        play(saver, clock, number, 1)
+    saver.before_update()
+    saver.close()
+    assert rounds(tmp_path) == [1]
+
+
+def test_a_full_disk_is_told_and_tried_again_and_loses_nothing(tmp_path, caplog):
+    store, clock = SlowStore(tmp_path), Clock()
+    store.let.set()
+    saver = BackgroundSaver(store, 0, clock=clock)
+    play(saver, clock, 1, 1)
+    play(saver, clock, 2, 1)
+    saver.before_update()
+    store.fault = CheckpointError("cannot save round 3: free space")
+    saver.offer(finished(3))
+    saver.before_update()
+    assert "cannot save round 3: free space. The node goes on, and tries again after each round" in caplog.text
+    assert rounds(tmp_path) == [1, 2]
+    store.fault = None
+    play(saver, clock, 4, 1)
+    saver.close()
+    assert rounds(tmp_path) == [2, 4]
+
+
+def test_a_last_save_that_fails_is_an_error(tmp_path):
+    store = SlowStore(tmp_path)
+    store.let.set()
+    store.fault = CheckpointError("cannot save round 1: free space")
+    saver = BackgroundSaver(store, 0)
+    saver.offer(finished(1))
+    with pytest.raises(CheckpointError, match="free space"):
+        saver.close()
+    saver.close()
+
+
+def test_the_writer_lets_others_compute(tmp_path):
+    """torch.save holds Python's lock for seconds where it writes a file itself."""
+    saver = BackgroundSaver(CheckpointStore(tmp_path), 0)
+    saver.offer(finished(1, torch.zeros(100_000_000)))
+    longest_s, last_s = 0.0, time.monotonic()
+    while not saver._writing[2].done():
+        time.sleep(0.001)
+        longest_s, last_s = max(longest_s, time.monotonic() - last_s), time.monotonic()
+    saver.close()
+    assert longest_s < 2
