@@ -5,6 +5,8 @@ Nothing imports this module; `workers.pool` names it, and each worker process lo
 
 from __future__ import annotations
 
+import encodings.unicode_escape  # noqa: F401 - ast.unparse asks for it by name, and a worker can open no file
+
 from codezero.evaluate.examination import EXAMINE
 from codezero.evaluate.examine import examine
 from codezero.proposer import checks

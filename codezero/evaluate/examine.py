@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -22,14 +22,14 @@ from codezero.evaluate.examination import (
     FreshCounts,
     Shown,
 )
-from codezero.evaluate.fresh.draw import draw
+from codezero.evaluate.fresh.draw import draw, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
 from codezero.evaluate.fresh.walk import walk
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show, wanted_of
 from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
-from codezero.types import CaseOutcome, Recalled, Task
+from codezero.types import CaseOutcome, Task, TaskOrigin
 
 FRESH_SHARE = 0.25
 """Of the time for dry runs, what is kept for fresh tests, so that slow attempts do not get around them."""
@@ -70,11 +70,11 @@ def _with_fresh(
     if asked.reference is None or suite.examples:
         told = {} if asked.more_tests else _memories(asked, suite, passing, ends_s)
         return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
-    wanted = asked_of(task.origin, suite)
+    functions = _called(asked.origin, suite)
     left_s = ends_s - time.process_time()
     tests = draw(
         suite,
-        wanted.calls.keys() | wanted.builtin_calls.keys(),
+        functions,
         asked.reference,
         seed=asked.seed,
         count=asked.num_fresh,
@@ -87,14 +87,24 @@ def _with_fresh(
 
 
 def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:
-    """What attempts that nothing but the visible tests speaks for seem to know of them. Of functions it is not told."""
+    """What attempts that nothing but the visible tests speaks for seem to know of them."""
     found: dict[int, FreshCounts] = {}
+    functions = _called(asked.origin, suite)
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
-        recalled, seconds = Recalled.UNTRIED, (ends_s - time.process_time()) / left
+        code, seconds = asked.attempts[number].code, (ends_s - time.process_time()) / left
         if suite.examples:
-            recalled = memory_of(asked.attempts[number].code, suite.examples, asked.question, asked.seed, seconds)
+            recalled = memory_of(code, suite.examples, asked.question, asked.seed, seconds)
+        else:
+            seed, count = asked.seed, asked.num_fresh
+            recalled = recalled_by(code, suite, functions, seed=seed, count=count, seconds=seconds)
         found[number] = FreshCounts(recalled=recalled, unverified=True)
     return found
+
+
+def _called(origin: TaskOrigin, suite: TestSuite) -> Collection[str]:
+    """The functions that the tests call."""
+    wanted = asked_of(origin, suite)
+    return wanted.calls.keys() | wanted.builtin_calls.keys()
 
 
 def shown_to_judge(task: Task, code: str) -> Shown:

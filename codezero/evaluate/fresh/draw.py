@@ -15,7 +15,7 @@ from codezero.evaluate.dryrun import Budget, dry_run, printed
 from codezero.evaluate.fresh.forms import NEAR, Form, form_of
 from codezero.evaluate.fresh.mutate import mutants
 from codezero.tasks.testcases import UNPARSEABLE, TestSuite
-from codezero.types import CaseOutcome
+from codezero.types import CaseOutcome, Recalled
 
 MAX_TESTS = 50
 """Visible tests that are looked at."""
@@ -100,6 +100,27 @@ def _literal(text: str) -> list[Any]:
     except (*UNPARSEABLE, TypeError):
         return []
     return [value] if text == repr(value) or isinstance(value, set | dict) else []
+
+
+def recalled_by(
+    program: str, suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float
+) -> Recalled:
+    """What a function that passes its tests makes of inputs like theirs, without a reference. One value for all of them
+    where the visible ones have several is a table's default; not so yes or no, which right functions give."""
+    ends = process_time() + seconds
+    alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
+    if alike is None:
+        return Recalled.UNTRIED
+    form, inputs = alike
+    asked = [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds / 2)]
+    visible = values_of(program, suite, [form.asked(one) for one in inputs], _budget(ends, len(inputs)))
+    if 2 * len(asked) < count or len(visible) < len(inputs):
+        return Recalled.UNTRIED
+    values = list(values_of(program, suite, asked, _budget(ends, len(asked))).values())
+    if not values:
+        return Recalled.UNTOLD
+    is_default = len(set(map(repr, values))) == 1 < len(set(map(repr, visible.values())))
+    return Recalled.TABLE if is_default and not isinstance(values[0], bool) else Recalled.NONE
 
 
 def _budget(ends: float, runs: int = 1) -> Budget:

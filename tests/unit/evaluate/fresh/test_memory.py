@@ -93,6 +93,28 @@ def test_an_object_that_decides_its_own_truth_is_not_asked_twice():
     assert found(code).fresh.recalled is Recalled.NONE
 
 
+SQUARED = "assert f(3) == 9\nassert f(5) == 25\nassert f(12) == 144"
+
+
+@pytest.mark.parametrize(
+    ("code", "recalled"),
+    [
+        ("def f(n):\n    return n * n", Recalled.NONE),
+        ("def f(n):\n    return 9 if n * 7 == 21 else 25 if n * 7 == 35 else 144", Recalled.TABLE),
+    ],
+    ids=["right", "a table's default"],
+)
+def test_a_function_without_a_reference_is_asked_about_other_inputs(code, recalled):
+    one = found(code, tests=SQUARED)
+    assert (one.fresh.recalled, one.fresh.unverified) == (recalled, True)
+
+
+def test_a_function_that_says_yes_or_no_may_say_one_of_them_to_all_other_inputs():
+    code = "def f(n):\n    return n * 11 == 11 * 1369 or n == 49"
+    tests = "assert f(1369) == True\nassert f(49) == True\nassert f(700) == False"
+    assert found(code, tests=tests).fresh.recalled is Recalled.NONE
+
+
 def test_inputs_differ_from_the_visible_one_and_keep_its_lines_and_commands():
     text = "2\nput 3\ntake 12\n"
     made = inputs_like(text, 20, random.Random(1), {"put", "take"})
