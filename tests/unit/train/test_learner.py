@@ -1,4 +1,5 @@
 import copy
+import logging
 import math
 
 import pytest
@@ -438,7 +439,7 @@ def test_a_sampler_that_is_not_the_policy_is_warned_of_with_what_to_do(engine, f
     model = tiny_model()
     report = learner(model, engine=engine).step([sampled(model, shift=0.3)])
     assert report.sampler_gap == pytest.approx(0.3, abs=1e-4)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert fix in caplog.text
 
 
