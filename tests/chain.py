@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 
 from codezero.ledger.account import ETHER, Account
 from codezero.ledger.contract import Contract
@@ -67,3 +68,10 @@ class Deployed:
 
 def new_key():
     return b"\x11" * 24 + os.getpid().to_bytes(4, "big") + next(_KEYS).to_bytes(4, "big")
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

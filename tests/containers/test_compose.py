@@ -217,6 +217,7 @@ def assert_shown(project, peers, state):
 
 
 def resumed_after(project, service):
+    project.wait_until(lambda: "\nstate: " in project.logs(service), "its state")  # it may be healthy before
     (number,) = re.findall(r"^state: going on in /data/state after round (\d+)$", project.logs(service), re.M)
     return int(number)
 

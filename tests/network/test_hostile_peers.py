@@ -172,8 +172,10 @@ def test_a_replica_that_shows_thousands_of_forged_entries_hides_nobody(trio):
 
 
 def test_false_owners_do_not_move_an_honest_peer_to_another_address(trio):
-    claims = {trio.bob.peer_id: "6.6.6.6", trio.alice.peer_id: "6.6.6.6"}
-    shows(trio.mallory, [(trio.bob.peer_id, signed(trio.bob))], claims)
+    trio.play()
+    replicas = trio.alice.link.run(trio.alice.dht.read(directory.directory_key("swarm-a", wire.ROLLOUTS, "")))
+    entries = {place: entry.value for shown in replicas for place, entry in shown.items()}
+    shows(trio.mallory, [*entries.items()], dict.fromkeys(entries, "6.6.6.6"))
     trio.play()
     assert {one.address for found in trio.last.values() for one in found.external} == {"127.0.0.1"}
 

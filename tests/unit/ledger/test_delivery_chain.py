@@ -27,7 +27,7 @@ from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.pending import read_pending
 from codezero.types import RoundId
-from tests.chain import new_key
+from tests.chain import new_key, wait_until
 from tests.chains import ON_EACH_ENGINE
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
@@ -334,7 +334,7 @@ def test_a_nonce_taken_by_another_machine_is_tried_again(node, deployed):
 
     node.writer.register_peer("peer", SimpleNamespace(store=store, replaces=None))
     assert stored == [0, 1, 2]
-    assert deployed.read("getEoa(string[])", ["peer"]) == (node.account.address.lower(),)
+    wait_until(lambda: deployed.read("getEoa(string[])", ["peer"]) == (node.account.address.lower(),))  # it is mined
 
 
 def open_turn(account):

@@ -26,6 +26,7 @@ from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
 from codezero.ledger.pending import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
+from tests.chain import wait_until
 
 OURS, THEIRS = "0xOurs", "0xTheirs"
 WEI = 10**18
@@ -118,13 +119,6 @@ def running(path, chain, policy=QUICK, start=True):
         chain.hanging.set()
         submitter.stop(10.0)
         outbox.close()
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_it_registers_follows_the_round_and_submits_on_shutdown(path, chain):
