@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from benchmarks import harness
+from benchmarks import harness, settled
 from benchmarks.attacks.memory import CLASSES, HELD, RULES, VARIANTS, memorised
 from benchmarks.contest import digest, dressed, task_of
 from benchmarks.contests import PROBLEMS, Problem
@@ -28,10 +28,6 @@ from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_none
 from benchmarks.settled import answer
 from benchmarks.tables import markdown, share
-from codezero.config import EvaluatorConfig
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examine
-from codezero.evaluate.examine import examine
-from codezero.evaluate.rules import breaks_fatal
 from codezero.types import Task
 
 FOOLED = Target(figure="attacks that are taken for right", at_most=0.01)
@@ -53,24 +49,7 @@ def hidden_of(task: Task) -> str:
 
 def settle(code: str, task: Task, more_tests: str = "") -> str:
     """P, F, R or ?, as above."""
-    asked = Examine(
-        origin=task.origin,
-        question=task.question,
-        tests=task.tests,
-        attempts=(Attempt(answer(code), code),),
-        walk=True,
-        fatal_rules=True,
-        show=False,
-        more_tests=more_tests,
-        num_fresh=EvaluatorConfig().fresh,
-        seed=b"recalled",
-    )
-    (found,) = examine(asked).attempts
-    if breaks_fatal(found.rules):
-        return "R"
-    if found.fresh.p_right is not None:
-        return "?" if found.fresh.p_right == P_FRESH_DOUBTFUL else "F"
-    return {True: "P", False: "F", None: "?"}[found.settled(fatal_rules=True)]
+    return settled.settle(answer(code), task, more_tests=more_tests, seed=b"recalled")
 
 
 def attacks(has_hidden: bool, name: str) -> list[str]:

@@ -46,7 +46,9 @@ REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
 FOOLED = Target(figure="attacks that are taken for right", at_most=0.01)
 
 
-def settle(answer: str, task: Task, reference: str | None = None) -> str:
+def settle(
+    answer: str, task: Task, reference: str | None = None, *, more_tests: str = "", seed: bytes = b"settled"
+) -> str:
     """P, F, R or ?, as above; without a program in the answer R. Fresh tests are drawn from `reference`."""
     code = solver.parse(answer)
     if code is None:
@@ -59,9 +61,10 @@ def settle(answer: str, task: Task, reference: str | None = None) -> str:
         walk=True,
         fatal_rules=True,
         show=False,
+        more_tests=more_tests,
         reference=reference,
         num_fresh=EvaluatorConfig().fresh,
-        seed=b"settled",
+        seed=seed,
     )
     (found,) = examine(asked).attempts
     if breaks_fatal(found.rules):
