@@ -173,7 +173,7 @@ def _lines(file: int) -> Iterator[bytes]:
 
 
 def _wrong(done: Done, request: Request) -> str:
-    """What is not as asked, in words; empty where nothing is."""
+    """Describes what is not as asked; returns an empty text where all is."""
     num = len(request.prompts) * request.num_generations
     shaped = len(done.ids) == len(done.logprobs) == num and all(
         0 < len(ids) == len(logprobs) <= request.max_new_tokens

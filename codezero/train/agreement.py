@@ -1,4 +1,4 @@
-"""Whether the sampler draws from the policy that learns: its log-probs of what it drew against the learner's.
+"""Compares the sampler's log-probs of what it drew with the learner's: does it draw from the policy that learns?
 
 Both see the same weights, or a quantised copy of them; another arithmetic moves log-probs a little. More than that
 means that they are not the same: a stale adapter, a wrong base, another temperature or position.
@@ -25,7 +25,7 @@ WARN_AT = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Of the trained tokens of own groups, before the round's update."""
+    """The difference between sampler and learner on the trained tokens of own groups, before the round's update."""
 
     median_gap: float
     """Median of |log-prob of the learner - log-prob of the sampler|, in nats."""
@@ -34,7 +34,7 @@ class Agreement:
 
 
 def measure(gaps: Tensor) -> Agreement | None:
-    """Of log-probs of the learner minus those of the sampler [N]; None of none."""
+    """Returns the agreement, given the learner's log-probs minus the sampler's [N]; None if there are none."""
     if not len(gaps):
         return None
     weights = gaps.double().exp()

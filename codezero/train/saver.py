@@ -38,7 +38,7 @@ class FinishedRound:
 
 
 class BackgroundSaver:
-    """Of one node. Used from one thread; a second one writes."""
+    """Saves the rounds of one node. It is used from one thread; a second one writes."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class BackgroundSaver:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something for `close` to do."""
+        """True if `close` has something to write or to wait for."""
         return self._unsaved is not None or self._writing is not None
 
     def _begin(self) -> None:

@@ -23,7 +23,7 @@ _TELLING = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Call)
 """Expressions whose truth is told wherever they stand; of others where they are conditions."""
 _NOTHING = object()
 _Place = list[Any]
-"""Of an expression's last value."""
+"""Holds an expression's last value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Walked:
 
 
 class _Watch:
-    """What is told of a program while it runs."""
+    """Records the decisions of a program while it runs."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.went: set[Decision] = set()
@@ -45,9 +45,9 @@ class _Watch:
         self.conditions: set[int] = set()
         """Ids of nodes, as in all that follows."""
         self.places: dict[int, _Place] = {}
-        """Of what methods are called on and with."""
+        """The last values of what methods are called on and with."""
         self.calls: dict[int, list[_Place]] = {}
-        """Of calls of methods: the same places, in order."""
+        """The same places by call, in order."""
         for node in ast.walk(tree):
             if isinstance(node, ast.If | ast.IfExp | ast.While):
                 self.conditions.add(id(node.test))
@@ -66,7 +66,7 @@ class _Watch:
 
 
 def _given(node: ast.Call) -> list[ast.expr]:
-    """What a method is called on and with; the same of `next`."""
+    """Returns what a method, or `next`, is called on and with."""
     if isinstance(node.func, ast.Attribute):
         return [node.func.value, *node.args]
     return node.args if isinstance(node.func, ast.Name) and node.func.id == "next" else []
@@ -134,7 +134,8 @@ def _remembered(run: Expression, place: _Place) -> Expression:
 
 
 def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[Walked]:
-    """What the program does with each input, in order; fewer where the time is up. Never raises because of `code`."""
+    """Walks the program over each input, in order; returns fewer runs where the time is up. Never raises because of
+    `code`."""
     tree = parse_source(code)
     if tree is None:
         return []

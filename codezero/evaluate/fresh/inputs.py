@@ -50,7 +50,7 @@ def _text(lines: Lines) -> str:
 
 
 def _counting(lines: Lines) -> set[tuple[int, int]]:
-    """Where numbers stand that may say how many words a line has, how many lines follow, or how long words are."""
+    """Returns where numbers may say how many words a line has, how many lines follow, or how long words are."""
     sizes = {len(line) for line in lines if len(line) > 1} | {len(word) for line in lines for word in line}
     return {
         (i, j)

@@ -18,14 +18,14 @@ NUM_INPUTS = 32
 MIN_WALKED = 6
 """Inputs that a program must go through before they say anything of it."""
 STEPS = 1_000_000
-"""For one input: they are about as long as the visible ones."""
+"""Budget of one input, which is about as long as the visible ones."""
 MAX_EXAMPLES = 4
 """Examples that are looked at."""
 _GUESSED = ("0", "1", "-1")
 
 
 def memory_of(code: str, examples: Sequence[StdinExample], question: str, seed: bytes, seconds: float) -> Recalled:
-    """What a program that passes the examples seems to know of them, in at most so many seconds of processor time."""
+    """Tells what a program that passes the examples seems to know of them, in at most `seconds` of processor time."""
     ends, found = process_time() + seconds, set[Recalled]()
     for left, one in zip(range(min(len(examples), MAX_EXAMPLES), 0, -1), examples, strict=False):
         found.add(_of_example(code, one, question, seed, (ends - process_time()) / left))
