@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -37,9 +38,9 @@ def ending(process):
     return process.wait(timeout=30), output
 
 
-@pytest.fixture
-def bootnode(tmp_path):
-    process = start(tmp_path)
+@contextmanager
+def running(folder):
+    process = start(folder)
     process.line = next(line.strip() for line in process.stdout if line.startswith("bootnode "))
     process.daemons = [child.pid for child in psutil.Process(process.pid).children()]
     assert len(process.daemons) == 1
@@ -48,8 +49,23 @@ def bootnode(tmp_path):
     ending(process)
 
 
-def test_a_bootnode_says_where_it_is_under_an_identity_that_it_keeps(tmp_path, bootnode):
-    own = identity.load(tmp_path / "bootnode.pem")
+@pytest.fixture
+def bootnode(tmp_path):
+    with running(tmp_path) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A bootnode for tests that leave it running, and its folder."""
+    folder = tmp_path_factory.mktemp("bootnode")
+    with running(folder) as process:
+        yield process, folder
+
+
+def test_a_bootnode_says_where_it_is_under_an_identity_that_it_keeps(shared):
+    bootnode, folder = shared
+    own = identity.load(folder / "bootnode.pem")
     _, peer_id, _, _, address = bootnode.line.split(" ")
     found = Multiaddr.parse(address)
     assert (peer_id, found.peer, found.host) == (own.peer_id, own.peer_id, "127.0.0.1")
@@ -82,7 +98,8 @@ def test_a_bootnode_without_its_daemon_starts_another_on_the_same_port(bootnode)
     assert ending(bootnode)[0] == 0
 
 
-def test_a_port_that_is_taken_is_refused_though_the_daemon_would_share_it(tmp_path, bootnode):
+def test_a_port_that_is_taken_is_refused_though_the_daemon_would_share_it(tmp_path, shared):
+    bootnode, _ = shared
     port = Multiaddr.parse(bootnode.line.split(" ")[-1]).port
     code, output = ending(start(tmp_path, f"/ip4/127.0.0.1/tcp/{port}"))
     assert code == 1
