@@ -11,7 +11,10 @@ noticed.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +24,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
+
+import pytest
 
 from benchmarks import harness
 from benchmarks.harness import ROOT, Arm, Result
@@ -41,6 +46,10 @@ class Package:
     tests: str
     """The folder below tests/unit/."""
 
+
+LIBRARIES = multiprocessing.get_context("forkserver")
+LIBRARIES.set_forkserver_preload(["hivemind", "hypothesis", "peft", "pytest", "torch", "transformers"])
+"""Importing these takes longer than most mutants live, so it is done once."""
 
 PACKAGES = {
     "dryrun": Package("evaluate/dryrun/*.py", "evaluate/dryrun"),
@@ -91,13 +100,26 @@ class Copy:
         return dict(sorted(times_s.items(), key=itemgetter(1)))
 
     def _fails(self, tests: Sequence[str], limit_s: float) -> bool:
-        options = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
-        command = [sys.executable, "-m", "pytest", *options, *tests]
-        try:
-            status = subprocess.run(command, cwd=self._folder, capture_output=True, timeout=limit_s).returncode
-        except subprocess.TimeoutExpired:
-            return True
-        return status not in (OK, NONE_COLLECTED)
+        process = LIBRARIES.Process(target=_test, args=(self._folder, tests))
+        process.start()
+        process.join(limit_s)
+        if process.is_alive():
+            os.killpg(process.pid, signal.SIGKILL)
+            process.join()
+        return process.exitcode not in (OK, NONE_COLLECTED)
+
+
+def _test(folder: Path, tests: Sequence[str]) -> None:
+    """Runs tests of a copy and ends the process with pytest's status; imports nothing of the checkout from here on."""
+    os.setsid()
+    os.chdir(folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("codezero", "benchmarks", "tests")]:
+        del sys.modules[name]
+    sys.path[:] = [str(folder), *(path for path in sys.path if Path(path) not in (ROOT, Path()))]
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    os._exit(pytest.main(["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", *tests]))
 
 
 def table(results: Mapping[str, Result]) -> str:
