@@ -6,7 +6,8 @@ import ast
 import re
 import symtable
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from io import StringIO
 from typing import TypeVar
@@ -18,6 +19,8 @@ _T = TypeVar("_T")
 MAX_SOURCE_CHARS = 20_000
 """Longer code and tests are not parsed. Nesting 25 times as deep crashes CPython 3.10, and f-strings of 1 MB take it a
 minute; up to here everything tried took less than 0.1 s."""
+MAX_UNFOLDED = 500
+"""Statements of a `check(candidate)` that are looked at one by one, those of loops once for each round."""
 UNPARSEABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What `ast.parse` raises on hostile text: bad syntax, null bytes, nesting too deep for its stack."""
 
@@ -107,8 +110,8 @@ def _is_case(node: ast.stmt) -> bool:
 
 
 def _unfolded(body: list[ast.stmt]) -> list[Statement]:
-    """The single cases of tests in HumanEval's form: `def check(candidate)` of nothing but asserts, and loops over
-    them, with one call `check(f)`. Empty for any other form."""
+    """The single cases of tests in HumanEval's form: `def check(candidate)` of asserts, loops over them and values that
+    are given names for them, with one call `check(f)`. Empty for any other form."""
     cases = [node for node in body if _is_case(node)]
     call = cases[0].value if len(cases) == 1 and isinstance(cases[0], ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or len(call.args) != 1 or call.keywords:
@@ -116,30 +119,83 @@ def _unfolded(body: list[ast.stmt]) -> list[Statement]:
     checks = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == call.func.id]
     if len(checks) != 1 or len(checks[0].args.args) != 1:
         return []
-    put = _Put(checks[0].args.args[0].arg, call.args[0])
-    inner = [
-        node for node in checks[0].body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-    ]
-    if not all(isinstance(node, ast.Assert | ast.For) for node in inner):
-        return []
+    put = {checks[0].args.args[0].arg: call.args[0]}
     try:
-        return [Statement(source=ast.unparse(put.visit(node))) for node in inner]
+        found = [ast.unparse(node) for node in _single(checks[0].body, put, iter(range(MAX_UNFOLDED)))]
     except UNPARSEABLE:
         return []
+    return [Statement(source=one) for one in found] if sum(map(len, found)) <= MAX_SOURCE_CHARS else []
+
+
+def _single(body: list[ast.stmt], known: dict[str, ast.expr], left: Iterator[int]) -> Iterator[ast.stmt]:
+    """The asserts of a block, and loops that do not go over a display, with what names stand for in their place. `left`
+    has an item for each statement that may be looked at. Raises ValueError where there are more, or other statements,
+    and where a name may stand for something that changes."""
+    for number, node in enumerate(body):
+        if next(left, None) is None:
+            raise ValueError("too many statements")
+        if isinstance(node, ast.Assert):
+            yield _Put(known).visit(deepcopy(node))
+        elif isinstance(node, ast.For) and not node.orelse:
+            over = _Put(known).visit(deepcopy(node.iter))
+            rows = over.elts if isinstance(over, ast.List | ast.Tuple) else []
+            for row in rows:
+                yield from _single(node.body, {**known, **_named(node.target, row, node.body)}, left)
+            if not rows:
+                if not all(isinstance(inner, ast.Assert) for inner in node.body):
+                    raise ValueError("a loop of more than asserts")
+                yield _Put(known).visit(deepcopy(node))
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+            value = _Put(known).visit(deepcopy(node.value))
+            known = known | _named(node.targets[0], value, body[number + 1 :])
+        elif not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+            raise ValueError("other statements than asserts")
+
+
+def _named(target: ast.expr, value: ast.expr, after: list[ast.stmt]) -> dict[str, ast.expr]:
+    """The names of a target, with what each stands for. Raises ValueError where one cannot stand in the other's place:
+    it is a value that can change, or is computed, and is not used once and outside of loops."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple | ast.List):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    else:
+        pairs = [(target, value)]
+    found: dict[str, ast.expr] = {}
+    for name, one in pairs:
+        if not isinstance(name, ast.Name):
+            raise ValueError("no name")
+        if not isinstance(one, ast.Constant) and _num_uses(name.id, after) != 1:
+            raise ValueError(f"{name.id} is used several times, or never")
+        found[name.id] = one
+    return found
+
+
+def _num_uses(name: str, after: list[ast.stmt]) -> int:
+    """How often a name is read in what follows, until it is given another value; in loops often."""
+    found = 0
+    for node in after:
+        inner = [node.iter] if isinstance(node, ast.For) else [node]
+        used = [[one for one in ast.walk(part) if isinstance(one, ast.Name) and one.id == name] for part in inner]
+        found += sum(isinstance(one.ctx, ast.Load) for part in used for one in part)
+        if isinstance(node, ast.For):
+            inside = (one for part in node.body for one in ast.walk(part) if isinstance(one, ast.Name))
+            found += 2 * any(one.id == name for one in inside)
+        if isinstance(node, ast.Assign) and any(isinstance(one.ctx, ast.Store) for part in used for one in part):
+            break
+    return found
 
 
 class _Put(ast.NodeTransformer):
-    """Puts an expression for a variable. Raises ValueError where that is given another value."""
+    """Puts expressions for variables. Raises ValueError where one of these is given another value."""
 
-    def __init__(self, name: str, value: ast.expr) -> None:
-        self._name, self._value = name, value
+    def __init__(self, known: Mapping[str, ast.expr]) -> None:
+        self._known = known
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id != self._name:
+        if node.id not in self._known:
             return node
         if not isinstance(node.ctx, ast.Load):
             raise ValueError(f"{node.id} is given another value")
-        return self._value
+        return self._known[node.id]
 
 
 def _examples(text: str) -> Iterator[StdinExample]:

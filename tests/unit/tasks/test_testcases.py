@@ -29,8 +29,8 @@ def test_asserts_are_cases_and_what_they_need_is_setup():
 
 
 def test_a_call_is_a_case():
-    suite = parse_tests("def told(f):\n    x = f(1)\n    assert x == 2\n\ntold(add)")
-    assert suite.setup == "def told(f):\n    x = f(1)\n    assert x == 2"
+    suite = parse_tests("def told(f):\n    x = f(1)\n    assert x\n    assert x == 2\n\ntold(add)")
+    assert suite.setup == "def told(f):\n    x = f(1)\n    assert x\n    assert x == 2"
     assert suite.statements == (Statement(source="told(add)"),)
 
 
@@ -51,15 +51,48 @@ def test_the_asserts_of_a_check_are_cases(called):
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "assert candidate([1, 2]) == 3\nassert candidate([4]) == 4",
+        "for given, wanted in [([1, 2], 3), ([4], 4)]:\n    assert candidate(given) == wanted",
+        "cases = [([1, 2], 3), ([4], 4)]\nfor x, wanted in cases:\n    got = candidate(x)\n    assert got == wanted",
+        "x, wanted = [1, 2], 3\nassert candidate(x) == wanted\nx = [4]\nwanted = 4\nassert candidate(x) == wanted",
+    ],
+    ids=["asserts", "a loop", "values in a loop", "variables"],
+)
+def test_a_check_of_names_and_loops_is_that_of_its_asserts(body):
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    found = parse_tests(f"def check(candidate):\n{lines}\ncheck(add)").statements
+    assert [one.source for one in found] == ["assert add([1, 2]) == 3", "assert add([4]) == 4"]
+
+
+def test_a_check_of_loops_in_loops_ends_early():
+    loops = "".join(f"{'    ' * depth}for x{depth} in {list(range(90))}:\n" for depth in range(1, 12))
+    suite = parse_tests(f"def check(candidate):\n{loops}{'    ' * 12}'nothing'\n\ncheck(add)")
+    assert [one.source for one in suite.statements] == ["check(add)"]
+
+
+@pytest.mark.parametrize(
     "text",
     [
-        HUMAN_EVAL + "    x = 3\n    assert candidate(x) == 4\ncheck(add)",
+        HUMAN_EVAL + "    x = [3]\n    assert candidate(x) == 4\n    assert x == [3]\ncheck(add)",
+        HUMAN_EVAL + "    x = [3]\n    for i in (1, 2):\n        assert candidate(x) == i\ncheck(add)",
+        HUMAN_EVAL + "    for x in ([3], [4]):\n        assert candidate(x) == 4\n        assert x\ncheck(add)",
+        HUMAN_EVAL + "    x = candidate(3)\n    x = 4\n    assert x == 4\ncheck(add)",
+        HUMAN_EVAL + "    x = [3]\n    x.append(4)\n    assert candidate(x) == 4\ncheck(add)",
+        HUMAN_EVAL + "    x += 3\n    assert candidate(x) == 4\ncheck(add)",
+        HUMAN_EVAL + "    for x, y in [(1, 2, 3)]:\n        assert candidate(x) == y\ncheck(add)",
+        HUMAN_EVAL
+        + "    for x in [1, 2]:\n        assert candidate(x) == 4\n    else:\n        assert False\ncheck(add)",
         HUMAN_EVAL + "    assert [candidate for candidate in (1,)]\ncheck(add)",
         HUMAN_EVAL + "check(add)\ncheck(plus)",
         HUMAN_EVAL + "check(add, 1)",
         HUMAN_EVAL + "check(add)\nassert add(2) == 3",
     ],
-    ids=["a variable", "another candidate", "two calls", "another form", "an assert besides"],
+    ids=[
+        *("looked at again", "used in a loop", "used twice in a loop", "a call for nothing", "changed", "added to"),
+        *("another number of names", "an else", "another candidate", "two calls", "another form", "an assert besides"),
+    ],
 )
 def test_a_check_that_is_more_than_asserts_stays_whole(text):
     assert "check(add" in parse_tests(text).statements[0].source
