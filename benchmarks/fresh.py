@@ -6,7 +6,8 @@ On the problems of MBPP's tune split for which `benchmarks/programs/mbpp_tune.tx
 from question and visible tests without a look at MBPP's own. `ROUNDS` times a problem, tests are drawn and walked over
 
 - `right`: the second program alone;
-- `together`: the same beside itself with a statement more; `with MBPP's`: the same beside MBPP's own solution;
+- `together`: the same beside itself with a statement more; `with MBPP's`: the same beside MBPP's own solution, and
+  `with MBPP's, changed`: beside that with a statement more;
 - `wrong`: mutants of both solutions that pass the visible tests and are wrong, each alone; `beside`: each beside the
   second program. A mutant is wrong if it differs where both solutions agree, on any of `PROBES` inputs;
 - `tables`: the visible answers in `TABLES` kinds of tables, each alone; `tables together`: all of them as one group.
@@ -45,7 +46,7 @@ PROGRAMS = Path("benchmarks/programs/mbpp_tune.txt")
 ROUNDS = 4
 MUTANTS = 12
 PROBES = 20
-RIGHT = ("right", "together", "with MBPP's")
+RIGHT = ("right", "together", "with MBPP's", "with MBPP's, changed")
 CAUGHT = Target(figure="wrong programs that pass the visible tests, caught", at_least=0.9)
 KILLED = Target(figure="right programs taken for wrong", at_most=0.01)
 
@@ -150,6 +151,7 @@ def programs(known: Known, seed: int, name: str) -> dict[str, list[str]]:
             "right": walk([other]),
             "together": walk([other, third(other)]),
             "with MBPP's": walk([other, reference])[0],
+            "with MBPP's, changed": walk([other, third(reference)])[0],
             "wrong": "".join(walk([one]) for one in wrong),
             "beside": "".join(walk([other, one])[1] for one in wrong),
             "tables": "".join(walk([one]) for one in attacks),

@@ -81,7 +81,8 @@ def _with_fresh(
         seconds=left_s / 2,
     )
     programs = [(asked.attempts[number].code, found[number].program) for number in passing]
-    counts = dict(zip(passing, walk(programs, tests, ends_s - time.process_time()), strict=True))
+    reference = program_of(asked.reference, wanted_of(asked_of(asked.origin, suite)))
+    counts = dict(zip(passing, walk(programs, tests, reference, ends_s - time.process_time()), strict=True))
     counts = counts if tests else dict.fromkeys(passing, FreshCounts(unverified=True))
     return [replace(one, fresh=counts.get(number, one.fresh)) for number, one in enumerate(found)]
 

@@ -20,8 +20,11 @@ MIN_SHARE = 0.5
 with each other."""
 
 
-def walk(programs: Sequence[Program], tests: FreshTests, seconds: float) -> list[FreshCounts]:
-    """What fresh tests say of each attempt; copies of each other are one."""
+def walk(
+    programs: Sequence[Program], tests: FreshTests, reference: ProgramPrint | None, seconds: float
+) -> list[FreshCounts]:
+    """What fresh tests say of each attempt; copies of each other are one. Copies of the reference, which a model may
+    know by heart, have no say in whether its results are right."""
     ends = process_time() + seconds
     outcomes = []
     for number, (code, _) in enumerate(programs):
@@ -30,8 +33,10 @@ def walk(programs: Sequence[Program], tests: FreshTests, seconds: float) -> list
         # the reference took a tenth of the steps at most
         outcomes.append(tuple(CaseOutcome.FAIL if one.reason == OUT_OF_STEPS else one.outcome for one in cases))
     prints = [program for _, program in programs]
-    left_out = {i for i in range(len(tests)) if _is_disputed(i, programs, outcomes, tests, ends)}
-    passing = [{p for p, found in zip(prints, outcomes, strict=True) if found[i] is _PASS} for i in range(len(tests))]
+    others = [i for i, program in enumerate(prints) if program != reference]
+    heard = [programs[i] for i in others], [outcomes[i] for i in others]
+    left_out = {i for i in range(len(tests)) if _is_disputed(i, *heard, tests, ends)}
+    passing = [{prints[j] for j in others if outcomes[j][i] is _PASS} for i in range(len(tests))]
     counts = [_counts(found, passing, left_out) for found in outcomes]
     return [
         replace(one, constant=bool(one.doubtful) and _is_constant(code, tests, ends))

@@ -104,6 +104,12 @@ def test_copies_of_one_attempt_are_one_voice():
     assert p_of(SUM, copied, reference=MOSTLY) == [P_FRESH_DOUBTFUL] * 2
 
 
+def test_a_copy_of_the_reference_has_no_say_in_whether_that_is_right():
+    copied = MOSTLY.replace("xs", "numbers")
+    assert p_of(SUM, copied, reference=MOSTLY) == [P_FRESH_DOUBTFUL, P_PASSED]
+    assert p_of(SUM, LOOP, copied, reference=MOSTLY) == [P_PASSED] * 3
+
+
 def test_tables_that_agree_with_each_other_do_not_outvote_the_reference():
     other = LAST.replace("sum(xs)", "xs[0] + sum(xs[1:])")
     assert p_of(LAST, other) == [P_FRESH_IGNORED] * 2
