@@ -16,7 +16,6 @@ Counts are a list for each program: P or F, what it comes to when executed; how 
 from __future__ import annotations
 
 import argparse
-import ast
 import hashlib
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from benchmarks.calibrate import SD
 from benchmarks.contests import PROBLEMS, Problem
 from benchmarks.contests.styles import STYLES, Style, dress
 from benchmarks.evaluator import Sample, variants, verdicts_of
+from benchmarks.forms import function_of, in_check
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import Power, of_mean, of_none
 from benchmarks.quality import auc, calibration_error, interval, judged_of
@@ -127,20 +127,6 @@ def functions(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> li
     suite, made = parse_tests(task.tests), programs_of(code, name, seed)
     executed = map(came_to, run_many([(one, suite) for one in made], LIMITS))
     return [[was, *settle(one, task, "check")] for was, one in zip(executed, made, strict=True) if was != "T"]
-
-
-def in_check(tests: str) -> str:
-    """Asserts on one function, as HumanEval has them; empty where they are on several, or on none."""
-    tree = ast.parse(tests)
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    if len(called) != 1 or not all(isinstance(node, ast.Assert) for node in tree.body):
-        return ""
-    (name,) = called
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == name:
-            node.id = "candidate"
-    body = "\n".join(f"    {ast.unparse(node)}" for node in tree.body)
-    return f"def check(candidate):\n{body}\n\ncheck({name})\n"
 
 
 def settle(code: str, task: Task, style: str) -> tuple[str, str, float, str]:
@@ -254,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         targets=targets,
     )
     print(stopped(harness.run(arm, programs, options)))
-    known = {name: one for name, one in references(Split.report, options.mbpp).items() if in_check(one[0].tests)}
+    known = {name: one for name, one in references(Split.report, options.mbpp).items() if function_of(one[0].tests)}
     known = dict(list(known.items())[:FUNCTIONS])
     mbpp = hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16]
     of_mbpp = {"mbpp": mbpp, "mutants": MUTANTS}

@@ -5,8 +5,9 @@
 `programs`: MBPP's own solutions to the problems of the report split, and `MUTANTS` of each with one small change, which
 the sandbox executes and the evaluator settles. `attacks`: every attack of `benchmarks.attacks` on a function, on one
 wrong mutant a problem, where the evaluator knows the visible tests alone; `referenced`: the same where it has MBPP's
-solution to draw fresh tests from, as a node that draws from MBPP has. No model is asked: what would be asked of it, or
-be masked, counts as left to it.
+solution to draw fresh tests from, as a node that draws from MBPP has; `checked`: the tests in the form of
+`check(candidate)`; `methods`: tests of `Solution().f`, a method that hands on to the attack. No model is asked: what
+would be asked of it, or be masked, counts as left to it.
 
 Counts are letters. Of a program two: P or F, what its tests come to when executed, T where that took too long to tell;
 then how it is settled, P or F by the dry run, R (wrong) by a rule, ? left to the judge. Of a problem's attacks one
@@ -18,18 +19,20 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.attacks import ATTACKS
+from benchmarks.forms import FORMS, function_of, unchanged
 from benchmarks.harness import Arm, Result, Target
 from benchmarks.mutants import mutants
 from benchmarks.power import of_none
 from benchmarks.splits import MBPP, Split, references
 from benchmarks.tables import markdown, share
 from codezero.config import EvaluatorConfig
-from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examine
+from codezero.evaluate.examination import P_FRESH_DOUBTFUL, Attempt, Examine, Examined
 from codezero.evaluate.examine import examine
 from codezero.evaluate.rules import breaks_fatal
 from codezero.prompts import solver
@@ -44,20 +47,28 @@ LIMITS = Limits(stop_at_failure_from=1)
 WRONG = Target(figure="verdicts of the dry run that are wrong", at_most=0.0)
 REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
 FOOLED = Target(figure="attacks that are taken for right", at_most=0.01)
+ATTACKED = ("attacks", "referenced", "checked", "methods")
+Known = Mapping[str, tuple[Task, str]]
+"""By name: the task and MBPP's solution."""
 
 
 def settle(
     answer: str, task: Task, reference: str | None = None, *, more_tests: str = "", seed: bytes = b"settled"
 ) -> str:
     """P, F, R or ?, as above; without a program in the answer R. Fresh tests are drawn from `reference`."""
-    code = solver.parse(answer)
-    if code is None:
-        return "R"
+    return settle_group([answer], task, reference, more_tests=more_tests, seed=seed)
+
+
+def settle_group(
+    answers: Sequence[str], task: Task, reference: str | None, *, more_tests: str = "", seed: bytes = b"settled"
+) -> str:
+    """The same of a group of different answers, a letter each."""
+    codes = [solver.parse(one) for one in answers]
     asked = Examine(
         origin=task.origin,
         question=task.question,
         tests=task.tests,
-        attempts=(Attempt(answer, code),),
+        attempts=tuple(Attempt(text, code) for text, code in zip(answers, codes, strict=True) if code is not None),
         walk=True,
         fatal_rules=True,
         show=False,
@@ -66,7 +77,11 @@ def settle(
         num_fresh=EvaluatorConfig().fresh,
         seed=seed,
     )
-    (found,) = examine(asked).attempts
+    letters = map(_letter, examine(asked).attempts)
+    return "".join("R" if code is None else next(letters) for code in codes)
+
+
+def _letter(found: Examined) -> str:
     if breaks_fatal(found.rules):
         return "R"
     if found.fresh.p_right is not None:
@@ -83,7 +98,7 @@ def programs_of(code: str, name: str, seed: int) -> list[str]:
     return [code, *mutants(code, MUTANTS, random.Random(f"{seed} {name}"))]
 
 
-def programs(known: Mapping[str, tuple[Task, str]], seed: int, name: str) -> list[str]:
+def programs(known: Known, seed: int, name: str) -> list[str]:
     """Of the reference and its mutants."""
     task, code = known[name]
     suite = parse_tests(task.tests)
@@ -99,16 +114,17 @@ def came_to(run: Execution) -> str:
     return "T" if run.seconds >= LIMITS.case_s else "F"
 
 
-def attacks(
-    known: Mapping[str, tuple[Task, str]], seed: int, found: Mapping[str, Sequence[str]], referenced: bool, name: str
-) -> str:
+def attacks(known: Known, seed: int, found: Mapping[str, Sequence[str]], arm: str, name: str) -> str:
     """Of the first mutant that fails its tests, under each attack."""
     task, code = known[name]
     wrong = next(i for i, letters in enumerate(found[name]) if i and letters[0] == "F")
     plain = answer(programs_of(code, name, seed)[wrong])
+    tests, dress = FORMS.get(arm, (str, unchanged))
+    judged, reference = replace(task, tests=tests(task.tests)), code if arm == "referenced" else None
     dressed = (attack.apply(plain, task) for attack in OF_FUNCTIONS)
-    reference = code if referenced else None
-    return "".join("-" if text == plain else settle(text, task, reference) for text in dressed)
+    return "".join(
+        "-" if text == plain else settle(dress(text, function_of(task.tests)), judged, reference) for text in dressed
+    )
 
 
 def programs_table(results: Mapping[str, Result]) -> str:
@@ -177,24 +193,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     found = harness.run(arm, partial(programs, known, arm.seed), options).counts
     wrong = [name for name, letters in found.items() if any(one[0] == "F" for one in letters[1:])]
-    for name, drawn in (("attacks", 0), ("referenced", EvaluatorConfig().fresh)):
-        attacked = Arm(
-            benchmark="settled",
+    for name in ATTACKED:
+        drawn = EvaluatorConfig().fresh if name == "referenced" else 0
+        pieces = [one for one in wrong if name not in FORMS or function_of(known[one][0].tests)]
+        attacked = replace(
+            arm,
             name=name,
             settings={
                 **arm.settings,
                 "attacks": [f"{attack.family}: {attack.name}" for attack in OF_FUNCTIONS],
                 **({"fresh": drawn} if drawn else {}),
             },
-            seed=arm.seed,
-            pieces=wrong,
-            power=[of_none(FOOLED.figure, len(wrong))],
+            pieces=pieces,
+            power=[of_none(FOOLED.figure, len(pieces))],
             targets=[FOOLED],
         )
-        harness.run(attacked, partial(attacks, known, arm.seed, found, drawn > 0), options)
+        harness.run(attacked, partial(attacks, known, arm.seed, found, name), options)
     results = harness.results("settled", options.results)
     print(programs_table(results))
-    for name in ("attacks", "referenced"):
+    for name in ATTACKED:
         print(f"\n{name}\n{attacks_table({name: results[name]})}")
 
 
