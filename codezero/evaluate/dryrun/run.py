@@ -55,10 +55,11 @@ _MAX_REASON = 160
 _PASSED = CaseResult(outcome=CaseOutcome.PASS)
 
 
-def dry_run(code: str, suite: TestSuite, budget: Budget | None = None) -> tuple[CaseResult, ...]:
+def dry_run(code: str, suite: TestSuite, budget: Budget | None = None, *, alone: bool = True) -> tuple[CaseResult, ...]:
     """What each case of `suite` comes to with the solution `code`, in order, within `budget_of` it or another budget.
 
-    PASS and FAIL are what executing it would give, but a case that passes only after those before it is a FAIL.
+    PASS and FAIL are what executing it would give, but with `alone` a case that passes only after those before it is a
+    FAIL; without, they are walked once.
     UNKNOWN means that it uses something that is not interpreted, or more than the budget. Never raises because of
     `code` or the tests. One call at a time in a process.
     """
@@ -73,7 +74,7 @@ def dry_run(code: str, suite: TestSuite, budget: Budget | None = None) -> tuple[
         reason = "SyntaxError: does not parse" if failed else "too long"
         return _all(suite, CaseOutcome.FAIL if failed else CaseOutcome.UNKNOWN, reason)
     results: list[CaseResult] = []
-    program = _Program(tree, suite, budget, results)
+    program = _Program(tree, suite, budget, results, alone=alone)
     _on_own_stack(program)
     missing = suite.num_cases - len(results)
     return (*results, *[_unknown(OUT_OF_TIME)] * missing)
@@ -143,9 +144,10 @@ class _Program:
         results: list[CaseResult],
         unit: Callable[..., Unit] = Unit,
         keep: Callable[[CaseOutcome, str], None] | None = None,
+        alone: bool = True,
     ) -> None:
         self._tree, self._suite, self._budget, self._results = tree, suite, budget, results
-        self._unit, self._keep = unit, keep
+        self._unit, self._keep, self._alone = unit, keep, alone
         self._names: dict[str, Any] = {}
         self._test_names: dict[str, Any] = {}
         self._body: Statement | None = None
@@ -220,7 +222,7 @@ class _Program:
 
     def _run_statements(self) -> None:
         self._run_together()
-        if all(result.outcome is not CaseOutcome.FAIL for result in self._results):
+        if self._alone and all(result.outcome is not CaseOutcome.FAIL for result in self._results):
             self._run_apart()
 
     def _run_together(self) -> None:
