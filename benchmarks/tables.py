@@ -30,6 +30,7 @@ TABLES = {
     "against-programs": "table",
     "against-examples": "table",
     "recalled-visible": "attacks_table",
+    "recalled-hidden": "attacks_table",
     "recalled-right": "programs_table",
 }
 """By the name of the mark: the function of the benchmark that makes it. A name is a benchmark, or one and its arm."""
