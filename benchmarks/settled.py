@@ -47,7 +47,7 @@ LIMITS = Limits(stop_at_failure_from=1)
 WRONG = Target(figure="verdicts of the dry run that are wrong", at_most=0.0)
 REFUSED = Target(figure="right programs that a rule refuses", at_most=0.01)
 FOOLED = Target(figure="attacks that are taken for right", at_most=0.01)
-ATTACKED = ("attacks", "referenced", "checked", "methods")
+ATTACKED = ("checked", "methods", "referenced", "attacks")
 Known = Mapping[str, tuple[Task, str]]
 """By name: the task and MBPP's solution."""
 

@@ -22,14 +22,14 @@ from codezero.evaluate.examination import (
     FreshCounts,
     Shown,
 )
-from codezero.evaluate.fresh.draw import draw, recalled_by
+from codezero.evaluate.fresh.draw import draw, has_form, recalled_by
 from codezero.evaluate.fresh.memory import memory_of
 from codezero.evaluate.fresh.walk import walk
 from codezero.evaluate.rules.check import check
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import show, wanted_of
 from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
-from codezero.types import CaseOutcome, Task, TaskOrigin
+from codezero.types import CaseOutcome, Recalled, Task, TaskOrigin
 
 FRESH_SHARE = 0.25
 """Of the time for dry runs, what is kept for fresh tests, so that slow attempts do not get around them."""
@@ -63,14 +63,18 @@ def _with_fresh(
     asked: Examine, task: Task, suite: TestSuite, found: Sequence[Examined], ends_s: float
 ) -> list[Examined]:
     """The findings, with what fresh tests say of those that pass the visible ones; drawn only where there are such.
-    Without attempts the reference alone is walked. Programs without hidden tests are walked over other inputs."""
+    Without attempts the reference alone is walked. Programs without hidden tests are walked over other inputs. Where
+    tests show no result of a function, as a `check(candidate)` with helpers may, nobody could tell a table."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
     if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
+    functions = _called(asked.origin, suite)
+    if not suite.examples and not asked_of(asked.origin, suite).pairs and not has_form(suite, functions):
+        untold = FreshCounts(recalled=Recalled.UNTOLD, unverified=True)
+        return [replace(one, fresh=untold) if number in passing else one for number, one in enumerate(found)]
     if asked.reference is None or suite.examples:
         told = {} if asked.more_tests else _memories(asked, suite, passing, ends_s)
         return [replace(one, fresh=told.get(number, one.fresh)) for number, one in enumerate(found)]
-    functions = _called(asked.origin, suite)
     left_s = ends_s - time.process_time()
     tests = draw(
         suite,

@@ -123,6 +123,11 @@ def recalled_by(
     return Recalled.TABLE if is_default and not isinstance(values[0], bool) else Recalled.NONE
 
 
+def has_form(suite: TestSuite, functions: Collection[str]) -> bool:
+    """Whether other inputs can be put into some of the tests."""
+    return any(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
+
+
 def _budget(ends: float, runs: int = 1) -> Budget:
     """Of the reference for so many runs, until then."""
     whole = Budget()

@@ -110,6 +110,26 @@ def test_a_copy_of_the_reference_has_no_say_in_whether_that_is_right():
     assert p_of(SUM, LOOP, copied, reference=MOSTLY) == [P_PASSED] * 3
 
 
+COUNTER = "calls = 0\ndef f(*args):\n    global calls\n    calls += 1\n    return [(10) - 7, (22) - 7][calls - 1]"
+CHECK = "def check(candidate):\n    found = []\n    {0}\n    assert found == [3, 15]\n\ncheck(f)"
+
+
+@pytest.mark.parametrize("reference", [None, SUM])
+def test_a_check_that_shows_no_result_tells_neither_right_from_wrong(reference):
+    tests = CHECK.format("for xs in ([1, 2], [4, 9, 2]):\n        found.append(candidate(xs))")
+    (found,) = judged(attempts(SUM, COUNTER, "def f(xs):\n    return 0", tests=tests), reference=reference)
+    assert [verdict.p_correct for verdict in found.verdicts] == [P_FRESH_DOUBTFUL, P_FRESH_DOUBTFUL, P_FAILED]
+    assert [verdict.outcome for verdict in found.verdicts[:2]] == [Outcome.UNSURE] * 2
+
+
+def test_a_counter_fails_the_asserts_of_a_loop():
+    tests = (
+        "def check(f):\n    for xs, total in [([1, 2], 3), ([4, 9, 2], 15)]:\n        assert f(xs) == total\n\ncheck(f)"
+    )
+    (found,) = judged(attempts(SUM, COUNTER, tests=tests))
+    assert [verdict.p_correct for verdict in found.verdicts] == [P_PASSED, P_FAILED]
+
+
 def test_tables_that_agree_with_each_other_do_not_outvote_the_reference():
     other = LAST.replace("sum(xs)", "xs[0] + sum(xs[1:])")
     assert p_of(LAST, other) == [P_FRESH_IGNORED] * 2
