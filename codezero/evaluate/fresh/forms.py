@@ -61,15 +61,21 @@ def _has_fraction(value: Any) -> bool:
 
 
 def form_of(statement: Statement, functions: Collection[str]) -> tuple[Form, tuple[Any, ...]] | None:
-    """The form and the inputs of a test that calls one of the functions once, with literals; None of any other."""
+    """The form and the inputs of a test that calls one of the functions once, or a method of what it makes of nothing,
+    with literals; None of any other."""
     tree = parse_source(statement.source) if len(statement.source) <= MAX_CHARS else None
     if tree is None or depth_of(tree) > _MAX_DEPTH or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Assert):
         return None
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in functions]
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.func in names]
-    if len(names) != 1 or len(calls) != 1 or calls[0].keywords or not 1 <= len(calls[0].args) <= _MAX_ARGUMENTS:
+    if len(names) != 1 or len(calls) != 1:
         return None
     (call,) = calls
+    if not call.args and not call.keywords:  # Solution().f(...)
+        outer = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        call = next((one for one in outer if isinstance(one.func, ast.Attribute) and one.func.value is call), call)
+    if call.keywords or not 1 <= len(call.args) <= _MAX_ARGUMENTS:
+        return None
     try:
         inputs = tuple(ast.literal_eval(argument) for argument in call.args)
         call.args = [ast.Name(_INPUTS, ast.Load())]

@@ -86,6 +86,15 @@ def test_a_table_that_passes_what_is_visible_is_found_out_alone(table):
     assert p_of(table) == [P_FRESH_IGNORED]
 
 
+def test_a_table_behind_a_method_is_found_out():
+    def of_class(code):
+        return f"{code}\n\nclass Solution:\n    def f(self, xs):\n        return f(xs)"
+
+    made = attempts(of_class(TABLE), of_class(LOOP), tests=TESTS.replace("f(", "Solution().f("))
+    (found,) = judged(made, reference=of_class(SUM))
+    assert [verdict.p_correct for verdict in found.verdicts] == [P_FRESH_FAILED, P_PASSED]
+
+
 def test_an_attempt_that_fails_what_another_passes_is_worse_than_one_about_which_nobody_can_tell():
     (alone,), (beside,) = judged(attempts(MOSTLY)), judged(attempts(MOSTLY, LOOP))
     told = [[(verdict.outcome, verdict.p_correct) for verdict in found.verdicts] for found in (alone, beside)]
