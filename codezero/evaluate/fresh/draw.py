@@ -19,8 +19,9 @@ from codezero.types import CaseOutcome, Recalled
 
 MAX_TESTS = 50
 """Visible tests that are looked at."""
-LIKELY = 2
-"""Inputs that are tried for each test that is drawn: on some the reference fails, on others it gives the same."""
+LIKELY = 4
+"""Inputs that are tried for each test that is drawn: on some the reference fails, and of the others those count for
+more that give different results."""
 REFERENCE_SHARE = 10
 """The reference may take so many times less than an attempt, or the input is thrown away: right attempts are slower."""
 MAX_CHARS = 1_000
