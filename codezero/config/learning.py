@@ -209,7 +209,7 @@ class EvaluatorConfig:
     workers: int = 0
     """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
     the node may use, and no more than there are cores. Changes the time that judging takes, not its result."""
-    fresh: int = 20
+    fresh: int = 16
     """Tests with inputs that nobody has seen, drawn for a task of which the node has a reference solution at hand, for
     attempts that pass what is visible; 0 for none. Needs dry_run."""
     fatal_rules: bool = True
