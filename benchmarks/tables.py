@@ -22,6 +22,7 @@ TABLES = {
     "settled-programs": "programs_table",
     "settled-attacks": "attacks_table",
     "settled-referenced": "attacks_table",
+    "samples": "table",
     "calibrate": "table",
     "contest": "table",
     "fresh": "table",
