@@ -19,6 +19,7 @@ PAGE = ROOT / "docs" / "measurements.md"
 COMMAND = "python -m benchmarks.tables"
 TABLES = {
     "difficulty": "table",
+    "draws": "table",
     "settled-programs": "programs_table",
     "settled-attacks": "attacks_table",
     "settled-referenced": "attacks_table",

@@ -62,6 +62,7 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         swarm = stages.gossip.exchange(round_id, local, clock.elapsed_s)
     with clock.stage("score"):
         scored = stages.evaluator.score(swarm)
+        stages.tasks.note(scored)
         stages.gossip.note(scored)
         stages.feedback.give(scored)
         chosen = stages.selection.choose(round_id, scored)
@@ -111,6 +112,7 @@ def _report(
     rewards = [reward for group in own for reward in group.earned]
     external = Counter(group.group.peer_id for group in chosen if group.external)
     average_at_k, pass_at_k = averages(own)
+    mixed = [group.is_mixed for group in own if group.scored]
     num_tokens = _num_tokens(swarm.local)
     return RoundReport(
         round=round_id.number,
@@ -141,6 +143,7 @@ def _report(
         fresh_tests=_fresh_tests(scored),
         sampler_gap=update.sampler_gap,
         sample_size=update.sample_size,
+        mixed=sum(mixed) / len(mixed) if mixed else None,
         network=swarm.network,
         finished_at_s=time.time(),
     )

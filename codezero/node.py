@@ -35,7 +35,7 @@ from codezero.runtime.stop import stop_on_signals
 from codezero.services.build import Services
 from codezero.tasks.build import make_task_source
 from codezero.tasks.known import which_are_known
-from codezero.tasks.proposed import WithProposals, to_task
+from codezero.tasks.proposed import WithProposals, proposed_candidates, to_task
 from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
@@ -123,6 +123,7 @@ class Node:
             partial(_why_not, workers, encoder, config.tasks.show_all_tests),
             proposals.take_rejected,
             config.tasks.show_all_tests,
+            proposed_candidates(config.tasks.draw, config.seed),
         )
         self._learner = GrpoLearner(
             models.policy.model,

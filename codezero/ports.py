@@ -34,8 +34,11 @@ class Resumable(Protocol):
 
 class TaskSource(Resumable, Protocol):
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
-        """The next tasks, never the same ones twice before a source is exhausted. Raises TaskError when none is left
-        to draw from."""
+        """The next tasks. Raises TaskError when none is left to draw from."""
+        ...
+
+    def note(self, groups: Sequence[ScoredGroup]) -> None:
+        """Hears what became of the groups of the round that drew last: which tasks come next may depend on it."""
         ...
 
     def take_skipped(self) -> Mapping[str, int]:

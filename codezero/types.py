@@ -259,6 +259,17 @@ class ScoredGroup:
         return bool(self.rewarded)
 
     @property
+    def num_correct(self) -> int:
+        """Attempts that the evaluator finds more likely right than wrong, of those that count."""
+        return sum(verdict.p_correct is not None and verdict.p_correct >= 0.5 for _, verdict, _ in self.rewarded)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some attempts are right and some wrong, by their verdicts. That rewards differ says less, since rules
+        of style tell attempts apart too."""
+        return 0 < self.num_correct < len(self.rewarded)
+
+    @property
     def has_advantage(self) -> bool:
         """Whether the group can teach anything: its rewards differ."""
         return len({reward.total for reward in self.earned}) > 1
@@ -365,5 +376,7 @@ class RoundReport:
     """How far sampler and learner are apart, in nats a token (`UpdateReport`); None where nothing own was learned."""
     sample_size: float | None = None
     """What is left of the sample by that: 1 is all of it."""
+    mixed: float | None = None
+    """Share of the scored local groups in which some attempts are right and some wrong; None without any."""
     finished_at_s: float = 0.0
     """Unix time at which it was over; 0 in reports of versions that did not note it."""

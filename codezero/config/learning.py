@@ -70,6 +70,11 @@ class Importance(Enum):
     sequence = "sequence"
 
 
+class TaskDraw(Enum):
+    informative = "informative"
+    uniform = "uniform"
+
+
 class VerdictMode(Enum):
     auto = "auto"
     likelihood = "likelihood"
@@ -172,6 +177,9 @@ class TasksConfig:
     """Contest problems; hub id deepmind/code_contests."""
     builtin: BuiltinConfig = field(default_factory=BuiltinConfig)
     """The problems that ship with codezero."""
+    draw: TaskDraw = TaskDraw.informative
+    """informative prefers tasks that this node's attempts sometimes solve and sometimes do not, proposals among them;
+    uniform takes each task of a source once before one comes again, and each proposal once."""
     fallback: bool = True
     """Use the built-in problems when a dataset cannot be had from the hub; a missing local file is always an error."""
     show_all_tests: bool = False

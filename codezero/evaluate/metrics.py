@@ -8,11 +8,6 @@ from math import comb
 from codezero.types import ScoredGroup
 
 
-def num_correct(group: ScoredGroup) -> int:
-    """Rollouts that the evaluator finds more likely right than wrong, of those that count."""
-    return sum(verdict.p_correct is not None and verdict.p_correct >= 0.5 for _, verdict, _ in group.rewarded)
-
-
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Unbiased estimate of P(at least one of k attempts is correct) from n attempts with c correct ones:
     1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374)."""
@@ -25,7 +20,7 @@ def averages(groups: Sequence[ScoredGroup]) -> tuple[float | None, float | None]
     scored = [group for group in groups if group.scored]
     if not scored:
         return None, None
-    counts = [(len(group.rewarded), num_correct(group)) for group in scored]
+    counts = [(len(group.rewarded), group.num_correct) for group in scored]
     return (
         sum(c / n for n, c in counts) / len(counts),
         sum(pass_at_k(n, c, k=n) for n, c in counts) / len(counts),

@@ -97,6 +97,8 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
         parts += [f"reward {report.reward_mean:+.2f}", f"pass@{num_generations} {report.pass_at_k:.2f}"]
     else:
         parts.append("not scored")
+    if report.mixed is not None:
+        parts.append(mixed(report.mixed))
     if report.skipped is not None:
         parts.append(f"no update: {report.skipped}")
     else:
@@ -120,6 +122,11 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
     parts.append(f"{report.num_tokens} tok {report.tokens_per_s:.0f}/s")
     parts.append(time_spent(report.seconds))
     return " | ".join(parts)
+
+
+def mixed(share: float) -> str:
+    """The share of groups that taught something, in words."""
+    return f"mixed {share:.0%}"
 
 
 def _external(report: RoundReport, name_of: Callable[[str], str]) -> str:

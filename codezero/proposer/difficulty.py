@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from codezero.config import DifficultyPolicy, ProposerConfig
 from codezero.proposals import LEVELS
-from codezero.proposer import saved
 from codezero.proposer.feedback import JudgedProposal
-from codezero.proposer.posterior import Posterior, p_nearer
+from codezero.runtime import saved
+from codezero.tasks.posterior import Posterior, p_nearer
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ class TargetPolicy:
         for proposal in judged:
             for level, posterior in self._levels.items():
                 if level == proposal.level:
-                    posterior.observe(proposal.success)
+                    posterior.observe(proposal.success, 1 - proposal.success)
                 else:
                     posterior.fade()
         target = self._next_home() if judged else self.home

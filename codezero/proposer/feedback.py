@@ -17,7 +17,7 @@ from typing import Any
 
 from codezero.config.learning import MAX_REWARD
 from codezero.proposals import ProposalFeedback
-from codezero.proposer import saved
+from codezero.runtime import saved
 
 MAX_PROPOSALS = 256
 """Proposals whose feedback is awaited or was heard lately; the oldest gives way. Solvers find none that old."""

@@ -15,9 +15,9 @@ from statistics import fmean
 from typing import Any
 
 from codezero.ports import Learner
-from codezero.proposer import saved
 from codezero.proposer.feedback import JudgedProposal
 from codezero.proposer.learnability import INVALID_REWARD, learnability
+from codezero.runtime import saved
 from codezero.types import (
     FinishReason,
     Outcome,

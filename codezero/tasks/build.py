@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codezero.config import DatasetConfig, TasksConfig
+from codezero.config import DatasetConfig, TaskDraw, TasksConfig
 from codezero.errors import TaskError
 from codezero.prompts import solver as prompt
 from codezero.tasks import code_contests, mbpp
+from codezero.tasks.candidates import Informative
 from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset
-from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.mixture import Mixture, Share, Source
 from codezero.tasks.problems import load_problems
 from codezero.tasks.rows import BadRow, read_rows
 from codezero.tasks.sources import ListSource, StreamSource
@@ -77,23 +78,26 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     # Asked once for both, so that a hub which does not answer is waited for only once.
     no_hub = _hub_trouble() if any(settings.path is None for _, settings in wanted) else None
 
+    def drawn(source: ListSource | StreamSource) -> Source:
+        return Informative(source, seed, withheld) if config.draw is TaskDraw.informative else source
+
     shares = []
     lost: dict[str, HubUnreachable] = {}
     builtin_weight = config.builtin.weight
     for dataset, settings in wanted:
         try:
             source = _source(dataset, settings, config, seed, skipped, withheld, no_hub)
-            shares.append(Share(source=source, weight=settings.weight))
+            shares.append(Share(source=drawn(source), weight=settings.weight))
         except HubUnreachable as error:
             lost[dataset.name] = error
             builtin_weight += settings.weight
     if lost:
         _report_lost(lost, config.fallback)
 
-    streaming = any(isinstance(share.source, StreamSource) for share in shares)
+    streaming = any(settings.path is None and dataset.name not in lost for dataset, settings in wanted)
     fallback = None
     if builtin_weight > 0 or (streaming and config.fallback):
-        builtin = _builtin_source(config, seed)
+        builtin = drawn(_builtin_source(config, seed))
         shares.append(Share(source=builtin, weight=builtin_weight))
         fallback = builtin if config.fallback else None
     return Mixture(shares, seed, fallback=fallback, skipped=skipped, withheld=withheld)

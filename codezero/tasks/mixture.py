@@ -1,7 +1,7 @@
 """The weighted mixture that a node draws its tasks from.
 
-Draw number n picks its source from (seed, n) alone, so how draws are grouped into rounds never changes what comes, and
-the whole position is a handful of integers.
+Draw number n picks its source from (seed, n) alone. With `tasks.draw=uniform` how draws are grouped into rounds never
+changes what comes, and the whole position is a handful of integers.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from codezero.errors import StateError
+from codezero.runtime import saved
+from codezero.tasks.candidates import Informative, weighted
 from codezero.tasks.hub import HubUnreachable
-from codezero.tasks.sources import FIX, ListSource, StreamSource, count_in
+from codezero.tasks.sources import ListSource, StreamSource
 from codezero.tasks.withheld import Withheld
-from codezero.types import Task
+from codezero.types import ScoredGroup, Task
 
 logger = logging.getLogger(__name__)
+
+Source = ListSource | StreamSource | Informative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """A source and how often it is drawn from, relative to the others; 0 is never."""
 
-    source: ListSource | StreamSource
+    source: Source
     weight: float
 
 
@@ -37,7 +41,7 @@ class Mixture:
         self,
         shares: Sequence[Share],
         seed: int,
-        fallback: ListSource | None = None,
+        fallback: Source | None = None,
         skipped: Counter[str] | None = None,
         withheld: Withheld | None = None,
     ) -> None:
@@ -58,7 +62,7 @@ class Mixture:
         self._parked: dict[str, Any] = {}
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
-        """The next tasks. Each source gives all of its tasks once before it gives one again.
+        """The next tasks. A source without candidates gives all of its tasks once before it gives one again.
 
         Raises TaskError: a stream without one usable row, or one that broke off while there is no fallback.
         """
@@ -81,13 +85,13 @@ class Mixture:
             return self._fallback.next_task()
 
     def _pick(self) -> str:
-        point = random.Random(f"{self._seed}/{self._num_drawn}").random() * sum(self._weights.values())
-        drawable = [name for name, weight in self._weights.items() if weight > 0]
-        for name in drawable:
-            point -= self._weights[name]
-            if point < 0:
-                return name
-        return drawable[-1]  # rounding may leave the point a hair beyond the last share
+        return weighted(self._weights, random.Random(f"{self._seed}/{self._num_drawn}").random())
+
+    def note(self, groups: Sequence[ScoredGroup]) -> None:
+        """Ends a round, with all its groups: sources that draw by what their tasks came to are told."""
+        for source in self._sources.values():
+            if isinstance(source, Informative):
+                source.note(groups)
 
     def all_tasks(self) -> Iterator[Task]:
         """Every task that could ever be drawn, wherever the sources are; one that breaks off is a warning."""
@@ -117,10 +121,10 @@ class Mixture:
 
         Raises StateError: the state is damaged or was made with another seed.
         """
-        seed, num_drawn = count_in(state, "seed"), count_in(state, "drawn")
+        seed, num_drawn = saved.count(state, "seed"), saved.count(state, "drawn")
         states = state.get("sources")
         if not isinstance(states, Mapping) or not all(isinstance(position, Mapping) for position in states.values()):
-            raise StateError(f"task position in state_dir is damaged (sources={states!r}): {FIX}")
+            saved.damaged(f"sources={states!r:.80}")
         if seed != self._seed:
             raise StateError(
                 f"task position in state_dir was made with seed={seed} but seed={self._seed} is set: "

@@ -8,18 +8,21 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codezero.errors import StateError
+from codezero.config import TaskDraw
 from codezero.ports import TaskSource
 from codezero.prompts import solver as prompt
 from codezero.proposals import Proposal
-from codezero.tasks.sources import FIX, count_in
+from codezero.runtime import saved
+from codezero.tasks.candidates import Candidates
 from codezero.tasks.withheld import id_of
-from codezero.types import Task, TaskOrigin
+from codezero.types import ScoredGroup, Task, TaskOrigin
 
 MAX_STOCK = 64
 """Proposals kept for later rounds; of more, the oldest go, for the level has moved on since."""
 MAX_KNOWN = 4096
 """Ids of proposals that were taken up or refused, so that none comes twice; and as many of those taken up."""
+MOST_GROUPS = 4
+"""Groups at a proposal that keeps being solved sometimes: one that can only be guessed does so for ever."""
 
 
 class WithProposals:
@@ -33,11 +36,14 @@ class WithProposals:
         why_not: Callable[[Proposal], str | None],
         take_rejected: Callable[[], Mapping[str, int]] = dict,
         show_all_tests: bool = True,
+        candidates: Candidates | None = None,
     ) -> None:
         """`collect` gives what proposers have published, `why_not` the reason to refuse a proposal, and `take_rejected`
-        counts what came that was none, by reason, since it was last called."""
+        counts what came that was none, by reason, since it was last called. Proposals are drawn from `candidates`, or
+        once each, the newest first."""
         self._rest, self._share, self._collect, self._why_not = rest, share, collect, why_not
         self._take_rejected, self._show_all_tests = take_rejected, show_all_tests
+        self._candidates = candidates
         self._num_drawn = 0
         self._stock: list[Proposal] = []
         """The newest first."""
@@ -70,12 +76,22 @@ class WithProposals:
             else:
                 self._skipped[f"proposal_{reason}"] += 1
         self._stock = [*fresh, *self._stock][:MAX_STOCK]
+        while self._candidates is not None and self._stock:
+            self._candidates.add(to_task(self._stock.pop(), self._show_all_tests))
         for ids in (self._known, self.taken_up):
             while len(ids) > MAX_KNOWN:
                 ids.popitem(last=False)
 
     def _proposed(self) -> tuple[Task, ...]:
+        if self._candidates is not None and (task := self._candidates.draw(lambda: None)) is not None:
+            return (task,)
         return (to_task(self._stock.pop(0), self._show_all_tests),) if self._stock else self._rest.draw(1)
+
+    def note(self, groups: Sequence[ScoredGroup]) -> None:
+        """Ends a round, with all its groups."""
+        self._rest.note(groups)
+        if self._candidates is not None:
+            self._candidates.note(groups)
 
     def take_skipped(self) -> Mapping[str, int]:
         """Rows and proposals left out since the last call, by reason."""
@@ -85,12 +101,15 @@ class WithProposals:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values: the stock goes with it, so that a resumed node draws alike."""
+        candidates = self._candidates.tasks if self._candidates is not None else ()
+        stock = [*self._stock, *(task.proposal for task in reversed(candidates) if task.proposal is not None)]
         return {
             "drawn": self._num_drawn,
-            "stock": [dataclasses.asdict(proposal) for proposal in self._stock],
+            "stock": [dataclasses.asdict(proposal) for proposal in stock],
             "known": list(self._known),
             "taken_up": list(self.taken_up),
             "rest": dict(self._rest.state_dict()),
+            **({"candidates": self._candidates.state_dict()} if self._candidates is not None else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -98,15 +117,24 @@ class WithProposals:
         if "rest" not in state:  # that of a node from before there were proposals
             self._rest.load_state_dict(state)
             return
-        num_drawn = count_in(state, "drawn")
+        num_drawn = saved.count(state, "drawn")
         try:
             stock, rest = [Proposal(**kept) for kept in state["stock"]], state["rest"]
             known = OrderedDict.fromkeys(state["known"])
             taken_up = OrderedDict.fromkeys(state.get("taken_up", ()))  # version 0.1.0 did not note it
         except (KeyError, TypeError) as error:
-            raise StateError(f"task position in state_dir is damaged ({error}): {FIX}") from error
+            saved.damaged(f"proposals: {error}")
+        if self._candidates is not None and "candidates" in state:
+            tasks = [to_task(proposal, self._show_all_tests) for proposal in stock]
+            self._candidates.load_state_dict(state["candidates"], tasks)
+            stock = []
         self._rest.load_state_dict(rest)
         self._num_drawn, self._stock, self._known, self.taken_up = num_drawn, stock, known, taken_up
+
+
+def proposed_candidates(draw: TaskDraw, seed: int) -> Candidates | None:
+    """What `tasks.draw` has proposals drawn from."""
+    return Candidates("proposals", seed, MAX_STOCK, MOST_GROUPS) if draw is TaskDraw.informative else None
 
 
 def to_task(proposal: Proposal, show_all_tests: bool = True) -> Task:

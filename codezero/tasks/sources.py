@@ -8,21 +8,23 @@ trained for days are worth more than the order of tasks.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from codezero.errors import StateError, TaskError
+from codezero.errors import TaskError
 from codezero.prompts import solver as prompt
+from codezero.runtime import saved
 from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.rows import BadRow
+from codezero.tasks.withheld import id_of
 from codezero.types import Task
 
 logger = logging.getLogger(__name__)
 
-FIX = "restore the checkpoint, or give another state_dir"
 _OTHER_ROWS = (
     "tasks of %s are not those of the saved position (file, split or levels changed): starting them over. "
     "Nothing has to be done, if that was meant"
@@ -44,6 +46,11 @@ class ListSource:
         self._cursor = 0
         self._order = self._order_of_epoch()
 
+    @property
+    def is_through(self) -> bool:
+        """Whether each task has come."""
+        return self._epoch > 0 or self._cursor == len(self._tasks)
+
     def next_task(self) -> Task:
         if self._cursor == len(self._tasks):
             self._epoch, self._cursor = self._epoch + 1, 0
@@ -54,6 +61,10 @@ class ListSource:
 
     def all_tasks(self) -> Sequence[Task]:
         return self._tasks
+
+    def find(self, names: Collection[str]) -> Iterator[Task]:
+        """The tasks whose `id_of` is among these."""
+        return (task for task in self._tasks if id_of(task) in names)
 
     def _order_of_epoch(self) -> list[int]:
         # Sorting by random() and not shuffle(): only random() is promised to stay the same in later Pythons.
@@ -66,14 +77,12 @@ class ListSource:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises StateError: the state is damaged. Other rows than before only log a warning."""
-        epoch, cursor = count_in(state, "epoch"), count_in(state, "cursor")
+        epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
         if state.get("rows") != self._rows:
             logger.warning(_OTHER_ROWS, self.name)
             epoch = cursor = 0
         if cursor > len(self._tasks):
-            raise StateError(
-                f"task position {cursor} of {self.name} in state_dir is past its {len(self._tasks)} tasks: {FIX}"
-            )
+            saved.damaged(f"task position {cursor} of {self.name} is past its {len(self._tasks)} tasks")
         self._epoch, self._cursor = epoch, cursor
         self._order = self._order_of_epoch()
 
@@ -104,6 +113,11 @@ class StreamSource:
         self._num_usable = 0
         self._stream: Iterator[object] | None = None
 
+    @property
+    def is_through(self) -> bool:
+        """Whether each task has come; known only when the first comes again."""
+        return self._epoch > 0
+
     def next_task(self) -> Task:
         """Raises TaskError: a whole epoch without one usable row; HubUnreachable: the stream broke off, and the next
         call takes it up where it did."""
@@ -120,7 +134,20 @@ class StreamSource:
     def all_tasks(self) -> Iterator[Task]:
         """The tasks of an epoch, read anew for this. Raises HubUnreachable: the stream broke off."""
         logger.info("reading %s once from end to end, to know its tasks in peers' groups", self._rows)
-        for row in self._rows_of_epoch(0):
+        yield from self._usable(self._rows_of_epoch(0))
+
+    def find(self, names: Collection[str]) -> Iterator[Task]:
+        """The tasks that have come and whose `id_of` is among these, read anew. Raises HubUnreachable."""
+        left = set(names)
+        for epoch, num_rows in ((self._epoch, self._cursor), (self._epoch - 1, None)):
+            if left and epoch >= 0:
+                for task in self._usable(itertools.islice(self._rows_of_epoch(epoch), num_rows)):
+                    if id_of(task) in left:
+                        left.remove(id_of(task))
+                        yield task
+
+    def _usable(self, rows: Iterator[object]) -> Iterator[Task]:
+        for row in rows:
             try:
                 task = self._to_task(row)
             except BadRow:
@@ -151,19 +178,11 @@ class StreamSource:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises StateError: the state is damaged. Other rows than before only log a warning."""
-        epoch, cursor = count_in(state, "epoch"), count_in(state, "cursor")
+        epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
         if state.get("rows") != self._rows:
             logger.warning(_OTHER_ROWS, self.name)
             epoch = cursor = num_usable = 0
         else:
-            num_usable = count_in(state, "usable")
+            num_usable = saved.count(state, "usable")
         self._epoch, self._cursor, self._num_usable = epoch, cursor, num_usable
         self._stream = None
-
-
-def count_in(state: Mapping[str, Any], key: str) -> int:
-    """A count of 0 or more. Raises StateError: it is missing or of another type."""
-    value = state.get(key) if isinstance(state, Mapping) else None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise StateError(f"task position in state_dir is damaged ({key}={value!r} is no count): {FIX}")
-    return value

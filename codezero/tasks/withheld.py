@@ -38,10 +38,17 @@ class Withheld:
 
     def keep_drawn(self, problem: Problem) -> None:
         """Remembers a problem until `MAX_DRAWN` others have been drawn."""
-        self._drawn[id_of(problem.task)] = problem
-        self._drawn.move_to_end(id_of(problem.task))
+        name = id_of(problem.task)
+        if name in self._kept:
+            return
+        self._drawn[name] = problem
+        self._drawn.move_to_end(name)
         if len(self._drawn) > MAX_DRAWN:
             self._drawn.popitem(last=False)
+
+    def problem(self, task: Task) -> Problem:
+        """The task with all that is known of it."""
+        return self._find(task) or Problem(task=task)
 
     def reference_of(self, task: Task) -> str | None:
         """Source of a right solution; None where there is none at hand."""

@@ -61,7 +61,7 @@ def test_report_speaks_of_own_rollouts_and_counts_what_was_dropped():
     assert report.network == "2 peers online"
     assert report.reward_mean == 0.5  # the peer's 9.0 and 9.5 are not ours
     assert report.reward_parts == {"correct": 0.5}
-    assert (report.average_at_k, report.pass_at_k) == (0.5, 1.0)
+    assert (report.average_at_k, report.pass_at_k, report.mixed) == (0.5, 1.0, 1.0)
     assert set(report.dropped) == {"prompt_too_long", "too_large", "unscored"}
     assert report.dropped["too_large"] == 2
     assert report.dropped["unscored"] == 1
@@ -85,8 +85,24 @@ def test_masked_attempts_are_counted_and_in_no_mean():
     rewards = ((1.0, 0.0, None, 0.5), (1.0, None), (None, None))
     report = play(Calls(rewards=rewards, external=(("p", (None, 1.0, 0.0)),)), num_tasks=3)
     assert (report.reward_mean, report.reward_parts) == (0.5, {"correct": 0.5})
-    assert (report.average_at_k, report.pass_at_k) == (2 / 3, 1.0)
+    assert (report.average_at_k, report.pass_at_k, report.mixed) == (2 / 3, 1.0, 1.0)
     assert report.dropped == {"masked": 2, "unscored": 2}
+
+
+def test_a_group_is_mixed_by_its_verdicts_and_not_by_its_rewards():
+    rewards = ((1.0, 0.9), (0.4, 0.1), (0.9, 0.1), ())  # right and right, wrong and wrong, one of each, not scored
+    assert play(Calls(rewards=rewards), num_tasks=4).mixed == 1 / 3
+
+
+def test_the_source_of_tasks_hears_of_every_group():
+    class Source(Calls):
+        def note(self, groups):
+            self.heard = [group.external for group in groups]
+
+    source, calls = Source(), Calls(external=(("p", (1.0, 0.0)),))
+    stages = dict.fromkeys(("solver", "gossip", "evaluator", "feedback", "selection", "learner", "ledger"), calls)
+    run_round(RoundId(number=5), Stages(tasks=source, **stages), 1)
+    assert source.heard == [False, True]
 
 
 def test_a_node_that_trains_alone_reports_no_network():
@@ -103,7 +119,7 @@ def test_nothing_to_learn_from_is_a_normal_round():
 
 def test_nothing_scored_is_a_normal_round_without_a_reward():
     report = play(Calls(rewards=((),)))
-    assert (report.reward_mean, report.pass_at_k, report.reward_parts) == (None, None, {})
+    assert (report.reward_mean, report.pass_at_k, report.mixed, report.reward_parts) == (None, None, None, {})
 
 
 def test_a_stage_that_fails_ends_the_round():

@@ -43,6 +43,7 @@ def round_metrics(report: RoundReport) -> list[Metric]:
         *_optional(
             "eval/average_at_k", report.average_at_k, "codezero_average_at_k_ratio", "Predicted average@k, own groups"
         ),
+        *_optional("eval/mixed", report.mixed, "codezero_mixed_ratio", "Own groups both right and wrong, as predicted"),
         *_training(report.loss, "codezero"),
         *_optional("train/grad_norm", report.grad_norm, "codezero_train_grad_norm", "Gradient norm before clipping"),
         *_optional(

@@ -115,6 +115,15 @@ def _updates(reports: Sequence[RoundReport], x: Sequence[float], prefix: str) ->
             note="How hard the round pulled at the model. Jumps now and then are normal; steady growth is not.",
         ),
         line_chart(
+            f"{prefix}Mixed groups",
+            x,
+            smoothed("share", [report.mixed for report in reports]),
+            low=0,
+            high=1,
+            note="Own groups in which some solutions are right and some wrong, by their verdicts: only these teach "
+            "what is right.",
+        ),
+        line_chart(
             f"{prefix}KL and clipped share",
             x,
             {"KL to the start": [r.kl for r in reports], "clipped tokens": [r.clip_fraction for r in reports]},

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from codezero.identity.names import animal_name
+from codezero.observe.monitor import mixed
 from codezero.runtime.amounts import brief, gib
 from codezero.types import RoundReport
 from codezero.views.terminal import header
@@ -86,7 +87,7 @@ def curve(
 
 
 def _learned(last: RoundReport) -> list[str | tuple[str, str]]:
-    version = f"policy version {last.policy_version}"
+    version = f"policy version {last.policy_version}" + ("" if last.mixed is None else f"  {mixed(last.mixed)}")
     if last.skipped is not None:
         return [version, f"  no update: {safe(last.skipped)}"]
     pull = "".join(

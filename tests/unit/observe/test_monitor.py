@@ -76,6 +76,7 @@ def test_console_line():
         ),
         ({"num_pooled_groups": 3}, "| local 2 external 0 of 3 | dropped"),
         ({"fresh_tests": {"passed": 3, "unverified": 2}}, "dropped 1 zero_advantage | unverified 2 | 512 tok"),
+        ({"mixed": 0.5}, "| pass@4 0.50 | mixed 50% | loss"),
         ({"network": "alone, dialling"}, "| local 2 external 0 | alone, dialling | dropped"),
         ({"judge_score": 0.75, "market": "no contract"}, "| judge service 0.75 | market: no contract | dropped"),
         ({"judge": "it is away", "market": "it is away"}, "external 0 | judge service: it is away | dropped"),

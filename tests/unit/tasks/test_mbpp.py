@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from codezero.config import TaskDraw
 from codezero.tasks.build import make_task_source
 from codezero.tasks.mbpp import split_of, to_problem, to_task
 from codezero.tasks.rows import BadRow
@@ -96,7 +99,7 @@ def test_other_ids_are_refused(task_id):
 
 @pytest.mark.parametrize(("split", "count"), [("prompt", 10), ("test", 250), ("validation", 90), ("train", 374)])
 def test_real_file_gives_every_task_of_a_split_once_and_skips_none(split, count):
-    mixture = make_task_source(only_mbpp(real_mbpp(), split=split), seed=0)
+    mixture = make_task_source(replace(only_mbpp(real_mbpp(), split=split), draw=TaskDraw.uniform), seed=0)
     tasks = mixture.draw(count)
     assert len({task.task_id for task in tasks}) == count
     assert mixture.take_skipped() == {}

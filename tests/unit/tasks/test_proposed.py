@@ -1,11 +1,14 @@
+import json
+
 import pytest
 
+from codezero.config import TaskDraw
 from codezero.errors import StateError
 from codezero.tasks.mixture import Mixture, Share
-from codezero.tasks.proposed import MAX_KNOWN, MAX_STOCK, WithProposals, to_task
+from codezero.tasks.proposed import MAX_KNOWN, MAX_STOCK, MOST_GROUPS, WithProposals, proposed_candidates, to_task
 from codezero.tasks.sources import ListSource
 from codezero.types import TaskOrigin
-from tests.builders import proposal, task
+from tests.builders import proposal, rollout, scored, task
 
 
 class Swarm:
@@ -146,3 +149,62 @@ def test_a_flood_of_proposals_does_not_grow_the_memory():
     state = tasks.state_dict()
     assert len(state["stock"]) == MAX_STOCK - 1
     assert len(state["known"]) == MAX_KNOWN
+
+
+def informative(*batches, share=1.0):
+    candidates = proposed_candidates(TaskDraw.informative, seed=0)
+    return WithProposals(mixture(), share, Swarm(*batches).collect, lambda one: None, candidates=candidates)
+
+
+def tried(task, right):
+    return scored([rollout()] * 4, [1.0] * right + [0.0] * (4 - right), of=task)
+
+
+def test_a_proposal_comes_again_while_it_is_sometimes_solved_but_not_for_ever():
+    tasks = informative([proposal("coin")])
+    drawn = []
+    for _ in range(MOST_GROUPS + 1):
+        drawn += tasks.draw(1)
+        tasks.note([tried(drawn[-1], 2)])
+    assert origins(drawn) == [P] * MOST_GROUPS + [B]
+
+
+@pytest.mark.parametrize("right", [0, 4])
+def test_a_proposal_that_all_or_none_solve_comes_once(right):
+    tasks = informative([proposal("f")])
+    drawn = tasks.draw(1)
+    tasks.note([tried(drawn[0], right)])
+    assert origins(drawn + tasks.draw(1)) == [P, B]
+
+
+def test_a_resumed_node_draws_the_same_proposals():
+    batch = [proposal(f"f{i}", difficulty=1 + i % 5) for i in range(20)]
+    whole, resumed = informative(batch), informative(batch)
+    for round_number in range(9):
+        whole.note([tried(task, round_number % 5) for task in whole.draw(2)])
+    resumed.load_state_dict(json.loads(json.dumps(whole.state_dict())))
+    assert resumed.state_dict() == whole.state_dict()
+    assert [resumed.draw(2) for _ in range(4)] == [whole.draw(2) for _ in range(4)]
+
+
+def test_a_stock_of_a_uniform_node_is_drawn_from():
+    old = source(Swarm([proposal(f"f{i}") for i in range(4)]), share=1.0)
+    old.draw(1)
+    tasks = informative()
+    tasks.load_state_dict(old.state_dict())
+    assert origins(tasks.draw(4)) == [P, P, P, B]
+
+
+def test_hostile_proposers_that_flood_or_let_solvers_guess_leave_others_their_turns():
+    """Beside 31 a batch whose answers can only be guessed, one honest one is drawn all the same."""
+    floods = [
+        [proposal(f"coin{n}_{i}", "hostile") for i in range(31)] + [proposal(f"f{n}", "good")] for n in range(400)
+    ]
+    tasks = informative(*floods)
+    honest = 0
+    for _ in range(400):
+        (task,) = tasks.draw(1)
+        honest += task.proposal.peer_id == "good"
+        tasks.note([tried(task, 2)])
+    assert len(tasks.state_dict()["stock"]) == MAX_STOCK
+    assert honest > 100

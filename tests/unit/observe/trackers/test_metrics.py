@@ -12,7 +12,9 @@ def by_name(metrics):
 
 
 def test_every_number_of_a_round_has_one_name():
-    values = by_name(round_metrics(report(12, num_external_groups=1, external_groups={"QmPeer": 1}, judge_score=0.75)))
+    values = by_name(
+        round_metrics(report(12, num_external_groups=1, external_groups={"QmPeer": 1}, judge_score=0.75, mixed=0.5))
+    )
     assert values == pytest.approx(
         {
             "round/number": 12.0,
@@ -22,6 +24,7 @@ def test_every_number_of_a_round_has_one_name():
             "reward/finished": 0.2,
             "eval/pass_at_k": 0.5,
             "eval/average_at_k": 0.25,
+            "eval/mixed": 0.5,
             "train/loss": -0.0123,
             "train/grad_norm": 1.5,
             "train/clip_fraction": 0.0,

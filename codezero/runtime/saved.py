@@ -1,4 +1,4 @@
-"""Reading back what a proposer saved: plain values, each checked, so that a damaged state is named and never used."""
+"""Reading back what a node saved: plain values, each checked, so that a damaged state is named and never used."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from codezero.proposals import LEVELS
 
 def damaged(what: str) -> NoReturn:
     """Raises StateError."""
-    raise StateError(
-        f"the proposer's state in state_dir is damaged ({what}): restore the checkpoint, or give another state_dir"
-    )
+    raise StateError(f"the state in state_dir is damaged ({what}): restore the checkpoint, or give another state_dir")
 
 
 def count(state: Any, key: str) -> int:

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from codezero.errors import StateError
-from codezero.proposer.posterior import Posterior, p_nearer
+from codezero.tasks.posterior import Posterior, p_nearer
 
 
 def test_without_evidence_every_rate_is_as_likely():
@@ -22,10 +22,10 @@ def test_tails_are_those_of_the_beta_distribution(successes, failures, rate, exp
 def test_evidence_is_bounded_and_the_rate_follows_the_last_proposals():
     posterior = Posterior()
     for _ in range(1000):
-        posterior.observe(1.0)
+        posterior.observe(1.0, 0.0)
     assert posterior.evidence == pytest.approx(100 / 3)
     for _ in range(33):
-        posterior.observe(0.0)
+        posterior.observe(0.0, 1.0)
     assert posterior.rate < 0.5
 
 

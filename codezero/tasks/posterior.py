@@ -1,8 +1,7 @@
-"""How likely solvers succeed at a level, with how sure that is: a Beta posterior that forgets.
+"""How likely a task, or tasks of a level, are solved, with how sure that is: a Beta posterior that forgets.
 
-A judged proposal with success rate s counts as s successes and 1 - s failures, before which what was known is scaled
-down (discounted Thompson sampling, arXiv 1707.09727, eq. for S and F). One proposal is one trial however many attempts
-were made at it, because attempts at one problem share its difficulty: the posterior is rather too wide than too narrow.
+Before each further observation what was known is scaled down (discounted Thompson sampling, arXiv 1707.09727, eq. for S
+and F), so that it follows a policy that learns.
 """
 
 from __future__ import annotations
@@ -11,26 +10,28 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from codezero.proposer import saved
+from codezero.runtime import saved
 
 KEEP = 0.97
-"""What is left of a level's evidence with each further proposal judged at it: a memory of 33 proposals."""
+"""What is left of a level's evidence with each further task judged at it: a memory of 33 tasks. One task is one trial
+however many attempts were made at it, because attempts at one task share its difficulty: the posterior is rather too
+wide than too narrow."""
 FADE = 0.99
-"""What is left of it with each proposal judged at another level: a memory of 100."""
+"""What is left of it with each task judged at another level: a memory of 100."""
 _GRID = [(i + 0.5) / 100 for i in range(100)]
 _LOGS = [(math.log(x), math.log1p(-x)) for x in _GRID]
 
 
 @dataclass(slots=True)
 class Posterior:
-    """Of one level's success rate; uniform while there is no evidence."""
+    """Of a success rate; uniform while there is no evidence."""
 
     successes: float = 0.0
     failures: float = 0.0
 
     @property
     def evidence(self) -> float:
-        """In judged proposals, at most 1 / (1 - KEEP)."""
+        """In trials; at most 1 / (1 - keep) observations."""
         return self.successes + self.failures
 
     @property
@@ -38,13 +39,13 @@ class Posterior:
         """The share of successes, 0..1; needs evidence."""
         return self.successes / self.evidence
 
-    def observe(self, success: float) -> None:
-        """A proposal of this level with success rate 0..1."""
-        self.successes = KEEP * self.successes + success
-        self.failures = KEEP * self.failures + 1 - success
+    def observe(self, successes: float, failures: float, keep: float = KEEP) -> None:
+        """Further trials, with `keep` as what is left of the evidence before them."""
+        self.successes = keep * self.successes + successes
+        self.failures = keep * self.failures + failures
 
     def fade(self) -> None:
-        """A proposal of another level: time has passed."""
+        """A task of another level: time has passed."""
         self.successes *= FADE
         self.failures *= FADE
 

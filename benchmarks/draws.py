@@ -1,0 +1,218 @@
+"""How many groups teach when tasks are drawn by what attempts at them came to, with simulated attempts.
+
+    python -m benchmarks.draws        # about five minutes
+
+The product's own draws (`tasks/candidates.py`), two a round, over as many tasks as MBPP has to train on. An attempt
+succeeds with the rate p of its task; a group is mixed if some of its G attempts do and some do not. `uniform` is
+`tasks.draw=uniform`; `oracle` knows every rate and draws by 4 p (1 - p) from all tasks. Counted is, of each group that
+is drawn, the probability that it is mixed, 1 - p^G - (1 - p)^G.
+
+Rates are drawn from two populations. *Measured*: Beta(0.1, 0.4), which has the mean rate (0.20) and the shares of mixed
+groups (20, 28 and 34 % at G = 4, 8 and 16) that were measured of Qwen2.5-Coder-0.5B on MBPP at temperature 1.
+*Executed*: of the problems in `benchmarks/results/calibrate`, by what samples at temperature 0.8 came to when executed;
+copies were left out there, so these rates are nearer to one half. Where the policy learns, the log-odds of every task
+rise by 2 over the run and swing by 1 (standard deviation) besides.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
+
+from benchmarks import harness
+from benchmarks.harness import Arm, Result, Target
+from benchmarks.power import of_mean
+from benchmarks.tables import against, markdown
+from codezero.evaluate.intervals import bootstrap
+from codezero.tasks.candidates import CONCENTRATION, EXPLORE, KEEP, SIZE, Informative, weighted
+from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.sources import ListSource
+from codezero.tasks.withheld import Withheld
+from codezero.types import FinishReason, Outcome, Reward, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin, Verdict
+
+TASKS, A_ROUND = 374, 2
+SIZES = (4, 8, 16)
+"""G"""
+ROLLOUTS, WINDOW, AFTER = 3_000, 500, 1_500
+"""Of a run, of what is counted together, and where the window of the issue's question begins."""
+RISE, SWING = 2.0, 1.0
+TARGET = Target(figure="share of mixed groups after 1,500 rollouts, of what knowing every rate gives", at_least=0.8)
+FIRST_SEED = 1_000
+"""The constants of `tasks/candidates.py` were chosen with seeds 0 to 15 of the measured rates, G = 4, 8 and 16."""
+SD_OF_SEEDS = 0.06
+"""Expected of the share in a window, over seeds."""
+EXECUTED = "report-0.5B-by-Qwen2.5-Coder-0.5B-Instruct"
+WORLDS = ("measured", "measured, learning", "executed", "executed, learning")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The success rate of every task over time."""
+
+    log_odds: Sequence[float]
+    phases: Sequence[float]
+    """Of each task's swing, in turns."""
+    learns: bool
+
+    def rate(self, task: int, done: float) -> float:
+        """After a share `done` of the run."""
+        log_odds = self.log_odds[task]
+        if self.learns:
+            swing = math.sqrt(2) * math.sin(2 * math.pi * (done + self.phases[task]))
+            log_odds += RISE * done + SWING * swing
+        return 1 / (1 + math.exp(-log_odds))
+
+
+def make_world(name: str, seed: int) -> World:
+    rng = random.Random(seed)
+    population, _, learning = name.partition(", ")
+    if population == "measured":
+        rates = [rng.betavariate(0.1, 0.4) for _ in range(TASKS)]
+    else:
+        counts = [[sample[0] for sample in found] for found in harness.results("calibrate")[EXECUTED].counts.values()]
+        drawn = [rng.choice(counts) for _ in range(TASKS)]
+        rates = [rng.betavariate(0.5 + found.count("P"), 0.5 + found.count("F")) for found in drawn]
+    bounded = (min(max(rate, 1e-9), 1 - 1e-9) for rate in rates)
+    return World(
+        log_odds=[math.log(rate / (1 - rate)) for rate in bounded],
+        phases=[rng.random() for _ in range(TASKS)],
+        learns=learning != "",
+    )
+
+
+class Oracle:
+    """Draws by true rates."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self._world, self._rng = world, random.Random(f"{seed}/oracle")
+
+    def draw(self, done: float) -> list[int]:
+        rates = [self._world.rate(task, done) for task in range(TASKS)]
+        weights = {str(task): rate * (1 - rate) for task, rate in enumerate(rates)}
+        found = []
+        for _ in range(A_ROUND):
+            found.append(int(weighted(weights, self._rng.random())))
+            del weights[str(found[-1])]
+        return found
+
+    def note(self, right: Sequence[int], size: int) -> None:
+        """It knows."""
+
+
+class Product:
+    """A node's own draws, uniform or informative."""
+
+    def __init__(self, informative: bool, seed: int) -> None:
+        tasks = [Task(origin=TaskOrigin.MBPP, question=str(i), tests="assert True") for i in range(TASKS)]
+        source = ListSource("mbpp", tasks, seed)
+        drawn = Informative(source, seed, Withheld()) if informative else source
+        self._mixture = Mixture([Share(source=drawn, weight=1.0)], seed)
+        self._drawn: tuple[Task, ...] = ()
+
+    def draw(self, done: float) -> list[int]:
+        self._drawn = self._mixture.draw(A_ROUND)
+        return [int(task.question) for task in self._drawn]
+
+    def note(self, right: Sequence[int], size: int) -> None:
+        self._mixture.note([judged(task, count, size) for task, count in zip(self._drawn, right, strict=True)])
+
+
+def judged(task: Task, right: int, size: int) -> ScoredGroup:
+    """A group of `size` attempts, of which so many are right."""
+    correct = [1.0] * right + [0.0] * (size - right)
+    attempt = Rollout(text="", finish=FinishReason.STOP)
+    return ScoredGroup(
+        group=RolloutGroup(peer_id="", model_id="", policy_version=0, task=task, rollouts=(attempt,) * size),
+        verdicts=tuple(Verdict(outcome=Outcome.JUDGED, p_correct=p) for p in correct),
+        rewards=tuple(Reward(total=p, parts={}) for p in correct),
+    )
+
+
+def simulate(draws: Oracle | Product, world: World, size: int, seed: int) -> tuple[list[float], int]:
+    """Expected share of mixed groups in each window, and how many tasks were drawn."""
+    rng = random.Random(f"{seed}/attempts")
+    windows: list[list[float]] = [[] for _ in range(ROLLOUTS // WINDOW)]
+    seen = set()
+    for start in range(0, ROLLOUTS - A_ROUND * size + 1, A_ROUND * size):
+        tasks = draws.draw(start / ROLLOUTS)
+        rates = [world.rate(task, start / ROLLOUTS) for task in tasks]
+        windows[start // WINDOW] += [1 - rate**size - (1 - rate) ** size for rate in rates]
+        draws.note([sum(rng.random() < rate for _ in range(size)) for rate in rates], size)
+        seen.update(tasks)
+    return [fmean(window) for window in windows], len(seen)
+
+
+def counts(arm: str, seeds: int, piece: str) -> dict[str, list[object]]:
+    """Of each seed: the share of mixed groups in each window, and how many tasks were drawn in all."""
+    world_name, size = piece.rsplit(", G = ", 1)
+    shares, seen = [], []
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        world = make_world(world_name, seed)
+        draws = Oracle(world, seed) if arm == "oracle" else Product(arm == "informative", seed)
+        found, num_tasks = simulate(draws, world, int(size), seed)
+        shares.append([round(share, 4) for share in found])
+        seen.append(num_tasks)
+    return {"mixed": shares, "tasks": seen}
+
+
+def table(results: Mapping[str, Result]) -> str:
+    """Shares of mixed groups in the window after 1,500 rollouts, means over seeds."""
+    rows = []
+    at = AFTER // WINDOW
+    for piece, found in results["informative"].counts.items():
+        mixed = {arm: [windows[at] for windows in result.counts[piece]["mixed"]] for arm, result in results.items()}
+        reached = bootstrap([mine / best for mine, best in zip(mixed["informative"], mixed["oracle"], strict=True)])
+        world, size = piece.rsplit(", G = ", 1)
+        rows.append(
+            [
+                *(world, size),
+                *(f"{fmean(mixed[arm]):.2f}" for arm in ("uniform", "informative", "oracle")),
+                f"{reached.value:.2f} [{reached.low:.2f}, {reached.high:.2f}]",
+                against(TARGET, reached.value, "{:g}"),
+                f"{fmean(found['tasks']):.0f} and {fmean(results['oracle'].counts[piece]['tasks']):.0f}",
+            ]
+        )
+    header = [
+        "rates",
+        "G",
+        "uniform",
+        "informative",
+        "knowing them",
+        "of that",
+        "target",
+        f"tasks in {ROLLOUTS:,} rollouts",
+    ]
+    return markdown(header, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = harness.parser("draws", __doc__)
+    parser.add_argument("--seeds", type=int, default=40)
+    options = parser.parse_args(arguments)
+    for name in ("uniform", "informative", "oracle"):
+        arm = Arm(
+            benchmark="draws",
+            name=name,
+            settings={
+                "tasks": TASKS,
+                "tasks a round": A_ROUND,
+                "rollouts": ROLLOUTS,
+                "window": WINDOW,
+                "seeds": options.seeds,
+                "candidates": [SIZE, EXPLORE, KEEP, CONCENTRATION],
+            },
+            seed=FIRST_SEED,
+            pieces=[f"{world}, G = {size}" for world in WORLDS for size in SIZES],
+            power=[of_mean("share of mixed groups", options.seeds, SD_OF_SEEDS, "seeds")],
+            targets=[TARGET],
+        )
+        harness.run(arm, partial(counts, name, options.seeds), options)
+    print(table(harness.results("draws", options.results)))
+
+
+if __name__ == "__main__":
+    main()

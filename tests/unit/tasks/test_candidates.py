@@ -1,0 +1,207 @@
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from codezero.errors import StateError
+from codezero.tasks.candidates import SIZE, Candidates, Informative
+from codezero.tasks.mbpp import to_problem, to_task
+from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.sources import ListSource, StreamSource
+from codezero.tasks.withheld import Withheld
+from codezero.types import Task, TaskOrigin
+from tests.builders import rollout, scored
+from tests.unit.tasks.builders import mbpp_rows, numbered_tasks, questions
+
+RATES = (0.0, 0.0, 0.5, 1.0)
+"""Of the tasks in turn."""
+
+
+def group(task, right: int, size: int = 4, **kwargs):
+    return scored([rollout()] * size, [1.0] * right + [0.0] * (size - right), of=task, **kwargs)
+
+
+def number_of(task) -> int:
+    return int(task.question.split()[-1].rstrip("."))
+
+
+def informative(count: int = 40, seed: int = 0, level=lambda i: None) -> Mixture:
+    tasks = [replace(task, difficulty=level(i)) for i, task in enumerate(numbered_tasks("a", count))]
+    return Mixture([Share(source=Informative(ListSource("a", tasks, seed), seed, Withheld()), weight=1.0)], seed)
+
+
+def play(mixture, rounds: int, rate=lambda i: RATES[i % 4], num_tasks: int = 2, start: int = 0):
+    """Rounds in which a task's attempts succeed with its rate; returns the numbers of the tasks drawn."""
+    drawn = []
+    for number in range(start, start + rounds):
+        tasks = mixture.draw(num_tasks)
+        rng = random.Random(number)
+        mixture.note([group(one, sum(rng.random() < rate(number_of(one)) for _ in range(4))) for one in tasks])
+        drawn += [number_of(one) for one in tasks]
+    return drawn
+
+
+def test_tasks_that_are_sometimes_solved_come_more_often_and_none_is_given_up():
+    drawn = Counter(i % 4 for i in play(informative(), 400)[200:])
+    assert drawn[2] / 600 > 0.7
+    assert min(drawn[0], drawn[1], drawn[3]) > 0
+
+
+def test_a_task_that_becomes_solvable_is_found():
+    drawn = play(informative(), 600, rate=lambda i: 0.5 if i == 1 else 0.0)
+    assert Counter(drawn[600:])[1] > 0.3 * 600
+
+
+def test_what_is_learned_of_a_level_is_expected_of_its_other_tasks():
+    mixture = informative(SIZE, level=lambda i: 1 + i % 2)
+    first = play(mixture, 10, rate=lambda i: 0.5 if i % 2 else 0.0)
+    assert Counter(i % 2 for i in first + play(mixture, 10, rate=lambda i: 0.5, start=10))[1] >= 24
+
+
+def test_no_task_comes_twice_in_a_round_while_there_are_others():
+    mixture = informative(5)
+    for _ in range(30):
+        tasks = mixture.draw(3)
+        assert len(set(questions(tasks))) == 3
+        mixture.note([group(one, 2) for one in tasks])
+
+
+def test_more_tasks_a_round_than_there_are_come_again():
+    assert len(informative(3).draw(8)) == 8
+
+
+@pytest.mark.parametrize("position", [0, 1, 7, 40])
+def test_a_resumed_node_draws_what_an_unkilled_one_would(position):
+    whole, killed, resumed = informative(90), informative(90), informative(90)
+    expected = play(whole, 60)
+    assert play(killed, position) == expected[: 2 * position]
+    resumed.load_state_dict(json.loads(json.dumps(killed.state_dict())))
+    assert resumed.state_dict() == killed.state_dict()
+    assert play(resumed, 60 - position, start=position) == expected[2 * position :]
+    assert resumed.state_dict() == whole.state_dict()
+
+
+def streamed(withheld: Withheld) -> Mixture:
+    def made(row):
+        problem = to_problem(row, show_all_tests=False)
+        withheld.keep_drawn(problem)
+        return problem.task
+
+    source = StreamSource("mbpp", "fake", lambda epoch: iter(mbpp_rows(200)), made, Counter())
+    return Mixture([Share(source=Informative(source, 0, withheld), weight=1.0)], 0, withheld=withheld)
+
+
+def test_a_streams_tasks_keep_their_references_over_a_restart_and_while_others_are_forgotten(monkeypatch):
+    monkeypatch.setattr("codezero.tasks.withheld.MAX_DRAWN", SIZE + 2)
+    first, withheld = streamed(Withheld()), Withheld()
+    play(first, 50)
+    resumed = streamed(withheld)
+    resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    for _ in range(200):
+        tasks = resumed.draw(2)
+        assert all(withheld.reference_of(task) for task in tasks)
+        resumed.note([group(task, 2) for task in tasks])
+
+
+def test_a_task_in_sight_is_asked_as_the_settings_now_have_it():
+    def mixture(show_all):
+        tasks = [to_task(row, show_all) for row in mbpp_rows(9)]
+        return Mixture([Share(source=Informative(ListSource("a", tasks, 0), 0, Withheld()), weight=1.0)], 0)
+
+    before, after = mixture(True), mixture(False)
+    play(before, 9)
+    after.load_state_dict(before.state_dict())
+    shown, few = before.draw(3), after.draw(3)
+    assert [one.question.splitlines()[0] for one in shown] == [one.question.splitlines()[0] for one in few]
+    assert all(len(one.question) > len(less.question) for one, less in zip(shown, few, strict=True))
+
+
+def test_a_stream_is_not_read_further_than_it_is_drawn_from():
+    mixture = streamed(Withheld())
+    mixture.draw(2)
+    assert mixture.state_dict()["sources"]["mbpp"]["cursor"] <= SIZE + 2
+
+
+def test_a_uniform_nodes_position_is_taken_up_and_given_back():
+    uniform = Mixture([Share(source=ListSource("a", numbered_tasks("a", 90), 0), weight=1.0)], 0)
+    before = questions(uniform.draw(30))
+    drawing = informative(90)
+    drawing.load_state_dict(uniform.state_dict())
+    assert not set(before) & set(questions(drawing.draw(2)))  # in sight is what comes next
+    uniform.load_state_dict(drawing.state_dict())
+    assert len(uniform.draw(90)) == 90
+
+
+def test_other_rows_have_no_candidates():
+    old, new = informative(60), informative(50)
+    play(old, 30)
+    new.load_state_dict(old.state_dict())
+    assert set(play(new, 100)) <= set(range(50))
+
+
+def candidates(**changes) -> Candidates:
+    made = Candidates("a", 0, 5, **changes)
+    for task in numbered_tasks("a", 5):
+        made.add(task)
+    return made
+
+
+def test_a_task_without_a_verdict_leaves_sight():
+    made = candidates()
+    task = made.draw(lambda: None)
+    made.note([scored([rollout()] * 4, (), of=task)])
+    assert task not in made.tasks
+    assert made.has_room
+
+
+def test_masked_attempts_count_neither_way():
+    one, other = candidates(), candidates()
+    for made, rewards in ((one, [1.0, 0.0, None, None]), (other, [1.0, 0.0])):
+        task = made.draw(lambda: None)
+        made.note([scored([rollout()] * len(rewards), rewards, of=task)])
+    assert one.state_dict() == other.state_dict()
+
+
+def test_hostile_peers_groups_neither_steer_nor_fill_what_is_drawn():
+    made = candidates()
+    own = made.draw(lambda: None)
+    before = made.state_dict()["tasks"]
+    strangers = [Task(origin=TaskOrigin.MBPP, question=f"q {i}", tests="assert True") for i in range(10_000)]
+    drawn_by_us = [group(own, right, external=True, peer_id="Qm") for right in (0, 2, 4)]
+    not_drawn = [group(task, 2, external=True) for task in (*strangers, *numbered_tasks("a", 5))]
+    made.note([group(own, 2), *drawn_by_us, *not_drawn, group(numbered_tasks("a", 5)[-1], 4)])
+    changed = [new for old, new in zip(before, made.state_dict()["tasks"], strict=True) if old != new]
+    assert [(one["successes"], one["failures"]) for one in changed] == [(2, 2)]
+
+
+def test_a_flood_leaves_in_sight_what_teaches_and_its_own_newest():
+    made = candidates()
+    own = made.draw(lambda: None)
+    made.note([group(own, 2)])
+    for task in numbered_tasks("flood", 1000):
+        made.add(task)
+    assert len(made.tasks) == 5
+    assert own in made.tasks
+    assert numbered_tasks("flood", 1000)[-1] in made.tasks
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"drawn": -1},
+        {"levels": 3},
+        {"levels": [{"level": 1, "successes": -1.0, "failures": 0.0}]},
+        {"levels": [7]},
+        {"tasks": [{}]},
+        {"tasks": [{"id": 7}]},
+        {"asked": None},
+        {"tasks": ["x"]},
+        {"tasks": None},
+    ],
+)
+def test_a_damaged_state_is_refused(change):
+    made = candidates()
+    with pytest.raises(StateError, match=r"state_dir is damaged .*restore the checkpoint"):
+        made.load_state_dict({**made.state_dict(), **change}, made.tasks)
