@@ -11,7 +11,6 @@ Only own attempts at tasks that this node has drawn itself are counted: what pee
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,18 +39,13 @@ class _Candidate:
     num_groups: int = 0
     """Own groups that came to a verdict."""
 
-    @property
-    def author(self) -> str:
-        """Of a proposal who wrote it: among these each author has the same share, however many there are of each."""
-        proposal = self.task.proposal
-        return "" if proposal is None else proposal.peer_id
-
 
 class Candidates:
     """A bounded number of tasks with what own attempts at them came to; resumable."""
 
     def __init__(self, name: str, seed: int, size: int, most_groups: int | None = None) -> None:
-        """A task leaves sight after `most_groups` groups, or one that is not mixed; None: when others teach more."""
+        """A task leaves sight when it is the one that teaches least and another comes; with `most_groups`, for tasks
+        that others make, after so many groups or one that is not mixed, or when it is the oldest and another comes."""
         self._name, self._seed, self._size, self._most_groups = name, seed, size, most_groups
         self._num_drawn = 0
         self._known: dict[str, _Candidate] = {}
@@ -71,16 +65,13 @@ class Candidates:
         return tuple(one.task for one in self._known.values())
 
     def add(self, task: Task) -> None:
-        """Takes a task into sight. Of too many one of whoever has most of them gives way: that which teaches least, of
-        equals the oldest."""
+        """Takes a task into sight, and another out of it where they are too many."""
         name = id_of(task)
         self._known.setdefault(name, _Candidate(task))
-        if len(self._known) > self._size:
-            by_author = Counter(one.author for one in self._known.values())
-            others = {one: known for one, known in self._known.items() if one != name and one not in self._asked}
-            if others:
-                least = min(others, key=lambda one: (-by_author[others[one].author], self._teaches(others[one])))
-                del self._known[least]
+        others = [one for one in self._known if one != name and one not in self._asked]
+        if len(self._known) > self._size and others:
+            least = min(others, key=lambda one: self._teaches(self._known[one]))
+            del self._known[least if self._most_groups is None else others[0]]
 
     def draw(self, blind: Callable[[], Task | None]) -> Task | None:
         """A task that was not drawn in this round, while there is one. `blind` gives the next one by another order,
@@ -93,10 +84,7 @@ class Candidates:
         if task is not None:
             self.add(task)
         if left and (task is None or id_of(task) in self._asked):
-            by_author = Counter(one.author for one in left.values())
-            weights = {
-                name: (1.0 if explores else self._teaches(one)) / by_author[one.author] for name, one in left.items()
-            }
+            weights = {name: 1.0 if explores else self._teaches(one) for name, one in left.items()}
             task = left[weighted(weights, point)].task
         if task is not None:
             self._asked.add(id_of(task))
