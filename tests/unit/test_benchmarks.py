@@ -11,7 +11,7 @@ import pytest
 import torch
 import yaml
 
-from benchmarks import copies, known, linear, measure, per_test, reference, simulated_swarm, workload
+from benchmarks import copies, draws, known, linear, measure, per_test, reference, simulated_swarm, workload
 from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
 from benchmarks import proposer as proposer_benchmark
@@ -42,6 +42,13 @@ def same_threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+def test_informative_draws_lie_between_blind_ones_and_those_that_know_every_rate():
+    arms = ("uniform", "informative", "oracle")
+    late = [draws.counts(arm, 2, "measured, G = 16")["mixed"] for arm in arms]
+    uniform, informative, oracle = (sum(sum(windows[3:]) for windows in seeds) for seeds in late)
+    assert uniform < informative < oracle
 
 
 def test_known_drops_what_a_reader_does_not_draw_and_all_of_a_hostile_peers(tmp_path, capsys):
