@@ -307,6 +307,8 @@ class TrainConfig:
     (TRL's token_truncate and sequence_truncate); for samplers other than transformers, which compute differently."""
     importance_cap: float = 3.0
     """Largest such weight (TRL's vllm_importance_sampling_clip_max)."""
+    max_trained: int = 0
+    """Attempts of a group that are trained on, those whose rewards vary most; 0 takes all. All are published."""
     num_iterations: int = 1
     """Passes over a round's groups."""
     minibatch_size: int = 0
@@ -332,6 +334,7 @@ class TrainConfig:
         require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")
         require(self.max_grad_norm > 0, "train.max_grad_norm", self.max_grad_norm, "use a positive norm such as 1.0")
         require(self.importance_cap >= 1, "train.importance_cap", self.importance_cap, "use 3.0 unless you know better")
+        require(self.max_trained == 0 or self.max_trained >= 2, "train.max_trained", self.max_trained, "use 0 for all")
         require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")
         require(self.minibatch_size >= 0, "train.minibatch_size", self.minibatch_size, "use 0 for one step a round")
         require(self.micro_batch_size >= 0, "train.micro_batch_size", self.micro_batch_size, "use 0 to choose for you")

@@ -24,6 +24,7 @@ from codezero.ports import Progress
 from codezero.train import agreement
 from codezero.train.advantage import group_advantages
 from codezero.train.batch import TextEncoder, TrainSequence, to_sequences
+from codezero.train.downsample import most_varied
 from codezero.train.optimizer import MasterAdamW
 from codezero.train.passes import PolicyPasses, StepResult
 from codezero.types import RolloutGroup, ScoredGroup, SkipReason, UpdateReport
@@ -90,7 +91,7 @@ class GrpoLearner:
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
-        scored = [group for group in groups if group.scored]
+        scored = [most_varied(group, self._config.max_trained) for group in groups if group.scored]
         rewards = [[reward.total for reward in group.earned] for group in scored]
         for group, values in zip(scored, rewards, strict=True):
             if not all(map(math.isfinite, values)):

@@ -401,6 +401,19 @@ def test_a_masked_attempt_is_as_if_it_had_never_been_sampled(loss_type, scale):
     assert all(torch.equal(moved[name], expected[name]) for name in expected)
 
 
+def test_of_a_group_only_those_whose_rewards_vary_most_are_trained_on():
+    rewards = [0.5, 1.0, 0.4, 0.0]
+    after = []
+    for kept, most in ((rewards, 2), ([None, 1.0, None, 0.0], 0)):
+        model = tiny_model()
+        group = scored([rollout(completion_ids=ids) for ids in (GOOD, GOOD, BAD, BAD)], kept)
+        report = learner(model, max_trained=most).step([group])
+        after.append((weights(model), report.num_tokens))
+    (moved, num_tokens), (expected, same) = after
+    assert num_tokens == same == len(GOOD) + len(BAD)
+    assert all(torch.equal(moved[name], expected[name]) for name in expected)
+
+
 def test_a_round_in_which_too_little_could_be_told_makes_no_update():
     model = tiny_model()
     before = weights(model)
