@@ -302,6 +302,9 @@ class TrainConfig:
     """Gradients are scaled down to this global norm."""
     scale_rewards: RewardScale = RewardScale.group
     """Divide centred rewards by the standard deviation of the group, of the batch, or by none."""
+    min_advantage: float = 0.0
+    """Attempts whose advantage is below this share of the round's largest, by magnitude, count as having none: they are
+    not passed through the model, which saves time for a slightly different gradient."""
     importance: Importance = Importance.token
     """Weigh own rollouts by how much likelier the learner finds them than the sampler did, by token or by sequence
     (TRL's token_truncate and sequence_truncate); for samplers other than transformers, which compute differently."""
@@ -333,6 +336,7 @@ class TrainConfig:
         require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
         require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")
         require(self.max_grad_norm > 0, "train.max_grad_norm", self.max_grad_norm, "use a positive norm such as 1.0")
+        require(0 <= self.min_advantage < 1, "train.min_advantage", self.min_advantage, "use a share below 1, or 0")
         require(self.importance_cap >= 1, "train.importance_cap", self.importance_cap, "use 3.0 unless you know better")
         require(self.max_trained == 0 or self.max_trained >= 2, "train.max_trained", self.max_trained, "use 0 for all")
         require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")

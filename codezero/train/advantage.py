@@ -11,16 +11,21 @@ EPSILON = 1e-4
 """Added to the standard deviation before dividing by it, as TRL does."""
 
 
-def group_advantages(rewards: Sequence[Sequence[float]], scale: RewardScale) -> tuple[tuple[float, ...], ...]:
+def group_advantages(
+    rewards: Sequence[Sequence[float]], scale: RewardScale, least: float = 0.0
+) -> tuple[tuple[float, ...], ...]:
     """Rewards [groups][G] to advantages of the same shape; groups may differ in size.
 
     Each reward less its group's mean, divided by the unbiased standard deviation (plus EPSILON) of the group, or of all
     rewards of the batch (REINFORCE++, arXiv 2501.03262), or by nothing (Dr. GRPO, arXiv 2503.20783). A group of equal
-    rewards, which a group of one is, gets exactly 0: it teaches nothing.
+    rewards, which a group of one is, gets exactly 0: it teaches nothing. So does an attempt whose advantage is below
+    `least` of the largest of the batch, by magnitude.
     """
     everything = [reward for group in rewards for reward in group]
     batch_std = statistics.stdev(everything) if scale is RewardScale.batch and len(everything) > 1 else 0.0
-    return tuple(_centred(group, scale, batch_std) for group in rewards)
+    advantages = [_centred(group, scale, batch_std) for group in rewards]
+    bound = least * max((abs(one) for group in advantages for one in group), default=0.0)
+    return tuple(tuple(one if abs(one) >= bound else 0.0 for one in group) for group in advantages)
 
 
 def _centred(rewards: Sequence[float], scale: RewardScale, batch_std: float) -> tuple[float, ...]:

@@ -68,9 +68,11 @@ class PolicyPasses:
     def add_gradients(self, sequences: Sequence[TrainSequence], done: int, total: int) -> StepResult:
         """Adds the gradient of one optimizer step on `sequences` to the parameters, whose gradients must be empty.
 
+        What teaches nothing is averaged over but not passed through the policy (`_teaching`).
         Stops at the first loss that is not finite and returns it; the gradients are of no use then. Reports progress
         from `done` on, in sequences. Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
+        teaching = self._teaching(sequences)
         size = StepSize(
             num_sequences=len(sequences),
             num_tokens=sum(len(s.completion_ids) for s in sequences),
@@ -80,7 +82,7 @@ class PolicyPasses:
         def work(prompts: Sequence[PromptBatches]) -> StepResult:
             loss = clipped = kl = 0.0
             gaps: list[Tensor] = []
-            finished = done
+            finished = done + len(sequences) - len(teaching)
             for members, share in self._shares(prompts, size):
                 loss += share.loss.item()
                 if not math.isfinite(loss):
@@ -100,10 +102,10 @@ class PolicyPasses:
             )
 
         with self._recomputing_layers():
-            return self._within_memory(sequences, work)
+            return self._within_memory(teaching, work)
 
     def with_old_logprobs(self, sequences: Sequence[TrainSequence]) -> list[TrainSequence]:
-        """The sequences in their order, those without old log-probs given the present policy's.
+        """The sequences in their order, those without old log-probs given the present policy's if they teach anything.
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
@@ -118,8 +120,13 @@ class PolicyPasses:
                         found[sequence] = tuple(row[: len(sequence.completion_ids)])
             return found
 
-        old = self._within_memory([s for s in sequences if s.old_logprobs is None], work)
+        old = self._within_memory([s for s in self._teaching(sequences) if s.old_logprobs is None], work)
         return [replace(s, old_logprobs=old[s]) if s in old else s for s in sequences]
+
+    def _teaching(self, sequences: Sequence[TrainSequence]) -> Sequence[TrainSequence]:
+        """Those that have a gradient: with an advantage, or all with a KL penalty; never none, so that an optimizer
+        step of others only is one with gradients of 0."""
+        return [s for s in sequences if s.advantage or self._config.beta > 0] or sequences
 
     def _shares(self, prompts: Sequence[PromptBatches], size: StepSize) -> Iterator[tuple[int, LossShare]]:
         """(number of sequences, loss) of each micro-batch; the caller differentiates it before taking the next."""

@@ -86,3 +86,11 @@ def test_a_policy_that_mostly_writes_what_nobody_can_tell_of_learns_to_write_wha
             logits[int(attempt.text)] += 0.05 * advantage
     right, wrong, masked = (math.exp(logit) / sum(map(math.exp, logits)) for logit in logits)
     assert (right > 0.75, wrong < 0.01, masked < 0.25) == (True, True, True)
+
+
+def test_an_attempt_far_below_the_largest_advantage_of_the_batch_has_none():
+    rewards = [[4.0, 0.0, 1.0], [0.3, 0.0]]  # centred: 7/3, -5/3, -2/3 and 0.15, -0.15
+    none = group_advantages(rewards, RewardScale.none)
+    assert group_advantages(rewards, RewardScale.none, 0.2) == (none[0], (0.0, 0.0))
+    assert group_advantages(rewards, RewardScale.none, 0.5) == ((*none[0][:2], 0.0), (0.0, 0.0))
+    assert group_advantages([], RewardScale.none, 0.5) == ()

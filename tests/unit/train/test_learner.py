@@ -149,6 +149,41 @@ def test_groups_of_equal_rewards_cost_no_forward():
     assert (report.skipped, report.num_zero_advantage, len(calls)) == (None, 1, 2)  # a prompt and a micro-batch
 
 
+def three_attempts():
+    return scored([rollout(completion_ids=ids) for ids in (GOOD, (60, 61, 62), BAD)], [1.0, 0.5, 0.0])
+
+
+def test_an_attempt_without_advantage_costs_no_forward_and_counts_in_the_mean():
+    model, other = tiny_model(), tiny_model()
+    teacher = learner(model, micro_batch_size=1)
+    calls = count_forwards(model)
+    found = teacher.step([three_attempts()])
+    assert len(calls) == 1 + 2  # the prompt, and the two that teach
+    assert found.num_tokens == 9
+    total = torch.tensor([1.0, 0.5, 0.0])
+    advantages = (total - total.mean()) / (total.std() + 1e-4)
+    for ids, advantage in zip((GOOD, (60, 61, 62), BAD), advantages, strict=True):
+        logits = other(torch.tensor([(1, 2, 3, *ids)])).logits[0, 2:-1]
+        (-advantage * logits.log_softmax(-1)[range(len(ids)), list(ids)].mean() / 3).backward()
+    norm = torch.stack([p.grad.norm() for p in other.parameters()]).norm().item()
+    assert found.grad_norm == pytest.approx(norm, rel=1e-4)
+
+
+def test_an_attempt_without_advantage_is_passed_where_the_kl_penalty_needs_it():
+    model = adapted_model()
+    teacher = learner(model, micro_batch_size=1, beta=0.04)
+    calls = count_forwards(model.get_base_model())
+    teacher.step([three_attempts()])
+    assert len(calls) == 2 * (1 + 3)  # of the reference and of the policy
+
+
+def test_an_optimizer_step_of_attempts_without_advantage_is_still_one():
+    model = tiny_model()
+    teacher = learner(model, minibatch_size=1)
+    teacher.step([three_attempts()])
+    assert teacher.state_dict()["optimizer"]["num_steps"] == 3
+
+
 def test_one_step_keeps_no_old_logprobs_and_more_steps_freeze_them_once():
     model = tiny_model()
     teacher = learner(model, num_iterations=2)
