@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 
 from codezero.config import RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import TrainingError
+from codezero.llm.adapters import fuse_adapters
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
 SHARE_OF_FREE = 0.9
@@ -97,6 +98,7 @@ def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftMo
         torch.manual_seed(seed)
         adapted = get_peft_model(model, adapters)
     adapted.eval()
+    fuse_adapters(adapted)
     return adapted
 
 
