@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks import harness
-from benchmarks.round import Own, Work
+from benchmarks.sides import Own, Work
 from codezero.config import TrainConfig
 from codezero.llm import device as devices
 from codezero.llm import store
