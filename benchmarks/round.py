@@ -1,7 +1,7 @@
 """A round against GenRL 0.3.0's operations, and its learning against that of an earlier codezero, on the CPU.
 
     python -m benchmarks.round g2 g4 g8                   # 15 minutes of processor time, 13 GiB
-    python -m benchmarks.round learn --before FOLDER      # 5 minutes of processor time, 7 GiB
+    python -m benchmarks.round lora full --before FOLDER  # 5 minutes of processor time, 7 GiB
 
 With the catalogue's 0.5B model in float32, one side after the other, in work that is the same for both:
 
@@ -11,7 +11,7 @@ With the catalogue's 0.5B model in float32, one side after the other, in work th
   step a round and keeps them in bfloat16; `equal steps` makes as many as the reference. Both learn from the same texts,
   windows of the built-in solutions that survive re-tokenising, with fixed rewards. This node's checkpoint, written
   while it waits, and its judge, which reads every attempt, are measured too; the reference has neither.
-- `learn`: the update from such texts of one problem, four attempts, here and by the codezero of a checkout in FOLDER,
+- `lora`, `full`: the update from such texts of one problem, four attempts, here and by the codezero of a checkout in FOLDER,
   each in a process of its own.
 
 A first short round, not counted, allocates the optimizer's state. The setting of the C library's allocator cannot be
@@ -49,6 +49,7 @@ MODEL, HOME = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
 TOKENS, WARM_UP_TOKENS = 64, 8
 LEARN_GENERATIONS, LEARN_TOKENS, PAIRS = 4, 64, 3
 FASTER = Target(figure="learn, times faster", at_least=1.5)
+METHODS = ("full", "lora")
 PHASES = ("solve", "learn", "judge", "save")
 HALF = Target(figure="learning, share of the time before", at_most=0.5)
 
@@ -115,28 +116,27 @@ def learn_alone(method: str, tokens: int, folder: Path) -> dict[str, float]:
     return asdict(measure(lambda: own.learn(work))[1])
 
 
-def learn_pair(options: Any, piece: str) -> dict[str, dict[str, float]]:
+def learn_pair(options: Any, method: str, piece: str) -> dict[str, dict[str, float]]:
     """Both codes' costs, in processes of their own; the first of a pair is the last of the next."""
-    method, _, number = piece.partition(" ")
     before: Path = options.state / "round-before"  # whose codezero comes before that beside this file
     before.mkdir(parents=True, exist_ok=True)
     (before / "codezero").unlink(missing_ok=True)
     (before / "codezero").symlink_to(options.before.resolve() / "codezero")
     codes, found = {"now": ROOT, "before": before}, {}
-    for side in sorted(codes, reverse=int(number) % 2 == 1):
-        command = [sys.executable, "-m", "benchmarks.round", "learn", "--alone", method, "--model", options.model]
+    for side in sorted(codes, reverse=int(piece) % 2 == 1):
+        command = [sys.executable, "-m", "benchmarks.round", method, "--alone", "--model", options.model]
         command += ["--tokens", str(options.tokens or LEARN_TOKENS)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=codes[side], env=environment, check=True, capture_output=True, text=True)
         found[side] = json.loads(done.stdout.splitlines()[-1])
-        print(f"  {piece}, {side}: {found[side]['cpu_s']:.1f} CPU s", file=sys.stderr, flush=True)
+        print(f"  {method} {piece}, {side}: {found[side]['cpu_s']:.1f} CPU s", file=sys.stderr, flush=True)
     return found
 
 
 def arm(name: str, options: Any) -> Arm:
     settings = {"model": options.model, "threads": torch.get_num_threads()}
-    if name == "learn":
-        pieces = [f"{method} {number}" for number in range(1, PAIRS + 1) for method in ("lora", "full")]
+    if name in METHODS:
+        pieces = [str(number) for number in range(1, PAIRS + 1)]
         commit = ("git", "-C", str(options.before), "rev-parse", "HEAD")
         settings["before"] = subprocess.run(commit, check=True, capture_output=True, text=True).stdout.strip()
         settings |= {"generations": LEARN_GENERATIONS, "tokens": options.tokens or LEARN_TOKENS}
@@ -175,10 +175,9 @@ def _faster(base: Mapping[str, Any], costs: Mapping[str, Any], side: str) -> lis
 
 def learn_table(results: Mapping[str, Result]) -> str:
     """Medians over pairs, by method."""
-    (result,) = results.values()
     rows = []
-    for method in ("lora", "full"):
-        pairs = [found for piece, found in result.counts.items() if piece.startswith(method)]
+    for method in METHODS:
+        pairs = results[method].counts.values()
         cpu = {side: statistics.median(pair[side]["cpu_s"] for pair in pairs) for side in ("before", "now")}
         ratios = sorted(pair["now"]["cpu_s"] / pair["before"]["cpu_s"] for pair in pairs)
         middle = statistics.median(ratios)
@@ -189,22 +188,22 @@ def learn_table(results: Mapping[str, Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = harness.parser("round", __doc__)
-    parser.add_argument("arms", nargs="+", choices=("g2", "g4", "g8", "learn"))
-    parser.add_argument("--before", type=Path, metavar="FOLDER", help="the checkout that `learn` compares with")
+    parser.add_argument("arms", nargs="+", choices=("g2", "g4", "g8", *METHODS))
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="the checkout that learning is compared with")
     parser.add_argument("--model", default=MODEL, help="catalogue name or folder")
     parser.add_argument("--tokens", type=int, default=0, help="of every attempt; 0 for what the results are of")
-    parser.add_argument("--alone", choices=("lora", "full"), help="only print what one update costs")
+    parser.add_argument("--alone", action="store_true", help="only print what one update costs, here")
     options = parser.parse_args(arguments)
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing_enable")  # the reference's name for it
     devices.set_threads(int(os.environ.get("OMP_NUM_THREADS", "0")))
     folder = store.prepare(options.model, HOME)
     if options.alone:
-        print(json.dumps(learn_alone(options.alone, options.tokens, folder)))
+        print(json.dumps(learn_alone(options.arms[0], options.tokens, folder)))
         return
     for name in options.arms:
         one = arm(name, options)
-        if name == "learn":
-            harness.run(one, partial(learn_pair, options), options)
+        if name in METHODS:
+            harness.run(one, partial(learn_pair, options, name), options)
         else:
             rounds = Rounds(folder, one.settings["generations"], one.settings["tokens"], options.state)
             harness.run(one, rounds.measure, options)

@@ -11,7 +11,19 @@ import pytest
 import torch
 import yaml
 
-from benchmarks import copies, draws, known, linear, measure, per_test, reference, simulated_swarm, workload
+from benchmarks import (
+    copies,
+    draws,
+    harness,
+    known,
+    linear,
+    measure,
+    per_test,
+    reference,
+    sides,
+    simulated_swarm,
+    workload,
+)
 from benchmarks import evaluator as evaluator_benchmark
 from benchmarks import gossip as gossip_benchmark
 from benchmarks import proposer as proposer_benchmark
@@ -65,29 +77,41 @@ def test_known_drops_what_a_reader_does_not_draw_and_all_of_a_hostile_peers(tmp_
     assert 0 < float(shares["all"][4][:-1]) < 100
 
 
-def test_round_prints_every_side_and_its_ratios(tmp_path, capsys):
-    folder = save_tiny(tmp_path)
-    round_benchmark.main(["--quick", "--generations", "2", "3", "--model", folder])
-    printed = capsys.readouterr().out
-    assert "machine: " in printed
-    for side in ("reference", "codezero", "codezero, equal steps", r"codezero, equal steps\+moments"):
-        rows = re.findall(rf"^{side} +[\d.].* (\d+)$", printed, re.MULTILINE)
-        assert rows == [str(2 * 2 * 16), str(2 * 3 * 16)]
-    assert len(re.findall(r"codezero.*: solve .*x faster .*, learn .*, peak .*target", printed)) == 6
+def test_round_measures_every_side_with_checkpoint_and_judge(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    folders = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")]
+    round_benchmark.main(["g2", "--tokens", "16", "--model", save_tiny(tmp_path), *folders])
+    results = harness.results("round", tmp_path / "results")
+    found = results["g2"].counts["1"]
+    assert {side: sorted(costs) for side, costs in found.items()} == {
+        "reference": ["learn", "solve"],
+        "codezero": ["judge", "learn", "save", "solve"],
+        "equal steps": ["judge", "learn", "solve"],
+    }
+    rows = [row.split(" | ") for row in round_benchmark.round_table(results).splitlines()[2:]]
+    assert [row[0] for row in rows] == ["| 2, reference", "| 2, codezero", "| 2, equal steps"]
+    assert all("at least 1.5: " in row[-3] for row in rows[1:])
 
 
-def test_round_measures_one_side_alone_and_in_the_order_asked(tmp_path, capsys):
-    folder = save_tiny(tmp_path)
-    round_benchmark.main(["--quick", "--generations", "2", "--model", folder, "--sides", "codezero"])
-    printed = capsys.readouterr().out
-    assert "codezero, equal steps" in printed
-    assert "faster" not in printed
+@pytest.mark.parametrize("method", ["lora", "full"])
+def test_one_update_tells_what_it_costs(method, tmp_path, capsys):
+    round_benchmark.main([method, "--alone", "--tokens", "16", "--model", save_tiny(tmp_path)])
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["cpu_s"] > 0
+
+
+def test_learning_is_compared_by_medians_of_pairs():
+    counts = {str(i): {"before": {"cpu_s": 10.0}, "now": {"cpu_s": 4.0 + i}} for i in range(3)}
+    result = harness.Result(
+        benchmark="round", arm="", settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts
+    )
+    rows = round_benchmark.learn_table({"lora": result, "full": result}).splitlines()[2:]
+    assert rows == [f"| {method} | 10 | 5 | 0.50 [0.40, 0.60], at most 0.5: met |" for method in ("full", "lora")]
 
 
 def test_training_texts_are_the_wanted_tokens_again():
-    work = round_benchmark.Work(tasks=tuple(p.task for p in load_problems(1, 1)[:2]), num_generations=3, num_tokens=7)
+    work = sides.Work(tasks=tuple(p.task for p in load_problems(1, 1)[:2]), num_generations=3, num_tokens=7)
     tokenizer = tiny_tokenizer()
-    texts = round_benchmark.training_texts(tokenizer, work)
+    texts = sides.training_texts(tokenizer, work)
     assert [len(group) for group in texts] == [3, 3]
     assert {len(tokenizer(text).input_ids) for group in texts for text in group} == {7}
     assert len({text for group in texts for text in group}) == 6
@@ -95,7 +119,7 @@ def test_training_texts_are_the_wanted_tokens_again():
 
 def test_every_attempt_has_an_advantage():
     for num_generations in range(2, 17):
-        work = round_benchmark.Work(tasks=(), num_generations=num_generations, num_tokens=1)
+        work = sides.Work(tasks=(), num_generations=num_generations, num_tokens=1)
         assert sum(work.rewards) / num_generations not in work.rewards
 
 
