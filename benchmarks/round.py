@@ -11,8 +11,8 @@ With the catalogue's 0.5B model in float32, one side after the other, in work th
   step a round and keeps them in bfloat16; `equal steps` makes as many as the reference. Both learn from the same texts,
   windows of the built-in solutions that survive re-tokenising, with fixed rewards. This node's checkpoint, written
   while it waits, and its judge, which reads every attempt, are measured too; the reference has neither.
-- `lora`, `full`: the update from such texts of one problem, four attempts, here and by the codezero of a checkout in FOLDER,
-  each in a process of its own.
+- `lora`, `full`: the update from such texts of one problem, four attempts, here and by the codezero of a checkout in
+  FOLDER, each in a process of its own.
 
 A first short round, not counted, allocates the optimizer's state. The setting of the C library's allocator cannot be
 undone, so a reference that is measured after it has that too.

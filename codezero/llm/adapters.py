@@ -64,7 +64,7 @@ class AdaptedForward:
 
 
 def fuse_adapters(model: nn.Module) -> None:
-    """Sends every float32 linear layer of a peft model that has an adapter, without dropout, through `_Adapted`."""
+    """Sends the linear layers of a peft model that have an adapter, without dropout, through `_Adapted`."""
     for layer in model.modules():
-        if type(layer) is Linear and layer.base_layer.weight.dtype == torch.float32:
+        if type(layer) is Linear:
             layer.forward = AdaptedForward(layer)
