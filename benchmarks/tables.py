@@ -28,7 +28,6 @@ TABLES = {
     "contest": "table",
     "fresh": "table",
     "rollout": "table",
-    "round": "learn_table",
     "against-functions": "table",
     "against-programs": "table",
     "against-examples": "table",
