@@ -64,7 +64,8 @@ class AdaptedForward:
 
 
 def fuse_adapters(model: nn.Module) -> None:
-    """Sends the linear layers of a peft model that have an adapter, without dropout, through `_Adapted`."""
+    """Sends the layers of a peft model that have an adapter, without dropout, through `_Adapted`, where oneDNN computes
+    their base."""
     for layer in model.modules():
-        if type(layer) is Linear:
+        if type(layer) is Linear and isinstance(layer.base_layer.__dict__.get("forward"), onednn.OneDnnForward):
             layer.forward = AdaptedForward(layer)
