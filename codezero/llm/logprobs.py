@@ -37,7 +37,8 @@ class CompletionScorer:
     """Scores completions of one prompt, in as many micro-batches as wanted.
 
     The prompt is run once; the completions continue from its cache. Each micro-batch can be differentiated on its own:
-    its backward pass ends at the cache and leaves gradients there, and `backward` sends their sum through the prompt.
+    its backward pass ends at the cache and leaves gradients there, and `backward` sends their sum through the prompt,
+    which is run again for that: so what prompt and completions keep for their gradients is never there at once.
     Models whose layers keep anything but a plain key-value cache, and gradient checkpointing (`share_prompt=False`),
     which cannot write one, run the prompt again in front of every completion; the result is the same.
     """
@@ -47,18 +48,12 @@ class CompletionScorer:
         self._lm = causal_lm(model)
         self._prompt_ids = prompt_ids
         self._shared = share_prompt and has_plain_cache(model)
-        self._outputs: list[Tensor] = []
-        """What the completions need of the prompt: its last hidden state [1, H], then keys and values by layer."""
         self._inputs: list[Tensor] = []
-        """The same values, cut off from the prompt's graph."""
+        """What the completions need of the prompt, without a graph behind it."""
         if self._shared:
-            cache = DynamicCache(config=self._lm.config)
-            states = self._lm.base_model(
-                inputs_embeds=embed(self._lm, prompt_ids[None]), past_key_values=cache, use_cache=True
-            )
-            keys_and_values = [x for layer in cache.layers for x in (layer.keys, layer.values)]
-            self._outputs = [states.last_hidden_state[:, -1], *keys_and_values]
-            self._inputs = [x.detach().requires_grad_(x.requires_grad) for x in self._outputs]
+            with torch.no_grad():
+                outputs = self._run_prompt()
+            self._inputs = [x.requires_grad_(torch.is_grad_enabled()) for x in outputs]
 
     def logprobs(
         self, completion_ids: Tensor, mask: Tensor, temperature: float = 1.0, chunk_tokens: int = CHUNK_TOKENS
@@ -78,9 +73,19 @@ class CompletionScorer:
 
     def backward(self) -> None:
         """Sends the gradients that the micro-batches left at the prompt's cache through the prompt. Call it once."""
-        used = [(x, leaf.grad) for x, leaf in zip(self._outputs, self._inputs, strict=True) if leaf.grad is not None]
-        if used:
-            torch.autograd.backward([x for x, _ in used], [grad for _, grad in used])
+        if all(leaf.grad is None for leaf in self._inputs):
+            return
+        pairs = zip(self._run_prompt(), self._inputs, strict=True)
+        used = [(x, leaf.grad) for x, leaf in pairs if x.requires_grad and leaf.grad is not None]
+        torch.autograd.backward([x for x, _ in used], [grad for _, grad in used])
+
+    def _run_prompt(self) -> list[Tensor]:
+        """The prompt's last hidden state [1, H], then keys and values by layer."""
+        cache = DynamicCache(config=self._lm.config)
+        states = self._lm.base_model(
+            inputs_embeds=embed(self._lm, self._prompt_ids[None]), past_key_values=cache, use_cache=True
+        )
+        return [states.last_hidden_state[:, -1], *(x for layer in cache.layers for x in (layer.keys, layer.values))]
 
     def _states_after_prompt(self, completion_ids: Tensor) -> Tensor:
         num = completion_ids.shape[0]

@@ -52,7 +52,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 class _OneDnnLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
+        ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, weight)
         ctx.has_bias = bias is not None
         return _linear(x, weight, bias)
 
@@ -63,7 +63,7 @@ class _OneDnnLinear(torch.autograd.Function):
         rows = grad.reshape(-1, grad.shape[-1])  # [N, out]
         grad_x = grad_weight = grad_bias = None
         if ctx.needs_input_grad[0]:
-            grad_x = _linear(rows, weight.t(), None).view(x.shape)
+            grad_x = _linear(rows, weight.t(), None).view(*grad.shape[:-1], weight.shape[1])
         if ctx.needs_input_grad[1]:
             grad_weight = _linear(rows.t(), x.reshape(-1, x.shape[-1]).t(), None)
         if ctx.has_bias and ctx.needs_input_grad[2]:

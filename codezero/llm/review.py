@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from codezero.llm.logprobs import CHUNK_TOKENS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedAnswer:
@@ -27,7 +29,8 @@ def review_answers(
 ) -> list[tuple[list[float], list[float]]]:
     """For each answer the log-probabilities of its tokens [C], and those of the `choices` as the token after `then`.
 
-    The prompt [P ids, at least one] is run once for all answers, which share one batch.
+    The prompt [P ids, at least one] is run once for all answers, which share one batch. Logits exist for a few hundred
+    tokens at a time: those of a peer's longest answer would take more memory than the model.
     """
     shared, last = list(prompt[:-1]), prompt[-1]
     cache = DynamicCache(config=model.config)
@@ -50,9 +53,12 @@ def review_answers(
     ).last_hidden_state  # [B, T, H]
     found = []
     for i, (answer, row) in enumerate(zip(answers, rows, strict=True)):
-        num = len(answer.ids)
-        of_answer = _logprobs(model, hidden[i, :num])[torch.arange(num), list(answer.ids)]
-        found.append((of_answer.tolist(), _of_choices(model, hidden[i, len(row) - 1], choices).tolist()))
+        of_answer: list[float] = []
+        for start in range(0, len(answer.ids), CHUNK_TOKENS):
+            part = list(answer.ids[start : start + CHUNK_TOKENS])
+            states = hidden[i, start : start + len(part)]
+            of_answer += _logprobs(model, states)[torch.arange(len(part)), part].tolist()
+        found.append((of_answer, _of_choices(model, hidden[i, len(row) - 1], choices).tolist()))
     return found
 
 

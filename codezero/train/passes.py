@@ -16,6 +16,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from codezero.config import TrainConfig
 from codezero.errors import TrainingError
 from codezero.llm.logprobs import CompletionScorer, causal_lm
+from codezero.llm.recompute import recompute_products
 from codezero.ports import Progress
 from codezero.train.batch import PromptBatches, TrainSequence, batch_limits, collate, plan
 from codezero.train.loss import LossShare, StepSize, policy_loss
@@ -64,6 +65,8 @@ class PolicyPasses:
             with warnings.catch_warnings():  # the name that all of transformers 5 knows warns in its later versions
                 warnings.simplefilter("ignore", FutureWarning)
                 causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
+        else:
+            recompute_products(model)
 
     def add_gradients(self, sequences: Sequence[TrainSequence], done: int, total: int) -> StepResult:
         """Adds the gradient of one optimizer step on `sequences` to the parameters, whose gradients must be empty.

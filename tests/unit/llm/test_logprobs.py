@@ -90,6 +90,14 @@ def test_prompt_is_run_once_for_all_micro_batches():
     assert lengths == [4, 4, 4, 4]  # the prompt, then 5 - 1 completion tokens each
 
 
+def test_nothing_of_the_prompt_is_kept_for_gradients_until_they_are_sent_through_it():
+    model = tiny_model()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda none: None):
+        CompletionScorer(model, PROMPT)
+    assert kept == []
+
+
 def test_completion_of_one_token_needs_the_prompt_only():
     model = tiny_model()
     scorer = CompletionScorer(model, PROMPT)

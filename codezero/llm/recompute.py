@@ -1,0 +1,69 @@
+"""Gated MLPs that keep two values of their width a token for the backward pass instead of four.
+
+y = down(silu(gate(x)) * up(x)) keeps gate(x), silu(gate(x)), up(x) and their product. The first and the third are
+enough: the other two are made again, elementwise and so to the bit, when they are wanted. With 24 layers of 4,864 that
+is 0.9 MiB a token less.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.autograd.graph import saved_tensors_hooks
+from transformers.models.llama.modeling_llama import LlamaMLP
+from transformers.models.qwen2.modeling_qwen2 import Qwen2MLP
+from transformers.models.qwen3.modeling_qwen3 import Qwen3MLP
+
+
+def recompute_products(model: nn.Module) -> int:
+    """Makes every gated MLP of the model with SiLU keep less; returns how many there are. The values stay the same."""
+    found = [
+        layer
+        for layer in model.modules()
+        if type(layer) in (LlamaMLP, Qwen2MLP, Qwen3MLP) and layer.config.hidden_act == "silu"
+    ]
+    for layer in found:
+        layer.forward = partial(_forward, layer)  # type: ignore[method-assign]
+    return len(found)
+
+
+def _forward(layer: Any, x: Tensor) -> Tensor:
+    gate, up = layer.gate_proj(x), layer.up_proj(x)
+    product: Tensor = _Gated.apply(gate, up)  # type: ignore[no-untyped-call]
+    gate, up, address = gate.detach(), up.detach(), product.untyped_storage().data_ptr()
+
+    def pack(kept: Tensor) -> Any:
+        if kept.untyped_storage().data_ptr() != address:
+            return kept
+        return kept.size(), kept.stride(), kept.storage_offset()
+
+    def unpack(packed: Any) -> Tensor:
+        return packed if isinstance(packed, Tensor) else _product(gate, up).as_strided(*packed)
+
+    # Whatever keeps the product as the input of its own weights, adapters among them, keeps how to look at it instead.
+    with saved_tensors_hooks(pack, unpack):
+        result: Tensor = layer.down_proj(product)
+    return result
+
+
+def _product(gate: Tensor, up: Tensor) -> Tensor:
+    return nn.functional.silu(gate) * up
+
+
+class _Gated(torch.autograd.Function):
+    """silu(gate) * up, with the gradients that autograd gives, from its inputs alone."""
+
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, up: Tensor) -> Tensor:
+        ctx.save_for_backward(gate, up)
+        return _product(gate, up)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up = ctx.saved_tensors
+        return torch.ops.aten.silu_backward(grad * up, gate), grad * nn.functional.silu(gate)
