@@ -4,10 +4,10 @@
     python -m benchmarks.memory long                # of 256 tokens: about 40 minutes, 9 GiB
 
 A process sets up what a node sets up (`policy.build.Models`: policy, judge, sampler, by its own plan) and does the
-pieces of a round at the lengths that are planned for: it samples, judges four answers where there is a judge, and makes
-an update with moments in memory, while a checkpoint of the round before is written. To take minutes and not hours it
-learns from as many completions as two micro-batches hold, and samples the last `STEPS` tokens only, behind prompts that
-are longer by what is left out: cache and activations are those of whole completions.
+pieces of a round at the lengths that are planned for: it samples, with adapters while a checkpoint is written, judges
+four answers where there is a judge, and makes an update with moments in memory. To take minutes and not hours it learns
+from one whole micro-batch, after a small one that leaves gradients in memory, and samples the last `STEPS` tokens only,
+of one prompt that is longer by what is left out: cache and activations are those of whole completions.
 
 The peak of a piece is the node's resident set at its largest (VmHWM, shared libraries included) and, for llama.cpp, the
 largest PSS of the processes below it. Workers that read solutions are not started, and not counted in the plan: theirs
@@ -80,23 +80,20 @@ ROWS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "short": {
         "lora": (ADAPTED,),
         "lora, llama_cpp": (ADAPTED, LLAMA),
-        "full": (FULLY,),
-        "lora, judge here": (ADAPTED, JUDGED),
         "lora, llama_cpp, judge there": (ADAPTED, LLAMA, OUTSIDE),
         "lora, 8 tasks of 8": (ADAPTED, "swarm.num_local=8", "rollout.num_generations=8"),
         "lora, llama_cpp, 8 tasks of 8": (ADAPTED, LLAMA, "swarm.num_local=8", "rollout.num_generations=8"),
+        "full": (FULLY,),
         "full, recomputing, judge here": (FULLY, JUDGED, "train.gradient_checkpointing=true"),
     },
     "long": {
         "lora, llama_cpp": (ADAPTED, LLAMA),
-        "full": (FULLY,),
-        "lora": (ADAPTED,),
-        "lora, llama_cpp, judge here": (ADAPTED, LLAMA, JUDGED),
-        "full, recomputing": (FULLY, "train.gradient_checkpointing=true"),
-        "full, prompts of 512": (FULLY, "prompt=512"),
         "lora, llama_cpp, prompts of 512": (ADAPTED, LLAMA, "prompt=512"),
+        "lora, judge here": (ADAPTED, JUDGED),
         "lora, micro-batches of 4": (ADAPTED, "train.micro_batch_size=4"),
-        "lora, recomputing, prompts of 512": (ADAPTED, "train.gradient_checkpointing=true", "prompt=512"),
+        "full": (FULLY,),
+        "full, prompts of 512": (FULLY, "prompt=512"),
+        "full, recomputing": (FULLY, "train.gradient_checkpointing=true"),
     },
 }
 TOKENS = {"short": 64, "long": 256}
@@ -195,15 +192,16 @@ class Node:
         self._learner.load_state_dict({"policy_version": 1, "optimizer": state})
 
     def solve(self) -> None:
-        """Samples, while a checkpoint is written."""
+        """Samples, while a checkpoint is written where that is small."""
 
-        learner = {"weights": self._learner.weights(), "learner": self._learner.state_dict()}
-        self._saver.offer(FinishedRound(round=1, policy_version=1, learner=learner, node={}))
         models, config = self._models, self._config
+        if models.settings["train.method"] == "lora":
+            learner = {"weights": self._learner.weights(), "learner": self._learner.state_dict()}
+            self._saver.offer(FinishedRound(round=1, policy_version=1, learner=learner, node={}))
         length = models.prompt_tokens + config.rollout.max_new_tokens - STEPS
-        prompts = [self._ids(length, task) for task in range(config.swarm.num_local)]
+        rows = config.swarm.num_local * config.rollout.num_generations
         models.sample(
-            *(models.policy.model, prompts, config.rollout.num_generations, SamplingParams(max_new_tokens=STEPS)),
+            *(models.policy.model, [self._ids(length, 0)], rows, SamplingParams(max_new_tokens=STEPS)),
             end_ids=(),
             pad_id=models.policy.pad_id,
             generator=torch.Generator().manual_seed(0),
@@ -219,26 +217,30 @@ class Node:
         ask([chat] * self._config.evaluator.batch_size, (YES, NO))
 
     def learn(self) -> None:
+        """An update from a few tokens, whose gradients stay in memory, and then a whole micro-batch."""
+        models, config = self._models, self._config
+        load = build.workload(config, "cpu", torch.float32, 0, evaluator_is_base=False)
+        size, length = micro_batch_sequences(models.train, load), config.rollout.max_new_tokens
+        few, whole = self._group(16, [4, 4], 0), self._group(models.prompt_tokens, [*[length] * size, 4], 1)
+        report = self._learner.step([few, whole])
+        assert report.num_tokens == 12 + size * length, report
 
-        load = build.workload(self._config, "cpu", torch.float32, 0, evaluator_is_base=False)
-        size = min(2 * micro_batch_sequences(self._models.train, load), self._config.rollout.num_generations)
-        prompt = tuple(self._ids(self._models.prompt_tokens, 0))
-        rollouts = []
-        for attempt in range(size):
-            ids = tuple(self._ids(self._config.rollout.max_new_tokens, attempt))
-            tokens = SampledTokens(prompt_ids=prompt, completion_ids=ids, logprobs=(-1.0,) * len(ids))
-            rollouts.append(Rollout(text="", finish=FinishReason.LENGTH, tokens=tokens))
+    def _group(self, prompt_tokens: int, lengths: Sequence[int], seed: int) -> ScoredGroup:
+        """With an advantage for every completion."""
+        prompt = tuple(self._ids(prompt_tokens, seed))
+        sampled = [
+            SampledTokens(prompt_ids=prompt, completion_ids=tuple(self._ids(n, i)), logprobs=(-1.0,) * n)
+            for i, n in enumerate(lengths)
+        ]
         group = RolloutGroup(
             peer_id="local",
             model_id=NAME,
             policy_version=1,
             task=Task(origin=TaskOrigin.BUILTIN, question="", tests=""),
-            rollouts=tuple(rollouts),
+            rollouts=tuple(Rollout(text="", finish=FinishReason.LENGTH, tokens=tokens) for tokens in sampled),
         )
-        rewards = tuple(Reward(total=float(attempt % 2), parts={}) for attempt in range(size))
-        verdicts = (Verdict(outcome=Outcome.JUDGED),) * size
-        report = self._learner.step([ScoredGroup(group=group, verdicts=verdicts, rewards=rewards)])
-        assert report.num_tokens == size * self._config.rollout.max_new_tokens, report
+        rewards = tuple(Reward(total=float(i), parts={}) for i in range(len(lengths)))
+        return ScoredGroup(group=group, verdicts=(Verdict(outcome=Outcome.JUDGED),) * len(lengths), rewards=rewards)
 
     def close(self) -> None:
         self._saver.close()

@@ -19,16 +19,16 @@ from transformers.models.qwen2.modeling_qwen2 import Qwen2MLP
 from transformers.models.qwen3.modeling_qwen3 import Qwen3MLP
 
 
-def recompute_products(model: nn.Module) -> int:
-    """Makes every gated MLP of the model with SiLU keep less; returns how many there are. The values stay the same."""
-    found = [
-        layer
-        for layer in model.modules()
-        if type(layer) in (LlamaMLP, Qwen2MLP, Qwen3MLP) and layer.config.hidden_act == "silu"
-    ]
-    for layer in found:
-        layer.forward = partial(_forward, layer)  # type: ignore[method-assign]
-    return len(found)
+def gated_mlps(model: nn.Module) -> list[Any]:
+    """The MLPs of a model that are of this form."""
+    layers: list[Any] = [layer for layer in model.modules() if type(layer) in (LlamaMLP, Qwen2MLP, Qwen3MLP)]
+    return [layer for layer in layers if layer.config.hidden_act == "silu"]
+
+
+def recompute_products(model: nn.Module) -> None:
+    """Makes every gated MLP of the model keep less. Values and gradients stay the same."""
+    for layer in gated_mlps(model):
+        layer.forward = partial(_forward, layer)
 
 
 def _forward(layer: Any, x: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """How much memory and disk a training method needs, worked out before any weight is loaded.
 
-The estimate errs on the high side: it takes every completion to be as long as allowed. Activations follow what a Qwen2
-or Llama block was seen to keep for its backward pass; `tests/unit/train/test_memory.py` counts it again.
+Every prompt and completion is taken to be as long as allowed. Activations are what a Qwen2 or Llama block keeps for its
+backward pass, which `tests/unit/train/test_memory.py` counts; `benchmarks/memory.py` compares whole plans with what
+processes hold.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
+from codezero.llm.llama_library import CACHE_STEP
+from codezero.llm.llama_sampler import MAX_ROWS
 from codezero.llm.logprobs import CHUNK_TOKENS, OUTER_ROWS
+from codezero.llm.recompute import gated_mlps
 from codezero.train.batch import batch_limits
 
 GIB = 2**30
-RUNTIME_BYTES = 700 * 2**20
+RUNTIME_BYTES = 550 * 2**20
 """A process with torch, transformers and peft imported, and the tokenizer."""
-SAMPLER_BYTES = 350 * 2**20
-"""llama.cpp's process beside weights and cache: a batch of logits, and what is drawn from."""
+SAMPLER_BYTES = 110 * 2**20
+"""llama.cpp's process beside weights, cache and logits."""
+DRAWN_BYTES = 24
+"""For each logit of a step: itself, at the temperature, its log-prob and probability in float32, a sum in float64."""
 CHECKPOINTS = 3
 """On disk at a time: two kept, one being written."""
 
@@ -46,6 +52,8 @@ class ModelShape:
     key_value_size: int
     """Width of a layer's keys, and of its values."""
     num_layers: int
+    mlp_values: int = 2
+    """Vectors of the MLP's width that a block keeps a token: two where `llm.recompute` makes the others again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +100,13 @@ class MemoryEstimate:
     gradients: int
     """Learning only."""
     activations: int
-    """Learning only."""
-    head: int
-    """Learning only: a chunk of logits and of the head's gradient."""
+    """Learning only, a chunk of logits and of the head's gradient included."""
     decode_weights: int
     """Solving only: the packed copy of the linear weights, or the process of llama.cpp with its own in Q8_0."""
     kv_cache: int
     """Solving only."""
+    logits: int
+    """Solving only: those of a step, and what is drawn from."""
     disk: int
     """Checkpoints, and the base that llama.cpp samples from."""
 
@@ -108,11 +116,11 @@ class MemoryEstimate:
 
     @property
     def learn(self) -> int:
-        return self.kept + self.gradients + self.activations + self.head
+        return self.kept + self.gradients + self.activations
 
     @property
     def solve(self) -> int:
-        return self.kept + self.decode_weights + self.kv_cache
+        return self.kept + self.decode_weights + self.kv_cache + self.logits
 
     @property
     def peak(self) -> int:
@@ -168,6 +176,7 @@ def shape_of(model: nn.Module) -> ModelShape:
         intermediate_size=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
         key_value_size=heads * head_dim,
         num_layers=config.num_hidden_layers,
+        mlp_values=2 if gated_mlps(lm) else 4,
     )
 
 
@@ -185,8 +194,11 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     packed = width * shape.linear_parameters if load.device_type == "cpu" else 0
     base_bytes = 34 * shape.num_parameters // 32 if outside else 0  # 32 numbers and their scale are 34 bytes
     decode_weights = SAMPLER_BYTES + base_bytes if outside else packed
-    cached = 2 * load.num_local * load.num_generations * shape.num_layers * shape.key_value_size  # numbers a token
-    sequence = load.prompt_tokens + load.completion_tokens
+    rows, length = load.num_local * load.num_generations, load.prompt_tokens + load.completion_tokens
+    if outside:
+        rows = min(rows, max(MAX_ROWS, load.num_generations))
+        length = -(-length // CACHE_STEP) * CACHE_STEP
+    cached = 2 * rows * length * shape.num_layers * shape.key_value_size  # numbers
     return MemoryEstimate(
         method=method,
         train=config,
@@ -198,9 +210,9 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         workers=load.workers_bytes,
         gradients=(width if masters else 4) * trained + master_bytes,
         activations=_activations(shape, method, config, load),
-        head=_head(shape, full, width),
         decode_weights=decode_weights,
-        kv_cache=(2 if outside else width) * cached * sequence,
+        kv_cache=(2 if outside else width) * cached,
+        logits=DRAWN_BYTES * rows * shape.vocab_size,
         disk=CHECKPOINTS * (4 * trained + moments) + base_bytes,
     )
 
@@ -214,28 +226,29 @@ def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
 
 
 def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: Workload) -> int:
-    """What the forward pass of a micro-batch keeps.
+    """What forward and backward pass of a micro-batch hold beside weights and gradients.
 
-    A block keeps 4 vectors of the MLP's width and 8 of the hidden one a token, and 6 of the keys' width. The prompt is
-    in memory once for all completions, unless activations are recomputed: then every completion carries its own
-    prompt, each block keeps only its input, and one block at a time has its activations.
+    A block keeps vectors of the hidden width: inputs of its linear layers, their norms (of which one is needed again
+    only if the norm's own weight is trained), queries and attention's output; keys and values at their own width; and
+    `mlp_values` of the MLP's. Completions attend to copies of keys and values, one for each query head, the prompt's
+    too. At their end, with all that kept, are logits and their gradient. The prompt's own pass comes after them
+    (`CompletionScorer`), so the larger of both counts.
+
+    Where activations are recomputed every completion carries its own prompt, each block keeps its input, and one block
+    at a time has its activations, and as much again for their gradients.
     """
+    full, width = method is TrainMethod.full, load.dtype.itemsize
     sequences = micro_batch_sequences(config, load)
-    block = 4 * shape.intermediate_size + 8 * shape.hidden_size + 6 * shape.key_value_size
-    if method is TrainMethod.lora and load.dtype.itemsize < 4:
-        # Float32 adapters read float32 copies of each layer's inputs.
-        block += 2 * (shape.intermediate_size + 4 * shape.hidden_size)
+    own = sequences * load.completion_tokens
+    hidden, mlp = shape.hidden_size, shape.intermediate_size
+    block = shape.mlp_values * mlp + (8 if full else 6) * hidden + 2 * shape.key_value_size
+    if not full and width < 4:
+        block += 2 * (mlp + 4 * hidden)  # float32 adapters read float32 copies of each layer's inputs
+    logits = 2 * 4 * min(CHUNK_TOKENS, own) * shape.vocab_size + (width * OUTER_ROWS * hidden if full else 0)
     if config.gradient_checkpointing:
-        tokens = sequences * (load.prompt_tokens + load.completion_tokens)
-        floats = tokens * (shape.num_layers * shape.hidden_size + 2 * block)
-    else:
-        tokens = load.prompt_tokens + sequences * load.completion_tokens
-        # Every completion's keys and values are joined with a copy of the prompt's.
-        copies = 2 * sequences * load.prompt_tokens * shape.key_value_size
-        floats = shape.num_layers * (tokens * block + copies)
-    return load.dtype.itemsize * floats
-
-
-def _head(shape: ModelShape, full: bool, width: int) -> int:
-    logits = 2 * 4 * CHUNK_TOKENS * shape.vocab_size
-    return logits + (width * OUTER_ROWS * shape.hidden_size if full else 0)
+        tokens = own + sequences * load.prompt_tokens
+        one = 2 * (block + (4 - shape.mlp_values) * mlp)
+        return width * tokens * shape.num_layers * hidden + max(width * tokens * one, logits)
+    attended = 2 * hidden * (own + sequences * load.prompt_tokens)
+    completions = width * shape.num_layers * (own * block + attended) + logits
+    return max(completions, width * shape.num_layers * load.prompt_tokens * block)

@@ -146,7 +146,7 @@ def test_groups_of_equal_rewards_cost_no_forward():
     assert report.policy_version == 0
 
     report = teacher.step([equal, good_and_bad()])
-    assert (report.skipped, report.num_zero_advantage, len(calls)) == (None, 1, 2)  # a prompt and a micro-batch
+    assert (report.skipped, report.num_zero_advantage, len(calls)) == (None, 1, 3)  # prompt, micro-batch, prompt
 
 
 def three_attempts():
@@ -189,7 +189,7 @@ def test_one_step_keeps_no_old_logprobs_and_more_steps_freeze_them_once():
     teacher = learner(model, num_iterations=2)
     calls = count_forwards(model)
     report = teacher.step([good_and_bad()])
-    assert len(calls) == 3 * 2  # once without gradient, twice with
+    assert len(calls) == 2 + 2 * 3  # once without gradient, twice with, where the prompt is run again
     assert report.policy_version == 1
     assert report.num_tokens == 6
 
