@@ -110,11 +110,13 @@ class Tree:
         self._thread.start()
 
     def _watch(self) -> None:
+        own = psutil.Process()
         while not self._stop.wait(0.05):
             total = 0
-            for child in psutil.Process().children(recursive=True):
+            for child in own.children(recursive=True):
                 with suppress(psutil.Error):
-                    total += child.memory_full_info().pss
+                    if child.cmdline() != own.cmdline():  # until exec a new process has our memory
+                        total += child.memory_full_info().pss
             self._peak = max(self._peak, total)
 
     def take(self) -> int:

@@ -52,7 +52,7 @@ class CompletionScorer:
         """What the completions need of the prompt, without a graph behind it."""
         if self._shared:
             with torch.no_grad():
-                outputs = self._run_prompt()
+                outputs = self.run_prompt()
             self._inputs = [x.requires_grad_(torch.is_grad_enabled()) for x in outputs]
 
     def logprobs(
@@ -75,11 +75,11 @@ class CompletionScorer:
         """Sends the gradients that the micro-batches left at the prompt's cache through the prompt. Call it once."""
         if all(leaf.grad is None for leaf in self._inputs):
             return
-        pairs = zip(self._run_prompt(), self._inputs, strict=True)
+        pairs = zip(self.run_prompt(), self._inputs, strict=True)
         used = [(x, leaf.grad) for x, leaf in pairs if x.requires_grad and leaf.grad is not None]
         torch.autograd.backward([x for x, _ in used], [grad for _, grad in used])
 
-    def _run_prompt(self) -> list[Tensor]:
+    def run_prompt(self) -> list[Tensor]:
         """The prompt's last hidden state [1, H], then keys and values by layer."""
         cache = DynamicCache(config=self._lm.config)
         states = self._lm.base_model(

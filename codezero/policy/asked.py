@@ -19,8 +19,8 @@ from codezero.llm.sample import SamplingParams, sample_groups
 
 MAX_PROMPT_TOKENS = 4096
 """Of a question: who asks may be hostile, and learning, which memory is planned for, takes shorter ones."""
-MAX_BATCH_TOKENS = 16_384
-"""Most tokens in a forward pass of several texts, the prompt counted for each."""
+MAX_BATCH_TOKENS = 6_144
+"""Most tokens in a forward pass of several texts, the prompt counted for each: as many as a judge's."""
 
 
 class AskedPolicy:

@@ -24,7 +24,7 @@ from codezero.llm.recompute import gated_mlps
 from codezero.train.batch import batch_limits
 
 GIB = 2**30
-RUNTIME_BYTES = 550 * 2**20
+RUNTIME_BYTES = 540 * 2**20
 """A process with torch, transformers and peft imported, and the tokenizer."""
 SAMPLER_BYTES = 110 * 2**20
 """llama.cpp's process beside weights, cache and logits."""
@@ -231,8 +231,8 @@ def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, lo
     A block keeps vectors of the hidden width: inputs of its linear layers, their norms (of which one is needed again
     only if the norm's own weight is trained), queries and attention's output; keys and values at their own width; and
     `mlp_values` of the MLP's. Completions attend to copies of keys and values, one for each query head, the prompt's
-    too. At their end, with all that kept, are logits and their gradient. The prompt's own pass comes after them
-    (`CompletionScorer`), so the larger of both counts.
+    too, through a mask in floating point. At their end, with all that kept, are logits and their gradient. The prompt's
+    own pass comes after them (`CompletionScorer`), so the larger of both counts.
 
     Where activations are recomputed every completion carries its own prompt, each block keeps its input, and one block
     at a time has its activations, and as much again for their gradients.
@@ -244,11 +244,14 @@ def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, lo
     block = shape.mlp_values * mlp + (8 if full else 6) * hidden + 2 * shape.key_value_size
     if not full and width < 4:
         block += 2 * (mlp + 4 * hidden)  # float32 adapters read float32 copies of each layer's inputs
-    logits = 2 * 4 * min(CHUNK_TOKENS, own) * shape.vocab_size + (width * OUTER_ROWS * hidden if full else 0)
+    logits = 2 * 4 * min(CHUNK_TOKENS, own) * shape.vocab_size
+    if full:
+        logits += width * min(OUTER_ROWS, shape.vocab_size) * hidden
     if config.gradient_checkpointing:
         tokens = own + sequences * load.prompt_tokens
         one = 2 * (block + (4 - shape.mlp_values) * mlp)
         return width * tokens * shape.num_layers * hidden + max(width * tokens * one, logits)
-    attended = 2 * hidden * (own + sequences * load.prompt_tokens)
+    length = load.prompt_tokens + load.completion_tokens
+    attended = 2 * hidden * sequences * length + own * length
     completions = width * shape.num_layers * (own * block + attended) + logits
     return max(completions, width * shape.num_layers * load.prompt_tokens * block)

@@ -16,9 +16,9 @@ from codezero.llm.review import ReviewedAnswer, review_answers
 from codezero.llm.sample import SamplingParams, sample_groups
 from codezero.prompts.evaluator import NO, YES
 
-MAX_BATCH_TOKENS = 16_384
-"""Most tokens in a forward pass, padding included: some 1.6 GiB with a 0.5B judge, counting its MLP, cache and mask;
-learning, which the memory plan is made for, takes more."""
+MAX_BATCH_TOKENS = MAX_PROMPT_TOKENS
+"""Most tokens in a forward pass, padding included: some 0.7 GiB with a 0.5B judge, counting its MLP, cache and mask.
+Learning, which the memory plan is made for, takes as much, and larger passes take no less time a token on a CPU."""
 
 Frozen = Callable[[], AbstractContextManager[object]]
 

@@ -29,8 +29,8 @@ def routed():
     return model
 
 
-def learn(model, monkeypatch):
-    """The loss, its gradients, and how many numbers the forward pass kept beside the weights."""
+def numbers_kept(model, work, monkeypatch):
+    """What `work` gives, and how many float32 its forward pass keeps for gradients beside the weights."""
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept = {}
 
@@ -44,9 +44,14 @@ def learn(model, monkeypatch):
 
     monkeypatch.setattr(recompute, "saved_tensors_hooks", inner)
     with saved_tensors_hooks(remember, lambda tensor: tensor):
-        loss = model(IDS, labels=IDS).loss
+        found = work()
+    return found, sum(one.untyped_storage().nbytes() // 4 for address, one in kept.items() if address not in own)
+
+
+def learn(model, monkeypatch):
+    """The loss, its gradients, and how many numbers were kept for these."""
+    loss, size = numbers_kept(model, lambda: model(IDS, labels=IDS).loss, monkeypatch)
     loss.backward()
-    size = sum(tensor.untyped_storage().nbytes() // 4 for address, tensor in kept.items() if address not in own)
     return loss, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}, size
 
 
