@@ -1,7 +1,7 @@
 """What a node holds at once, and what its memory plan says: a process with the real 0.5B weights for each setting.
 
-    python -m benchmarks.memory short               # completions of 64 tokens: about 20 minutes, 9 GiB
-    python -m benchmarks.memory long                # of 256 tokens: about 40 minutes, 9 GiB
+    python -m benchmarks.memory short               # completions of 64 tokens: ten minutes on two calm cores, 5 GiB
+    python -m benchmarks.memory long                # of 256 tokens: a quarter of an hour, 7 GiB
 
 A process sets up what a node sets up (`policy.build.Models`: policy, judge, sampler, by its own plan) and does the
 pieces of a round at the lengths that are planned for: it samples, with adapters while a checkpoint is written, judges
@@ -83,8 +83,6 @@ ROWS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "lora, llama_cpp, judge there": (ADAPTED, LLAMA, OUTSIDE),
         "lora, 8 tasks of 8": (ADAPTED, "swarm.num_local=8", "rollout.num_generations=8"),
         "lora, llama_cpp, 8 tasks of 8": (ADAPTED, LLAMA, "swarm.num_local=8", "rollout.num_generations=8"),
-        "full": (FULLY,),
-        "full, recomputing, judge here": (FULLY, JUDGED, "train.gradient_checkpointing=true"),
     },
     "long": {
         "lora, llama_cpp": (ADAPTED, LLAMA),
@@ -92,8 +90,6 @@ ROWS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "lora, judge here": (ADAPTED, JUDGED),
         "lora, micro-batches of 4": (ADAPTED, "train.micro_batch_size=4"),
         "full": (FULLY,),
-        "full, prompts of 512": (FULLY, "prompt=512"),
-        "full, recomputing": (FULLY, "train.gradient_checkpointing=true"),
     },
 }
 TOKENS = {"short": 64, "long": 256}

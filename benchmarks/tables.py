@@ -28,6 +28,7 @@ TABLES = {
     "contest": "table",
     "fresh": "table",
     "rollout": "table",
+    "memory": "table",
     "against-functions": "table",
     "against-programs": "table",
     "against-examples": "table",
