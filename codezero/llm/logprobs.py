@@ -222,6 +222,7 @@ class _HeadLogprobs(torch.autograd.Function):
                 _add_outer(grad_weight, grad_logits, states[rows])
             if grad_bias is not None:
                 grad_bias += grad_logits.sum(0)
+        ctx.logits = None  # autograd may keep ctx a while longer
         return grad_states, None, grad_bias, None, None, None
 
 

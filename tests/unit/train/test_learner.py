@@ -158,7 +158,7 @@ def test_an_attempt_without_advantage_costs_no_forward_and_counts_in_the_mean():
     teacher = learner(model, micro_batch_size=1)
     calls = count_forwards(model)
     found = teacher.step([three_attempts()])
-    assert len(calls) == 1 + 2  # the prompt, and the two that teach
+    assert len(calls) == 2 + 2  # the prompt, which is run again for its gradients, and the two that teach
     assert found.num_tokens == 9
     total = torch.tensor([1.0, 0.5, 0.0])
     advantages = (total - total.mean()) / (total.std() + 1e-4)
@@ -174,7 +174,7 @@ def test_an_attempt_without_advantage_is_passed_where_the_kl_penalty_needs_it():
     teacher = learner(model, micro_batch_size=1, beta=0.04)
     calls = count_forwards(model.get_base_model())
     teacher.step([three_attempts()])
-    assert len(calls) == 2 * (1 + 3)  # of the reference and of the policy
+    assert len(calls) == (1 + 3) + (2 + 3)  # of the reference, and of the policy, whose prompt is run again
 
 
 def test_an_optimizer_step_of_attempts_without_advantage_is_still_one():
@@ -407,7 +407,7 @@ def test_out_of_memory_halves_the_micro_batch_and_gives_the_same_update():
     assert found.grad_norm == pytest.approx(wanted.grad_norm, rel=1e-5)
     calls = count_forwards(small)
     teacher.step([scored(rollouts, rewards, policy_version=1)])
-    assert len(calls) == 1 + 3  # no second attempt: the smaller size is remembered
+    assert len(calls) == 2 + 3  # no second attempt: the smaller size is remembered
 
 
 def test_out_of_memory_with_one_sequence_says_what_to_do():
