@@ -1,0 +1,126 @@
+"""Whether a model got better at a fixed set of problems: intervals that hold however often one looks.
+
+A pass solves every problem once more; the first one is the start. After the passes of `is_look`, the mean of the newer
+half of them is compared with the start, problem by problem, by a paired t-interval. Each look has its own part of the
+5 % that all of them together may be wrong in (Bonferroni's inequality, with error spent over looks as in Lan & DeMets
+1983, Biometrika 70, 659-663). So no assumption is made of how looks hang together: they share the start, and a model
+that walks at random is the same model at the next look. An e-process of single outcomes would assume that the start is
+known, which it is not, or that each outcome is new, which those of one problem are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from statistics import NormalDist
+
+import numpy as np
+
+from codezero.evaluate.intervals import CONFIDENCE, Estimate, Floats
+
+OF_PEAKS = 0.2
+"""Share of a look's error that is spent on falls from earlier looks, the rest on the change since the start."""
+EVEN = 4
+"""The larger, the more evenly error is spent over looks; with 4 the first twelve have three quarters of it."""
+PRIOR = 0.4
+"""Share of solutions by which two problems more would have changed, one each way, in the spread of the differences.
+Without these, 20 % of flat runs raise an alarm where hardly a problem is ever solved: few changes are easily alike.
+"""
+
+
+class Trend(str, Enum):
+    """What is known of the model."""
+
+    UNKNOWN = "unknown"
+    RISING = "rising"
+    LEVEL = "level"
+    """Neither better nor worse than at the start beyond chance."""
+    FALLING = "falling"
+    """Worse than at the start or at an earlier look beyond chance, even where it is better than at the start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """A change for the worse beyond chance."""
+
+    since: int
+    """The last pass of the look that it is a fall from; 0 is the start."""
+    change: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What the newest look tells. Shares are means over problems, in 0..1."""
+
+    first: int
+    last: int
+    """The passes it is about; pass 0 is the start."""
+    before: float
+    after: float
+    change: Estimate
+    """after - before, at 95 % over all looks there will ever be."""
+    fall: Fall | None
+    """The surest one, if there is any."""
+
+    @property
+    def trend(self) -> Trend:
+        if self.fall is not None:
+            return Trend.FALLING
+        return Trend.RISING if self.change.low > 0 else Trend.LEVEL
+
+
+def is_look(num_passes: int) -> bool:
+    """Whether the intervals are drawn after so many passes beside the start: 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, ..."""
+    power = 1 << max(num_passes.bit_length() - 1, 0)
+    return num_passes > 0 and num_passes in (power, power * 3 // 2)
+
+
+def newest(passes: Sequence[Floats]) -> Gain | None:
+    """The newest look at these passes, each the share of right solutions by problem; None before the first."""
+    looks = [count for count in range(1, len(passes)) if is_look(count)]
+    if not looks:
+        return None
+    rates = np.asarray(passes, float)
+    means = [_mean(rates, count) for count in looks]
+    error = (1 - CONFIDENCE) * EVEN / ((len(looks) + EVEN - 1) * (len(looks) + EVEN))  # sums up to 5 %
+    change = _paired(rates[0], means[-1], error * (1 - OF_PEAKS))
+    peaks = [_paired(mean, means[-1], error * OF_PEAKS / (len(looks) - 1)) for mean in means[:-1]]
+    falls = [Fall(since=since, change=one) for since, one in zip([0, *looks], [change, *peaks], strict=False)]
+    return Gain(
+        first=_first(looks[-1]),
+        last=looks[-1],
+        before=float(rates[0].mean()),
+        after=float(means[-1].mean()),
+        change=change,
+        fall=min((one for one in falls if one.change.high < 0), key=lambda one: one.change.high, default=None),
+    )
+
+
+def _first(last: int) -> int:
+    """The first pass of the newer half of those from 1 to `last`."""
+    return last // 2 + 1
+
+
+def _mean(rates: Floats, last: int) -> Floats:
+    mean: Floats = rates[_first(last) : last + 1].mean(axis=0)
+    return mean
+
+
+def _paired(before: Floats, after: Floats, error: float) -> Estimate:
+    """The mean difference over problems with its t-interval."""
+    differences = after - before
+    num, value = len(differences), float(differences.mean())
+    spread = math.sqrt((float(((differences - value) ** 2).sum()) + 2 * PRIOR**2) / (num - 1))
+    half = _t(1 - error / 2, num - 1) * spread / math.sqrt(num)
+    return Estimate(value=value, low=value - half, high=value + half)
+
+
+def _t(quantile: float, freedom: int) -> float:
+    """Student's t by Fisher's expansion (Abramowitz & Stegun 1964, 26.7.5)."""
+    z, n = NormalDist().inv_cdf(quantile), freedom
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / n**2 + third / n**3
