@@ -154,6 +154,7 @@ def play(network: Network, make: MakeGroups, num_rounds: int, settings: Sequence
                 "codezero",
                 "run",
                 "preset=local",
+                "probe.share=0",
                 f"swarm={network.value}",
                 f"rounds={num_rounds}",
             ),

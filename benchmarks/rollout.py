@@ -215,7 +215,13 @@ def rounds(options: Any, name: str) -> list[dict[str, Any]]:
     folder = options.state / "rollout" / f"node-{name}-{time.time():.0f}"
     command = (
         *(sys.executable, "-m", "codezero", "run", "preset=local", f"rollout.engine={name}", "train.method=lora"),
-        *("swarm.num_local=4", "rounds=2", f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs"),
+        *(
+            "swarm.num_local=4",
+            "rounds=2",
+            "probe.share=0",
+            f"state_dir={folder}/state",
+            f"tracking.log_dir={folder}/logs",
+        ),
         *("model.device=cpu", "evaluator.model=" + NAME, "model.name=" + NAME, "train.lora_learning_rate=1e-4"),
     )
     subprocess.run(command, cwd=ROOT, check=True)

@@ -20,10 +20,10 @@ from codezero.loop import Stages, run_round
 from codezero.network.join import join
 from codezero.network.selection import SapoSelection
 from codezero.observe.monitor import RoundMonitor, report_from_dict
-from codezero.observe.status import SAVING, WAITING, Status, StatusFile, new_status
+from codezero.observe.status import PROBING, SAVING, WAITING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.observe.tracking import trackers
-from codezero.policy.build import Models
+from codezero.policy.build import Models, make_probe
 from codezero.policy.solver import PolicySolver
 from codezero.proposals import Proposal
 from codezero.proposer import jobs
@@ -34,6 +34,7 @@ from codezero.runtime.console import Console
 from codezero.runtime.stop import stop_on_signals
 from codezero.services.build import Services
 from codezero.tasks.build import make_task_source
+from codezero.tasks.held_out import load_held_out
 from codezero.tasks.known import which_are_known
 from codezero.tasks.proposed import WithProposals, proposed_candidates, to_task
 from codezero.train import checkpoint
@@ -115,6 +116,8 @@ class Node:
             max_prompt_length=models.prompt_tokens,
             max_completion_length=config.rollout.max_new_tokens,
         )
+        held_out = load_held_out() if config.probe.share else {}
+        self._probe = make_probe(config, models, held_out, workers, self._monitor.progress)
         proposals = place.proposals()
         self._tasks = WithProposals(
             sources,
@@ -138,7 +141,9 @@ class Node:
         self._stages = Stages(
             tasks=self._tasks,
             solver=self._solver,
-            gossip=place.gossip(encoder.fits, which_are_known(config.swarm.tasks, sources, self._tasks)),
+            gossip=place.gossip(
+                encoder.fits, which_are_known(config.swarm.tasks, sources, self._tasks, held_out.values())
+            ),
             evaluator=make_evaluator(
                 *(config, models.judge_backend, self._monitor.progress, workers),
                 more_tests=sources.withheld.more_tests,
@@ -179,6 +184,7 @@ class Node:
         """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
         played = 0
         while self._config.rounds == 0 or played < self._config.rounds:
+            self._measure()
             self._status.stage(WAITING)
             round_id = self._ledger.next_round(self._last)
             self._status.update(round=round_id.number)
@@ -189,6 +195,16 @@ class Node:
             self._trackers.log(report.round, round_metrics(report))
             self._last = round_id
             played += 1
+
+    def _measure(self) -> None:
+        """Takes the probes that are due now."""
+        if self._probe is None or not self._probe.is_due:
+            return
+        self._status.stage(PROBING)
+        while self._probe.is_due:
+            told = self._probe.take(self._last.number if self._last else 0, self._learner.policy_version)
+            if told is not None:
+                self._console.line(f"probe: {told.text}")
 
     def save(self) -> None:
         """Saves the last finished round, if that is still to be done. Raises CheckpointError: it cannot be written."""
@@ -210,6 +226,8 @@ class Node:
     def _resume(self) -> RoundId | None:
         """Takes up the newest whole checkpoint; None on a first start."""
         found = self._checkpoints.load_latest()
+        if self._probe is not None:
+            self._probe.resume(found.round if found is not None else 0)
         if found is None:
             self._monitor.resume(None)
             self._console.line(f"state: new in {self._folder}")

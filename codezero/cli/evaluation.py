@@ -184,6 +184,7 @@ def _solve(
 
     with imports_that_stay():
         from codezero.harness import bench, policy
+        from codezero.policy.solver import measuring_solver
 
     # The folder of a node that is running is refused: its checkpoints come and go.
     with state.locked_state(trained.folder) if trained else nullcontext():
@@ -205,7 +206,8 @@ def _solve(
             bar.update(0)
 
         seed = options.seed + 1_000_003 * first  # another stream for each batch, the same after a stop
-        return policy.solver(loaded, options.samples, options.max_new_tokens, options.temperature, seed, progress)
+        samples, length, temperature = options.samples, options.max_new_tokens, options.temperature
+        return measuring_solver(loaded, samples, length, temperature, seed, progress)
 
     bench.solve_and_run(
         problems,

@@ -19,6 +19,7 @@ from codezero.config.learning import (
     LossType,
     ModelConfig,
     Moments,
+    ProbeConfig,
     ProposalsConfig,
     RewardConfig,
     RewardScale,
@@ -64,6 +65,7 @@ __all__ = [
     "Network",
     "NodeConfig",
     "PeerTasks",
+    "ProbeConfig",
     "ProposalsConfig",
     "ProposerBackend",
     "ProposerConfig",
@@ -105,6 +107,7 @@ class NodeConfig:
     evaluator: EvaluatorConfig = field(default_factory=EvaluatorConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    probe: ProbeConfig = field(default_factory=ProbeConfig)
     proposer: ProposerConfig = field(default_factory=ProposerConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
     ledger: LedgerConfig = field(default_factory=LedgerConfig)
@@ -123,6 +126,13 @@ class NodeConfig:
             "rollout.engine",
             "llama_cpp",
             "it samples with adapters over frozen weights: use train.method=lora too, or rollout.engine=transformers",
+        )
+        drawn = self.tasks.mbpp.weight > 0 and self.tasks.mbpp.split == "validation"
+        require(
+            not (drawn and self.probe.share),
+            "tasks.mbpp.split",
+            "validation",
+            "the node measures itself on these problems: use split train, or probe.share=0",
         )
         on_chain = not self.market.enabled or self.ledger.kind is not LedgerKind.local
         require(

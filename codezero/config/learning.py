@@ -198,6 +198,16 @@ class TasksConfig:
 
 
 @dataclass
+class ProbeConfig:
+    share: float = 0.05
+    """Share of the node's time that goes into measuring it on problems it never trains on, judged by the dry run;
+    before the first round it solves them all once. 0 measures nothing."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.share <= 0.5, "probe.share", self.share, "use a share such as 0.05, or 0 for no probes")
+
+
+@dataclass
 class EvaluatorConfig:
     backend: Backend = Backend.auto
     """Where the frozen judge runs: transformers (in this process), llama_cpp (a process of its own), ollama, openai (a

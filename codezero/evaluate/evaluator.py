@@ -229,6 +229,23 @@ class FrozenEvaluator:
             return [Opinion(p_correct=None, reply=str(error))] * len(submissions)
 
 
+def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
+    """Of each rollout of an own group whether it is right, by rules and dry run alone; None where they cannot tell."""
+    attempts = tuple(_attempts(group))
+    if not attempts:
+        return [False] * len(group.rollouts)
+    ((_, _, findings),) = examiner.examine([(group, False, attempts)])
+    told: list[bool | None] = []
+    for rollout in group.rollouts:
+        attempt = _attempt(rollout.text)
+        found = findings.attempts.get(attempt) if isinstance(attempt, Attempt) else None
+        if isinstance(found, Examined):
+            told.append(found.settled(fatal_rules=True))
+        else:
+            told.append(None if isinstance(found, Death) and not found.by_itself else False)
+    return told
+
+
 def _num_bytes(submissions: Collection[Submission]) -> int:
     """What a judge is shown of attempts at one task, in UTF-8."""
     texts = {text for one in submissions for text in (one.shown.question, one.shown.tests, one.shown.code)}

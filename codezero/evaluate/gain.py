@@ -30,7 +30,7 @@ Without these, 20 % of flat runs raise an alarm where hardly a problem is ever s
 """
 
 
-class Trend(str, Enum):
+class Direction(str, Enum):
     """What is known of the model."""
 
     UNKNOWN = "unknown"
@@ -65,10 +65,10 @@ class Gain:
     """The surest one, if there is any."""
 
     @property
-    def trend(self) -> Trend:
+    def direction(self) -> Direction:
         if self.fall is not None:
-            return Trend.FALLING
-        return Trend.RISING if self.change.low > 0 else Trend.LEVEL
+            return Direction.FALLING
+        return Direction.RISING if self.change.low > 0 else Direction.LEVEL
 
 
 def is_look(num_passes: int) -> bool:

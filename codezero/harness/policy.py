@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codezero.config import Device, Dtype, RolloutConfig, TrainConfig, TrainMethod
+from codezero.config import Device, Dtype, TrainConfig, TrainMethod
 from codezero.errors import CheckpointError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
-from codezero.policy.solver import PolicySolver
-from codezero.ports import Progress
 from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.method import apply_lora
@@ -53,12 +51,3 @@ def _with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
         loaded = replace(loaded, model=adapted)
     checkpoint.restore_weights(checkpoint.trainable_weights(loaded.model), found.learner["weights"])
     return loaded
-
-
-def solver(
-    policy: LoadedModel, num_samples: int, max_new_tokens: int, temperature: float, seed: int, progress: Progress
-) -> PolicySolver:
-    """The solver that a node has, which may here also write one solution, or decode greedily (temperature 0)."""
-    config = RolloutConfig(max_new_tokens=max_new_tokens)
-    config.num_generations, config.temperature = num_samples, temperature  # a node that trains refuses both
-    return PolicySolver(policy, config, seed=seed, peer_id="local", progress=progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +26,31 @@ class ReportFile:
         has lines of rounds it will play again.
         """
         if last is None:
-            self._set_aside()
+            self.set_aside()
             return
         number = getattr(last, self._number_key)
-        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
-        kept = [line for line in lines if 0 <= self._number_of(line) <= number]
+        kept = self.lines(number)
         if not kept or self._number_of(kept[-1]) < number:
             kept.append(_to_json(last))
+        self.replace(kept)
+
+    def lines(self, number: int) -> list[str]:
+        """The whole lines of reports up to this number."""
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        return [line for line in lines if 0 <= self._number_of(line) <= number]
+
+    def replace(self, lines: Sequence[str]) -> None:
+        """Has the file hold these lines alone. Raises StateError: it cannot be written."""
         temporary = self._path.with_suffix(".tmp")
-        self._write(temporary, "".join(line + "\n" for line in kept), "w")
+        self._write(temporary, "".join(line + "\n" for line in lines), "w")
         os.replace(temporary, self._path)
 
     def append(self, report: Any) -> None:
         """Raises StateError: it cannot be written."""
         self._write(self._path, _to_json(report) + "\n", "a")
 
-    def _set_aside(self) -> None:
+    def set_aside(self) -> None:
+        """Leaves the file under a free name."""
         number = 1
         while self._path.with_suffix(f".{number}.jsonl").exists():
             number += 1

@@ -36,8 +36,9 @@ EARLY = 0.1
 """Share of a stage before which its own pace says nothing: it has just warmed up."""
 REMEMBERED = 5
 """Rounds whose seconds say how long a stage usually takes."""
-WAITING, SAVING, STARTING = "wait", "save", "start"
-"""Stages around those of a round: for the swarm's clock, for the disk, and before the first round."""
+WAITING, PROBING, SAVING, STARTING = "wait", "probe", "save", "start"
+"""Stages around those of a round: for the swarm's clock, to measure itself, for the disk, and before the first
+round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,16 +18,24 @@ from codezero.evaluate.backends.choose import has_llama_cpp
 from codezero.evaluate.backends.llama_cpp import PACKAGE
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import JudgeWeights, count_workers, describe, judge_that_fits
+from codezero.evaluate.examiner import Examiner
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.observe import probes
+from codezero.observe.report_file import ReportFile
 from codezero.policy.llama_cpp import LlamaCppEngine
+from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
+from codezero.policy.solver import PolicySolver, measuring_solver
+from codezero.ports import Progress
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train import memory
 from codezero.train.memory import GIB, MemoryEstimate, Workload
 from codezero.train.method import Room, apply_lora, choose_method, free_room
+from codezero.types import Task
+from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
 
 PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
@@ -142,7 +151,7 @@ class Models:
             train = replace(train, method=TrainMethod(begun_with))
         evaluator_is_base = backend is Backend.transformers and _is_base(weights, policy_folder, dtype)
         load = workload(config, self._device.type, dtype, weights.num_bytes(backend), evaluator_is_base)
-        saved = sum(path.stat().st_size for path in folder.rglob("*.pt"))
+        saved = sum(path.stat().st_size for path in folder.rglob("round-*/*.pt"))
         room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
         return choose_method(memory.read_shape(policy_folder), train, load, room)
 
@@ -187,3 +196,35 @@ def _in_turn(turn: threading.Lock, frozen: Frozen) -> Iterator[None]:
 def _is_base(weights: JudgeWeights, policy_folder: Path, dtype: torch.dtype) -> bool:
     """Whether the judge is the policy as it started: adapters then need no second copy of the weights."""
     return weights.folder() == policy_folder and weights.dtype() == dtype
+
+
+def make_probe(
+    config: NodeConfig, models: Models, problems: Mapping[str, Task], workers: Workers, progress: Progress
+) -> Probe | None:
+    """What measures the policy on these problems; None where it is not to be measured."""
+    if not problems:
+        return None
+
+    def make_solver(num_samples: int, temperature: float, number: int) -> PolicySolver:
+        length, seed = config.rollout.max_new_tokens, config.seed + 1_000_003 * (number + 1)
+        return measuring_solver(
+            models.policy, num_samples, length, temperature, seed, lambda *_: None, sample=models.sample
+        )
+
+    texts = [
+        config.rollout.engine.value,
+        f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples",
+    ]
+    texts += [part for task in problems.values() for part in (task.question, task.tests)]
+    model = f"{models.settings['model.name']} in {models.settings['model.dtype']}"
+    return Probe(
+        problems,
+        f"{model}, {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}",
+        make_solver,
+        Examiner(workers, walk=True, fatal_rules=True, show=False),
+        ReportFile(Path(config.tracking.log_dir).expanduser() / probes.NAME, "round"),
+        share=config.probe.share,
+        rows=config.swarm.num_local * config.rollout.num_generations,
+        turn=models.turn,
+        progress=progress,
+    )

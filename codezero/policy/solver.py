@@ -105,3 +105,18 @@ class PolicySolver:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._generator.set_state(state["generator"])
+
+
+def measuring_solver(
+    policy: LoadedModel,
+    num_samples: int,
+    max_new_tokens: int,
+    temperature: float,
+    seed: int,
+    progress: Progress,
+    sample: SampleGroups = sample_groups,
+) -> PolicySolver:
+    """The solver that a node has, which may here also write one solution, or decode greedily (temperature 0)."""
+    config = RolloutConfig(max_new_tokens=max_new_tokens)
+    config.num_generations, config.temperature = num_samples, temperature  # a node that trains refuses both
+    return PolicySolver(policy, config, seed=seed, peer_id="local", progress=progress, sample=sample)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 from codezero.config import PeerTasks
@@ -13,19 +13,22 @@ from codezero.tasks.withheld import id_of
 from codezero.types import Task
 
 
-def which_are_known(setting: PeerTasks, sources: Mixture, tasks: WithProposals) -> Callable[[Task], bool]:
+def which_are_known(
+    setting: PeerTasks, sources: Mixture, tasks: WithProposals, held_out: Iterable[Task] = ()
+) -> Callable[[Task], bool]:
     """Tells whether a peer's task is wanted (`swarm.tasks`).
 
     Known are the built-in problems of all levels, all tasks of `sources`, and the proposals that `tasks` took up. For
-    these, datasets on the hub are read once from end to end.
+    these, datasets on the hub are read once from end to end. What is held out is never wanted.
     """
+    unwanted = frozenset(map(id_of, held_out))
     if setting is PeerTasks.any:
-        return lambda task: True
+        return lambda task: id_of(task) not in unwanted
     builtin = (problem.task for problem in load_problems())
     known = frozenset(id_of(task) for task in chain(builtin, sources.all_tasks()))
 
     def is_known(task: Task) -> bool:
         found = id_of(task)
-        return found in known or found in tasks.taken_up
+        return found not in unwanted and (found in known or found in tasks.taken_up)
 
     return is_known

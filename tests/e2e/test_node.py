@@ -28,7 +28,13 @@ def command(model, folder, *settings):
     return [
         *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
         *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
-        *("train.method=full", "train.learning_rate=1e-3", "rollout.num_generations=2", "rollout.max_new_tokens=24"),
+        *(
+            "train.method=full",
+            "train.learning_rate=1e-3",
+            "rollout.num_generations=2",
+            "rollout.max_new_tokens=24",
+            "probe.share=0",
+        ),
         *settings,
     ]
 

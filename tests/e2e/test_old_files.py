@@ -64,7 +64,8 @@ def test_a_solver_goes_on_where_it_was(old, name, peer_id, rewards, capsys):
     drawn = {group.task.id for seen in before.groups() for group in seen.groups}
     played = before.reports()
     lines = Path(name, "logs", "rounds.jsonl").read_bytes()
-    still = ("train.learning_rate=1e-12", "train.lora_learning_rate=1e-12")  # so that weights stay as they are restored
+    # weights stay as they are restored
+    still = ("train.learning_rate=1e-12", "train.lora_learning_rate=1e-12", "probe.share=0")
     assert main(["run", *noted(f"{name}/state", "rounds=1", *still)]) == 0
     assert f"state: going on in {name}/state after round 2" in capsys.readouterr().out
 

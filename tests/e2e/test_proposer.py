@@ -42,7 +42,13 @@ def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
             [
                 *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "2", "--rounds", "4"),
                 *("--folder", str(tmp_path / "home"), f"model.name={model}", f"evaluator.model={model}"),
-                *("model.device=cpu", "train.method=full", "rollout.max_new_tokens=60", "tasks.proposals.share=1"),
+                *(
+                    "model.device=cpu",
+                    "train.method=full",
+                    "rollout.max_new_tokens=60",
+                    "probe.share=0",
+                    "tasks.proposals.share=1",
+                ),
                 *(f"proposer.url={server.url}/v1", "proposer.model=scripted", "proposer.patience_s=30"),
             ],
             cwd=ROOT,

@@ -31,7 +31,13 @@ def start(folder, server, *settings, **environment):
     command = [
         *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
         *(f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "model.device=cpu", "model.threads=1"),
-        *("train.method=full", "rollout.num_generations=2", "rollout.max_new_tokens=24", "push.enabled=true"),
+        *(
+            "train.method=full",
+            "rollout.num_generations=2",
+            "rollout.max_new_tokens=24",
+            "probe.share=0",
+            "push.enabled=true",
+        ),
         *(f"push.endpoint={server.url}", "save_every_s=0", "tracking.level=DEBUG", *settings),
     ]
     return subprocess.Popen(

@@ -21,7 +21,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.real_model]
 
 def run_one_round(folder):
     settings = (f"state_dir={folder}/state", f"tracking.log_dir={folder}/logs", "tasks.builtin.max_difficulty=2")
-    small = ("rollout.num_generations=3", "rollout.max_new_tokens=64", "swarm.num_local=1", "model.device=cpu")
+    small = (
+        "rollout.num_generations=3",
+        "rollout.max_new_tokens=64",
+        "probe.share=0",
+        "swarm.num_local=1",
+        "model.device=cpu",
+    )
     done = subprocess.run(
         [sys.executable, "-m", "codezero", "run", "preset=local", "train.method=full", "rounds=1", *settings, *small],
         cwd=ROOT,

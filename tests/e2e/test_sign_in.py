@@ -134,7 +134,13 @@ def play(tmp_path, url, contract, app, *settings):
     ended = subprocess.run(
         [
             *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}"),
-            *(f"evaluator.model={model}", "model.device=cpu", "train.method=full", "rollout.max_new_tokens=20"),
+            *(
+                f"evaluator.model={model}",
+                "model.device=cpu",
+                "train.method=full",
+                "rollout.max_new_tokens=20",
+                "probe.share=0",
+            ),
             *("ledger=modal", f"ledger.rpc_url={url}", f"ledger.contract_address={contract.address}"),
             *(f"ledger.chain_id={chains.CHAIN_ID}", f"ledger.proxy_url={app}"),
             *(f"ledger.login_dir={tmp_path / 'temp-data'}", f"swarm.identity_path={tmp_path / 'swarm.pem'}"),
@@ -189,7 +195,7 @@ def test_the_launch_script_starts_the_app_and_a_node_for_who_has_signed_in(chain
             *("--testnet", "--sign-in", "app", "--no-push", "--no-market", "--rounds", "2"),
             *("--port-sign-in", str(free_port()), "judge.enabled=false", "swarm.listen=[/ip4/127.0.0.1/tcp/0]"),
             *(f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.method=full"),
-            *("preset=local", "rollout.max_new_tokens=20", f"ledger.rpc_url={chain.url}"),
+            *("preset=local", "rollout.max_new_tokens=20", "probe.share=0", f"ledger.rpc_url={chain.url}"),
             *(f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
             BUNDLER_URL=bundler,
             ALCHEMY_BASE_URL=NO_ONE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from codezero.observe.status import SAVING, SILENT_S, STARTING, WAITING, Status
+from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, WAITING, Status
 from codezero.runtime.amounts import brief
 from codezero.types import SOLO_PEER_ID
 from codezero.views.terminal.snapshot import Snapshot
@@ -13,6 +13,7 @@ from codezero.views.terminal.text import BAD, BOLD, DIM, bar, fit, row, safe, si
 _STAGES = {
     STARTING: "starts",
     WAITING: "waits for the swarm's next round",
+    PROBING: "measures itself",
     SAVING: "saves",
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, variance
 
-from codezero.observe.status import SAVING, SILENT_S, STARTING, WAITING, Status
+from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, WAITING, Status
 from codezero.proposals import BatchReport
 from codezero.runtime.amounts import gib, span
 from codezero.types import RoundReport
@@ -20,6 +20,7 @@ FEW = 10
 DOING = {
     STARTING: "starting",
     WAITING: "waiting for the swarm's next round",
+    PROBING: "measuring itself",
     SAVING: "saving",
     "draw": "drawing tasks",
     "solve": "writing solutions",

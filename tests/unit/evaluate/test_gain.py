@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from codezero.evaluate.gain import Trend, is_look, newest
+from codezero.evaluate.gain import Direction, is_look, newest
 
 PROBLEMS, SAMPLES, ROUNDS = 89, 2, 300
 """As of a node's probes, whose start has four samples a problem."""
@@ -20,13 +20,13 @@ def drawn(rng, success, samples=SAMPLES):
 
 def trends(passes):
     """What was said at each look."""
-    return [newest(passes[: count + 1]).trend for count in range(1, len(passes)) if is_look(count)]
+    return [newest(passes[: count + 1]).direction for count in range(1, len(passes)) if is_look(count)]
 
 
 def share_of_alarms(runs, passes_of):
     rng = np.random.default_rng(0)
     found = [trends(passes_of(rng)) for _ in range(runs)]
-    return sum(any(one in (Trend.RISING, Trend.FALLING) for one in run) for run in found) / runs
+    return sum(any(one in (Direction.RISING, Direction.FALLING) for one in run) for run in found) / runs
 
 
 def flat(rng, success=None):
@@ -68,11 +68,11 @@ def moved(rng, way, num_passes):
     return np.vstack([drawn(rng, success, 4), drawn(rng, np.broadcast_to(after, (num_passes, PROBLEMS)))])
 
 
-@pytest.mark.parametrize(("way", "trend"), [(0.1, Trend.RISING), (-0.1, Trend.FALLING)])
-def test_a_change_by_ten_points_is_found_within_eight_passes(way, trend):
+@pytest.mark.parametrize(("way", "direction"), [(0.1, Direction.RISING), (-0.1, Direction.FALLING)])
+def test_a_change_by_ten_points_is_found_within_eight_passes(way, direction):
     rng = np.random.default_rng(1)
     found = [newest(moved(rng, way, 8)) for _ in range(100)]
-    assert sum(one.trend is trend for one in found) >= 80
+    assert sum(one.direction is direction for one in found) >= 80
     assert np.mean([one.change.value for one in found]) == pytest.approx(way, abs=0.02)
     assert sum(one.change.low <= way <= one.change.high for one in found) >= 95
 
@@ -85,7 +85,7 @@ def test_a_fall_from_a_peak_is_told_though_the_model_is_still_better_than_at_the
     assert found.change.low > 0
     assert found.fall.since in (8, 12, 16)
     assert found.fall.change.value == pytest.approx(-0.25, abs=0.05)
-    assert found.trend is Trend.FALLING
+    assert found.direction is Direction.FALLING
 
 
 def test_looks_come_ever_more_seldom_and_nothing_is_said_before_the_first():
@@ -97,5 +97,5 @@ def test_looks_come_ever_more_seldom_and_nothing_is_said_before_the_first():
 
 def test_where_nothing_is_ever_solved_the_interval_says_that_little_is_known():
     found = newest([np.zeros(PROBLEMS)] * 9)
-    assert (found.change.value, found.trend) == (0.0, Trend.LEVEL)
+    assert (found.change.value, found.direction) == (0.0, Direction.LEVEL)
     assert found.change.low < -0.01

@@ -150,7 +150,13 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
     state = tmp_path / "state"
     node = [sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"]
     node += ["rounds=1", f"state_dir={state}", f"tracking.log_dir={tmp_path}/logs", "model.device=cpu"]
-    node += ["train.method=full", "rollout.num_generations=2", "rollout.max_new_tokens=8", "evaluator.dry_run=false"]
+    node += [
+        "train.method=full",
+        "rollout.num_generations=2",
+        "rollout.max_new_tokens=8",
+        "probe.share=0",
+        "evaluator.dry_run=false",
+    ]
     subprocess.run(node, check=True, capture_output=True, cwd=Path(__file__).parents[3], timeout=300)
     options = ["--dataset", "mbpp", "--path", problems, "--checkpoint", state, "--device", "cpu", "--threads", 1]
     options += ["--max-new-tokens", 8, "--limit", 1]

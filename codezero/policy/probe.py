@@ -1,0 +1,133 @@
+"""The node measures itself: a fixed set of problems, solved by the policy in parts, in a share of the node's time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from itertools import islice
+
+import msgspec
+
+from codezero.evaluate.evaluator import walked
+from codezero.evaluate.examiner import Examiner
+from codezero.observe.probes import Learning, ProbeReport, learning
+from codezero.observe.report_file import ReportFile
+from codezero.policy.solver import PolicySolver
+from codezero.ports import Progress
+from codezero.types import RolloutGroup, Task
+
+START_SAMPLES, SAMPLES = 4, 2
+"""Solutions at T=1 to each problem in the first pass, which all others are compared with, and in each later one."""
+
+LATE = 10
+"""Probes that tell how long the next one takes."""
+
+MakeSolver = Callable[[int, float, int], PolicySolver]
+"""`make(num_generations, temperature, seed)`"""
+
+
+class Probe:
+    """Takes no random number from anyone, and changes nothing but its file."""
+
+    def __init__(
+        self,
+        problems: Mapping[str, Task],
+        kind: str,
+        make_solver: MakeSolver,
+        examiner: Examiner,
+        file: ReportFile,
+        *,
+        share: float,
+        rows: int,
+        turn: AbstractContextManager[object],
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`share` is the part of the node's wall time that probes may take. `rows` is how many solutions are sampled at
+        once, and how many problems a probe has. `turn` is held while the policy samples."""
+        self._problems, self._kind, self._make_solver, self._examiner = problems, kind, make_solver, examiner
+        self._file, self._share, self._rows, self._turn, self._progress = file, share, rows, turn, progress
+        self._clock, self._began_s, self._wall_s = clock, clock(), 0.0
+        self.reports: list[ProbeReport] = []
+        """Those like the next one, the newest last."""
+
+    def resume(self, last_round: int) -> None:
+        """Goes on after this round; what was measured later is of weights that are gone. A node that begins, with 0,
+        takes over what was measured before a first round, of the same weights."""
+        lines = self._file.lines(last_round)
+        reports = []
+        for line in lines:
+            with suppress(msgspec.DecodeError):
+                reports.append(msgspec.json.decode(line, type=ProbeReport))
+        self.reports = [one for one in reports if one.kind == self._kind]
+        if last_round == 0:
+            self._file.set_aside()
+        self._file.replace(lines)
+        self._wall_s = self.reports[-1].wall_s if self.reports else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the start is not measured yet, or the next probe fits into its share of the time."""
+        if self._num_done < len(self._problems):
+            return True
+        late = self.reports[-LATE:]
+        expected_s = self._rows * sum(one.seconds for one in late) / sum(len(one.right) for one in late)
+        return late[-1].spent_s + expected_s <= self._share * self._wall_now_s
+
+    @property
+    def _num_done(self) -> int:
+        return sum(len(one.right) for one in self.reports)
+
+    @property
+    def _wall_now_s(self) -> float:
+        return self._wall_s + self._clock() - self._began_s
+
+    def take(self, round_number: int, policy_version: int) -> Learning | None:
+        """Solves the next problems and notes what came of it; returns what it all comes to where a pass is complete.
+
+        Raises StateError: it cannot be written."""
+        began_s, done = self._clock(), self._num_done
+        start = done % len(self._problems)
+        part = dict(islice(self._problems.items(), start, start + self._rows))
+        greedy = self._solved(part, 1, 0.0, done)
+        samples = START_SAMPLES if done < len(self._problems) else SAMPLES
+        sampled = self._solved(part, samples, 1.0, done)
+        outcomes = [one for found in (*greedy.values(), *sampled.values()) for one in found]
+        seconds = self._clock() - began_s
+        report = ProbeReport(
+            round=round_number,
+            policy_version=policy_version,
+            kind=self._kind,
+            num_problems=len(self._problems),
+            samples=samples,
+            greedy={name: found == [True] for name, found in greedy.items()},
+            right={name: found.count(True) for name, found in sampled.items()},
+            unknown=outcomes.count(None),
+            seconds=seconds,
+            spent_s=seconds + (self.reports[-1].spent_s if self.reports else 0.0),
+            wall_s=self._wall_now_s,
+            finished_at_s=time.time(),
+        )
+        self._file.append(report)
+        self.reports.append(report)
+        return learning(self.reports) if start + len(part) == len(self._problems) else None
+
+    def _solved(
+        self, part: Mapping[str, Task], num_generations: int, temperature: float, done: int
+    ) -> dict[str, list[bool | None]]:
+        """Of each problem whether its solutions are right; one that does not fit the model has none."""
+        solver = self._make_solver(num_generations, temperature, done)
+        names, found = list(part), dict[str, list[bool | None]]()
+        size = max(1, self._rows // num_generations)
+        for first in range(0, len(names), size):
+            self._progress("probe", done % len(self._problems) + first, len(self._problems))
+            some = names[first : first + size]
+            with self._turn:
+                groups = solver.solve([part[name] for name in some], 0)
+            by_task = {id(group.task): group for group in groups}
+            found |= {name: self._judged(by_task.get(id(part[name]))) for name in some}
+        return found
+
+    def _judged(self, group: RolloutGroup | None) -> list[bool | None]:
+        return [] if group is None else walked(self._examiner, group)
