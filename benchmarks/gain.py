@@ -28,7 +28,8 @@ def _is_found(rng: np.random.Generator, gain: float, passes: int) -> bool:
     room = before * (1 - before)
     after = np.clip(before + gain * room / room.mean(), 0, 1)
     later = rng.binomial(SAMPLES, np.broadcast_to(after, (passes, len(after)))) / SAMPLES
-    found = newest([rng.binomial(START_SAMPLES, before) / START_SAMPLES, *later])
+    start = rng.binomial(START_SAMPLES, before) / START_SAMPLES
+    found = newest([start.tolist(), *later.tolist()])
     return found is not None and found.direction is Direction.RISING
 
 

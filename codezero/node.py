@@ -192,7 +192,7 @@ class Node:
             report = self._services.report(run_round(round_id, self._stages, self._config.swarm.num_local))
             self._offer(report)
             self._monitor.report(report)
-            self._trackers.log(report.round, round_metrics(report))
+            self._trackers.log(report.round, round_metrics(report, self._probe.learning if self._probe else None))
             self._last = round_id
             played += 1
 
@@ -202,9 +202,8 @@ class Node:
             return
         self._status.stage(PROBING)
         while self._probe.is_due:
-            told = self._probe.take(self._last.number if self._last else 0, self._learner.policy_version)
-            if told is not None:
-                self._console.line(f"probe: {told.text}")
+            if self._probe.take(self._last.number if self._last else 0, self._learner.policy_version):
+                self._console.line(f"probe: {self._probe.learning.text}")
 
     def save(self) -> None:
         """Saves the last finished round, if that is still to be done. Raises CheckpointError: it cannot be written."""

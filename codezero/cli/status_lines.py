@@ -12,9 +12,7 @@ from codezero.proposals import level_name
 from codezero.runtime.amounts import brief, gib
 from codezero.views.summary import RunSummary
 from codezero.views.terminal.header import stage_words
-from codezero.views.terminal.text import counts, safe, trend
-
-_GOES = {1: "above", -1: "below", 0: "level with"}
+from codezero.views.terminal.text import counts, safe
 
 
 def lines(summary: RunSummary, heading: bool) -> Iterator[str]:
@@ -27,6 +25,8 @@ def lines(summary: RunSummary, heading: bool) -> Iterator[str]:
 
 def _rows(summary: RunSummary) -> Iterator[tuple[str, str]]:
     yield from _node(summary)
+    if summary.learning is not None:
+        yield "learns", summary.learning.text
     if summary.rounds:
         yield from _rounds(summary)
     if summary.batches:
@@ -95,9 +95,6 @@ def _rounds(summary: RunSummary) -> Iterator[tuple[str, str]]:
     last = summary.rounds[-1]
     k = summary.status.group_size if summary.status is not None and summary.status.group_size else "k"
     reward = "not scored" if last.reward_mean is None else f"{last.reward_mean:+.2f} in round {last.round}"
-    found = trend([report.reward_mean for report in summary.rounds])
-    if found is not None and found[1] > 1:
-        reward += f", {found[0]:+.2f} in the last {found[1]}, {_GOES[found[2]]} the {found[1]} before"
     yield "reward", f"{reward} (higher is better)"
     if last.pass_at_k is not None and last.average_at_k is not None:
         yield "solved", f"pass@{k} {last.pass_at_k:.2f}, average@{k} {last.average_at_k:.2f}, as predicted"

@@ -14,11 +14,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 
-import numpy as np
+from codezero.evaluate.metrics import CONFIDENCE, Estimate
 
-from codezero.evaluate.intervals import CONFIDENCE, Estimate, Floats
+Rates = Sequence[float]
+"""Of right solutions, by problem."""
 
 OF_PEAKS = 0.2
 """Share of a look's error that is spent on falls from earlier looks, the rest on the change since the start."""
@@ -77,22 +78,21 @@ def is_look(num_passes: int) -> bool:
     return num_passes > 0 and num_passes in (power, power * 3 // 2)
 
 
-def newest(passes: Sequence[Floats]) -> Gain | None:
-    """The newest look at these passes, each the share of right solutions by problem; None before the first."""
+def newest(passes: Sequence[Rates]) -> Gain | None:
+    """The newest look at these passes; None before the first."""
     looks = [count for count in range(1, len(passes)) if is_look(count)]
     if not looks:
         return None
-    rates = np.asarray(passes, float)
-    means = [_mean(rates, count) for count in looks]
+    means = [_mean(passes, count) for count in looks]
     error = (1 - CONFIDENCE) * EVEN / ((len(looks) + EVEN - 1) * (len(looks) + EVEN))  # sums up to 5 %
-    change = _paired(rates[0], means[-1], error * (1 - OF_PEAKS))
+    change = _paired(passes[0], means[-1], error * (1 - OF_PEAKS))
     peaks = [_paired(mean, means[-1], error * OF_PEAKS / (len(looks) - 1)) for mean in means[:-1]]
     falls = [Fall(since=since, change=one) for since, one in zip([0, *looks], [change, *peaks], strict=False)]
     return Gain(
         first=_first(looks[-1]),
         last=looks[-1],
-        before=float(rates[0].mean()),
-        after=float(means[-1].mean()),
+        before=fmean(passes[0]),
+        after=fmean(means[-1]),
         change=change,
         fall=min((one for one in falls if one.change.high < 0), key=lambda one: one.change.high, default=None),
     )
@@ -103,16 +103,16 @@ def _first(last: int) -> int:
     return last // 2 + 1
 
 
-def _mean(rates: Floats, last: int) -> Floats:
-    mean: Floats = rates[_first(last) : last + 1].mean(axis=0)
-    return mean
+def _mean(passes: Sequence[Rates], last: int) -> Rates:
+    half = passes[_first(last) : last + 1]
+    return [sum(rates) / len(half) for rates in zip(*half, strict=True)]
 
 
-def _paired(before: Floats, after: Floats, error: float) -> Estimate:
+def _paired(before: Rates, after: Rates, error: float) -> Estimate:
     """The mean difference over problems with its t-interval."""
-    differences = after - before
-    num, value = len(differences), float(differences.mean())
-    spread = math.sqrt((float(((differences - value) ** 2).sum()) + 2 * PRIOR**2) / (num - 1))
+    differences = [new - old for old, new in zip(before, after, strict=True)]
+    num, value = len(differences), fmean(differences)
+    spread = math.sqrt((sum((one - value) ** 2 for one in differences) + 2 * PRIOR**2) / (num - 1))
     half = _t(1 - error / 2, num - 1) * spread / math.sqrt(num)
     return Estimate(value=value, low=value - half, high=value + half)
 

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-CONFIDENCE = 0.95
+from codezero.evaluate.metrics import CONFIDENCE, Estimate
+
 RESAMPLES = 2_000
 AT_ONCE = 1_000_000
 """Values drawn at a time, so that many of them need little memory."""
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A figure with its interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 def bootstrap(values: Sequence[float]) -> Estimate:

@@ -1,11 +1,24 @@
-"""average@k and pass@k of scored groups."""
+"""average@k and pass@k of scored groups, and what a figure with an interval is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import comb
 
 from codezero.types import ScoredGroup
+
+CONFIDENCE = 0.95
+"""Of every interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A figure with its interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

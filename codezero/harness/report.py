@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from codezero.evaluate.intervals import CONFIDENCE, Estimate, bootstrap
-from codezero.evaluate.metrics import pass_at_k
+from codezero.evaluate.intervals import bootstrap
+from codezero.evaluate.metrics import CONFIDENCE, Estimate, pass_at_k
 
 
 def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, Estimate]:

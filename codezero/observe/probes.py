@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import fmean
 
 from codezero.evaluate.gain import Direction, Gain, newest
 
@@ -75,7 +74,7 @@ class Learning:
         if len(self.passes) < 2:
             return None
         ends = range(1, len(self.passes))
-        return max(ends, key=lambda end: np.mean([one.sampled for one in self.passes[max(1, end - 2) : end + 1]]))
+        return max(ends, key=lambda end: fmean(one.sampled for one in self.passes[max(0, end - 2) : end + 1]))
 
 
 def learning(reports: Sequence[ProbeReport]) -> Learning:
@@ -91,12 +90,12 @@ def learning(reports: Sequence[ProbeReport]) -> Learning:
     passes = [
         Pass(
             last_round=max(at for _, _, at in one),
-            sampled=float(np.mean([share for share, _, _ in one])),
-            greedy=float(np.mean([greedy for _, greedy, _ in one])),
+            sampled=fmean(share for share, _, _ in one),
+            greedy=fmean(greedy for _, greedy, _ in one),
         )
         for one in whole
     ]
-    gain = newest([np.array([share for share, _, _ in one]) for one in whole])
+    gain = newest([[share for share, _, _ in one] for one in whole])
     if gain is None:
         done = sum(len(outcomes) > num_passes for outcomes in found.values())
         return Learning(direction=Direction.UNKNOWN, text=_early(num_problems, passes, done), passes=passes, gain=None)
@@ -121,13 +120,13 @@ def _told(gain: Gain, passes: Sequence[Pass], num_problems: int) -> str:
         Direction.LEVEL: "No change beyond chance",
         Direction.FALLING: "It has got worse",
     }[gain.direction]
-    greedy = np.mean([one.greedy for one in passes[gain.first : gain.last + 1]])
+    greedy = fmean(one.greedy for one in passes[gain.first : gain.last + 1])
     change = gain.change
     text = (
         f"{said}: of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right at the "
         f"start and {percent(gain.after)} in rounds {passes[gain.first - 1].last_round + 1} to "
         f"{passes[gain.last].last_round}, {points(change.value)} points [{points(change.low)}, {points(change.high)}]; "
-        f"greedy {percent(passes[0].greedy)} and {percent(float(greedy))}"
+        f"greedy {percent(passes[0].greedy)} and {percent(greedy)}"
     )
     if gain.fall is not None and gain.fall.since > 0:
         fall = gain.fall.change

@@ -11,7 +11,7 @@ import msgspec
 
 from codezero.evaluate.evaluator import walked
 from codezero.evaluate.examiner import Examiner
-from codezero.observe.probes import Learning, ProbeReport, learning
+from codezero.observe.probes import ProbeReport, learning
 from codezero.observe.report_file import ReportFile
 from codezero.policy.solver import PolicySolver
 from codezero.ports import Progress
@@ -51,6 +51,8 @@ class Probe:
         self._clock, self._began_s, self._wall_s = clock, clock(), 0.0
         self.reports: list[ProbeReport] = []
         """Those like the next one, the newest last."""
+        self.learning = learning([])
+        """What they come to, as of the last whole pass."""
 
     def resume(self, last_round: int) -> None:
         """Goes on after this round; what was measured later is of weights that are gone. A node that begins, with 0,
@@ -65,6 +67,7 @@ class Probe:
             self._file.set_aside()
         self._file.replace(lines)
         self._wall_s = self.reports[-1].wall_s if self.reports else 0.0
+        self.learning = learning(self.reports)
 
     @property
     def is_due(self) -> bool:
@@ -83,8 +86,8 @@ class Probe:
     def _wall_now_s(self) -> float:
         return self._wall_s + self._clock() - self._began_s
 
-    def take(self, round_number: int, policy_version: int) -> Learning | None:
-        """Solves the next problems and notes what came of it; returns what it all comes to where a pass is complete.
+    def take(self, round_number: int, policy_version: int) -> bool:
+        """Solves the next problems and notes what came of it; returns whether that has completed a pass.
 
         Raises StateError: it cannot be written."""
         began_s, done = self._clock(), self._num_done
@@ -111,7 +114,10 @@ class Probe:
         )
         self._file.append(report)
         self.reports.append(report)
-        return learning(self.reports) if start + len(part) == len(self._problems) else None
+        is_whole = start + len(part) == len(self._problems)
+        if is_whole:
+            self.learning = learning(self.reports)
+        return is_whole
 
     def _solved(
         self, part: Mapping[str, Task], num_generations: int, temperature: float, done: int

@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from codezero.errors import StateError
-from codezero.observe import groups_file
+from codezero.observe import groups_file, probes
 from codezero.observe.groups_file import SeenRound
+from codezero.observe.probes import Learning, ProbeReport, learning
 from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.runtime.state import holder
@@ -73,6 +74,8 @@ class Run:
         status = read_status(folder)
         self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
         self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
+        self._probes = JsonLines(self.log_dir / probes.NAME, ProbeReport)
+        self._learning: tuple[int, Learning] = 0, learning([])
         self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
 
     def status(self) -> Status | None:
@@ -88,6 +91,13 @@ class Run:
     def reports(self) -> list[RoundReport]:
         """A solver's finished rounds, the newest last."""
         return self._reports.read()
+
+    def learning(self) -> Learning:
+        """Whether a solver learns, as its probes tell."""
+        found = self._probes.read()
+        if len(found) != self._learning[0]:
+            self._learning = len(found), learning(found)
+        return self._learning[1]
 
     def batches(self) -> list[BatchReport]:
         """A proposer's finished batches, the newest last."""

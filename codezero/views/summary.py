@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import msgspec
 
 from codezero.ledger.view import LedgerView
+from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.runtime.console import json_line
 from codezero.types import RoundReport
 from codezero.views.accounts import MarketView, read_accounts
-from codezero.views.runs import Run
+from codezero.views.runs import PROPOSER, Run
 from codezero.views.watch import log_of
 
 FORMAT = 1
@@ -49,6 +50,8 @@ class RunSummary:
     """What it does, or did last (`Status` in codezero/observe/status.py)."""
     left_s: float | None
     """Seconds until its round is over; None where that is not known."""
+    learning: Learning | None
+    """Whether a solver learns (`Learning` in codezero/observe/probes.py); None for a proposer."""
     rounds: Sequence[RoundReport]
     """A solver's latest, the newest last (`RoundReport` in codezero/types.py)."""
     batches: Sequence[BatchReport]
@@ -87,6 +90,7 @@ def summarise(run: Run) -> RunSummary:
         animal_name=status.animal if status is not None else "",
         status=status,
         left_s=status.left_s(now_s) if status is not None and pid is not None else None,
+        learning=run.learning() if run.role != PROPOSER else None,
         rounds=run.reports()[-LATEST:],
         batches=run.batches()[-LATEST:],
         ledger=ledger,

@@ -48,6 +48,7 @@ class Feed:
             is_running=is_running,
             status=self._status(),
             reports=self._run.reports() if self._run.role != PROPOSER else (),
+            learning=self._run.learning() if self._run.role != PROPOSER else None,
             batches=self._run.batches() if self._run.role == PROPOSER else (),
             ledger=self._ledger,
             messages=self._messages(),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from codezero.observe.probes import Learning
 from codezero.proposals import BatchReport
 from codezero.types import RoundReport
 
@@ -31,10 +32,11 @@ class Metric:
     """Prometheus adds such a number up since the start of the node."""
 
 
-def round_metrics(report: RoundReport) -> list[Metric]:
-    """What a solver's round came to; numbers that the round has not are left out."""
+def round_metrics(report: RoundReport, learning: Learning | None = None) -> list[Metric]:
+    """What a solver's round came to, after what its probes tell; numbers that there are not are left out."""
     stages = ("codezero_stage_seconds", "Wall seconds of the last round by stage", "stage")
     return [
+        *(_learning(learning) if learning is not None else ()),
         _one("round/number", report.round, "codezero_round", "Number of the last finished round"),
         _count("round/finished", 1, "codezero_rounds", "Rounds finished since the node started"),
         *_optional("reward/mean", report.reward_mean, "codezero_reward_mean", "Mean reward of own solutions"),
@@ -121,6 +123,18 @@ def batch_metrics(report: BatchReport) -> list[Metric]:
             "Wall seconds of the last batch",
         ),
     ]
+
+
+def _learning(found: Learning) -> Iterator[Metric]:
+    if found.passes:
+        newest = found.passes[-1]
+        yield _one("probe/sampled", newest.sampled, "codezero_probe_sampled_ratio", "Held-out problems solved at T=1")
+        yield _one("probe/greedy", newest.greedy, "codezero_probe_greedy_ratio", "Held-out problems solved greedily")
+    if found.gain is not None:
+        change = found.gain.change
+        for name, value in (("value", change.value), ("low", change.low), ("high", change.high)):
+            text = "Change of the first since the start, and its interval over all looks"
+            yield replace(_one(f"probe/gain_{name}", value, "codezero_probe_gain_ratio", text), label=("of", name))
 
 
 def _troubles(report: RoundReport) -> dict[str, float]:

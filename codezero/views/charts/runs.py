@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from codezero.observe.probes import Pass
 from codezero.proposals import BatchReport, level_name
 from codezero.types import RoundReport
 from codezero.views.charts.figure import line_chart, stacked_bars
@@ -20,15 +21,32 @@ MAX_NAMES = 1000
 OTHER = "other"
 
 
-def solver_charts(reports: Sequence[RoundReport], group_size: int, prefix: str = "") -> list[str]:
+def solver_charts(
+    reports: Sequence[RoundReport], group_size: int, passes: Sequence[Pass] = (), prefix: str = ""
+) -> list[str]:
     """Of finished rounds in ascending order, the most telling first; of each the HTML. `prefix` begins the titles, and
     tells the charts of several runs apart on one page."""
     x = [report.round for report in reports]
     return [
+        *_probes(passes, prefix),
         *_rewards(reports, x, prefix, group_size),
         *_work(reports, x, prefix),
         *_updates(reports, x, prefix),
         *_others(reports, x, prefix),
+    ]
+
+
+def _probes(passes: Sequence[Pass], prefix: str) -> list[str]:
+    if not passes:
+        return []
+    return [
+        line_chart(
+            f"{prefix}Held-out problems solved",
+            [one.last_round for one in passes],
+            {"at T=1": [one.sampled for one in passes], "greedily": [one.greedy for one in passes]},
+            low=0,
+            note="Share of right solutions to problems that the node never trains on, as the dry run found.",
+        )
     ]
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from codezero.errors import ReportError
-from codezero.evaluate.intervals import Estimate
-from codezero.evaluate.metrics import pass_at_k
+from codezero.evaluate.metrics import Estimate, pass_at_k
 from codezero.views.report.change import MeanChange, paired
 from codezero.views.runs import JsonLines
 

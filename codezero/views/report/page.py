@@ -38,7 +38,6 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
     solvers = [one for one in ordered if not one.proposer]
     shown = ordered[:MAX_RUNS]
     style = STYLE + (_FOLDER / "report.css").read_text(encoding="utf-8")
-    single = solvers[0] if len(solvers) == 1 else None
     with_reports = {one.name: one.reports for one in solvers if one.reports}
     return (
         _environment()
@@ -49,7 +48,7 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
             style=Markup(style),
             title=title(runs),
             headline=words.headline(solvers) if solvers else "A proposer's batches.",
-            sentences=sentences(single) if single else [_of_a_node(one) for one in solvers[:MAX_RUNS]],
+            sentences=sentences(solvers)[:MAX_RUNS],
             solvers=solvers,
             comparison=comparison,
             most_moved=MAX_MOVED,
@@ -73,20 +72,19 @@ def title(runs: Sequence[RunFacts]) -> str:
     return "Report of " + " and ".join(part for part in parts if not part.startswith("0 "))
 
 
-def sentences(one: RunFacts) -> list[str]:
-    """What a single solver's numbers say."""
-    k = f"pass@{one.group_size or 'k'}"
-    return [words.sentence("Reward", one.reward), words.sentence(k, one.solved)] if one.reports else []
-
-
-def _of_a_node(one: RunFacts) -> str:
-    return words.sentence(f"Reward of {one.name}", one.reward)
+def sentences(solvers: Sequence[RunFacts]) -> list[str]:
+    """Whether each of them learns, with the numbers."""
+    return [f"{one.name}: {one.learning.text}" if len(solvers) > 1 else one.learning.text for one in solvers]
 
 
 def _charts(one: RunFacts, prefix: str) -> list[Markup]:
     if one.proposer:
         return [Markup(chart) for chart in proposer_charts(one.batches, prefix) if one.batches]
-    return [Markup(chart) for chart in solver_charts(one.reports, one.group_size, prefix) if one.reports]
+    return [
+        Markup(chart)
+        for chart in solver_charts(one.reports, one.group_size, one.learning.passes, prefix)
+        if one.reports
+    ]
 
 
 def _policy(style: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import zlib
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -81,7 +82,7 @@ def _charts(runs: Sequence[RunFacts]) -> list[str]:
     proposers = [one for one in runs if one.proposer and one.batches]
     if len(solvers) == 1:
         (one,) = solvers
-        return solver_charts(one.reports, one.group_size)[:MAX_CHARTS]
+        return solver_charts(one.reports, one.group_size, one.learning.passes)[:MAX_CHARTS]
     levels = [chart for one in proposers for chart in proposer_charts(one.batches, f"{one.name}: ")]
     if not solvers:
         return levels[:MAX_CHARTS]
@@ -92,7 +93,7 @@ def _charts(runs: Sequence[RunFacts]) -> list[str]:
 
 def _head(runs: Sequence[RunFacts]) -> Iterator[str]:
     solvers = [one for one in runs if not one.proposer]
-    lines = sentences(solvers[0]) if len(solvers) == 1 else []
+    lines = textwrap.wrap(sentences(solvers)[0], 140) if len(solvers) == 1 else []
     yield _text(MARGIN, 40, title(runs), 'font-size="24" font-weight="bold"')
     yield _text(MARGIN, 64, words.headline(solvers) if solvers else "", 'font-size="15"')
     for number, line in enumerate(lines[:2]):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from codezero.identity.names import animal_name
+from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.runtime.amounts import span
 from codezero.types import SOLO_PEER_ID, RoundReport, SkipReason
-from codezero.views.report.change import MeanChange, between_thirds
 from codezero.views.report.examples import Examples, find_examples
 from codezero.views.runs import PROPOSER, Run
 
@@ -52,9 +52,8 @@ class RunFacts:
     reports: list[RoundReport]
     batches: list[BatchReport]
     group_size: int
-    reward: MeanChange | None
-    solved: MeanChange | None
-    """pass@k"""
+    learning: Learning
+    """Of a solver."""
     dropped: list[Count]
     skipped: list[Count]
     rejected: list[Count]
@@ -85,8 +84,7 @@ def gather(run: Run) -> RunFacts:
         reports=reports,
         batches=batches,
         group_size=status.group_size if status is not None else 0,
-        reward=between_thirds([one.reward_mean for one in reports]),
-        solved=between_thirds([one.pass_at_k for one in reports]),
+        learning=run.learning(),
         dropped=_counts(_summed([one.dropped for one in done]), DROPPED),
         skipped=_counts(Counter(_reason(one.skipped) for one in done if one.skipped is not None)),
         rejected=_counts(_summed([one.rejected for one in batches])),

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from codezero.views.report.change import MIN_EACH, MeanChange
+from codezero.evaluate.gain import Direction
+from codezero.views.report.change import MeanChange
 from codezero.views.report.summary import RunFacts
 
 
 def headline(solvers: Sequence[RunFacts]) -> str:
-    """Whether reward rose, in one line."""
-    changes = [one.reward for one in solvers if one.reward is not None]
-    if not changes:
-        return "No rewards yet: nothing can be said about learning."
+    """Whether they learn, in one line."""
     if len(solvers) == 1:
-        return {
-            "rose": "Reward rose.",
-            "fell": "Reward fell.",
-            "no clear change": "No clear change of reward.",
-            "too few to tell": "Too few rounds to tell whether reward changed.",
-        }[changes[0].verdict]
+        return solvers[0].learning.text.partition(":")[0] + "."
     said = {
-        "rose": "reward rose in",
-        "fell": "reward fell in",
-        "no clear change": "no clear change in",
-        "too few to tell": "too few rounds to tell in",
+        Direction.RISING: "that learn",
+        Direction.FALLING: "that got worse",
+        Direction.LEVEL: "without a clear change",
+        Direction.UNKNOWN: "of which it is too early to tell",
     }
-    tally = [
-        f"{words} {count}"
-        for verdict, words in said.items()
-        if (count := sum(change.verdict == verdict for change in changes))
-    ]
-    return f"Of {len(solvers)} solvers: {', '.join(tally)}."
-
-
-def sentence(what: str, change: MeanChange | None) -> str:
-    """A change with its numbers."""
-    if change is None:
-        return f"{what}: not known yet."
-    thirds = f"{what} was {change.before:.2f} over the first third of its rounds and {change.after:.2f} over the last"
-    if change.low is None or change.high is None:
-        return f"{thirds}: too few rounds to tell ({3 * MIN_EACH} are needed)."
-    verdict = {"rose": "a rise", "fell": "a fall"}.get(change.verdict, "no clear change, since the interval includes 0")
-    return f"{thirds}: {interval(change)}, {verdict}."
+    found = Counter(one.learning.direction for one in solvers)
+    return (
+        f"Of {len(solvers)} solvers: {', '.join(f'{found[one]} {words}' for one, words in said.items() if found[one])}."
+    )
 
 
 def interval(change: MeanChange) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.types import RoundReport
@@ -34,6 +35,8 @@ class Snapshot:
     """Among the nodes of a swarm folder; empty for one alone."""
     reports: Sequence[RoundReport] = ()
     """A solver's latest rounds, the newest last."""
+    learning: Learning | None = None
+    """Whether a solver learns."""
     batches: Sequence[BatchReport] = ()
     """A proposer's latest batches, the newest last."""
     ledger: Sequence[tuple[str, str]] = ()

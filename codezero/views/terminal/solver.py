@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
+from codezero.evaluate.gain import Direction
 from codezero.identity.names import animal_name
 from codezero.observe.monitor import mixed
 from codezero.runtime.amounts import brief, gib
@@ -24,18 +26,18 @@ from codezero.views.terminal.text import (
     row,
     safe,
     sparkline,
-    trend,
 )
 
-_VALUE, _NOTE = 7, 36
+_VALUE, _NOTE = 7, 22
 """Cells of a value, and of what is said behind its sparkline."""
-_ARROWS = {1: ("▲", GOOD), -1: ("▼", BAD), 0: ("=", "")}
+_STYLES = {Direction.RISING: GOOD, Direction.FALLING: BAD}
 
 
 def page(snapshot: Snapshot, width: int) -> list[Text]:
     """Blank lines part its groups, and go first where there is no room."""
     top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
-    lines = _numbers(snapshot, width) if snapshot.reports else [row("", "no round is finished yet")]
+    lines = [*_learns(snapshot, width)]
+    lines += _numbers(snapshot, width) if snapshot.reports else [row("", "no round is finished yet")]
     return [fit(line, width) for line in [*top, *lines, *memory(snapshot), *ledger(snapshot), *_push(snapshot)]]
 
 
@@ -55,34 +57,26 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
         *_proposals(reports),
         *_services(last),
         Text(""),
-        curve("tokens/s", [report.tokens_per_s for report in reports], "{:.0f}".format, took, width, judged=False),
+        curve("tokens/s", [report.tokens_per_s for report in reports], "{:.0f}".format, took, width),
     ]
 
 
-def curve(
-    label: str,
-    values: Sequence[float | None],
-    show: Callable[[float], str],
-    note: str,
-    width: int,
-    *,
-    judged: bool = True,
-) -> Text:
-    """The newest value, how it went, and where it goes; `judged` where up is good."""
-    newest, found = values[-1], trend(values)
+def _learns(snapshot: Snapshot, width: int) -> list[Text]:
+    if snapshot.learning is None:
+        return []
+    lines = textwrap.wrap(snapshot.learning.text, max(width - LABEL, 10))
+    style = _STYLES.get(snapshot.learning.direction, "")
+    return [row("" if number else "Learns", (line, style)) for number, line in enumerate(lines)]
+
+
+def curve(label: str, values: Sequence[float | None], show: Callable[[float], str], note: str, width: int) -> Text:
+    """The newest value, and how it went."""
+    newest = values[-1]
     line = row(label, (("-" if newest is None else show(newest)).ljust(_VALUE), BOLD))
     room = min(width - LABEL - _VALUE - _NOTE, 60)
     if room >= 8:
         line.append(sparkline(values, room) + "  ")
-    if found is None:
-        return line
-    late, count, direction = found
-    if count > 1:
-        arrow, style = _ARROWS[direction]
-        line.append(f"last {count} {show(late)} ")
-        line.append(arrow, style if judged else "")
-    if note:
-        line.append(f"{' ' if count > 1 else ''}{note}", DIM)
+    line.append(note, DIM)
     return line
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
-from statistics import mean
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
@@ -19,8 +18,6 @@ LABEL = 11
 DIM, BOLD, GOOD, BAD = "dim", "bold", "green", "red"
 """Attributes and colours that can be read on dark and on light; none is needed to understand what is shown."""
 _BARS = "▁▂▃▄▅▆▇█"
-_WINDOW = 10
-"""Rounds that a trend compares with as many before them."""
 
 
 def safe(value: object) -> str:
@@ -84,20 +81,6 @@ def bar(share: float, width: int) -> str:
     """A bar that is filled to this share, 0..1."""
     full = round(min(max(share, 0.0), 1.0) * width)
     return "━" * full + "─" * (width - full)
-
-
-def trend(values: Sequence[float | None]) -> tuple[float, int, int] | None:
-    """Mean of the last values, of how many, and whether they are above (1), below (-1) or level with as many before;
-    None without a value. A twentieth of the whole span counts as level."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    if not known:
-        return None
-    count = min(_WINDOW, len(known) // 2)
-    if not count:
-        return known[-1], 1, 0
-    late, before = mean(known[-count:]), mean(known[-2 * count : -count])
-    level = (max(known[-2 * count :]) - min(known[-2 * count :])) / 20
-    return late, count, 0 if abs(late - before) <= level else 1 if late > before else -1
 
 
 def counts(values: dict[str, int]) -> str:

@@ -49,6 +49,12 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
         chosen = [report for report in reports if report.round > after][:limit] if after >= 0 else reports[-limit:]
         return [msgspec.to_builtins(report) for report in chosen]
 
+    @app.get("/api/nodes/{key}/learning")
+    def learning(key: Key) -> Json:
+        """Whether a solver learns, as its probes tell: the record `Learning`."""
+        told: Json = msgspec.to_builtins(found(key).learning())
+        return told
+
     @app.get("/api/nodes/{key}/rounds/{number}/groups")
     def groups(key: Key, number: int, page: Annotated[int, Query(ge=1, le=100_000)] = 1) -> Json:
         """Tasks, solutions and verdicts of a round that is still kept; long texts are cut."""

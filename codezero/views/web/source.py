@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from codezero.errors import StateError
 from codezero.observe.groups_file import SeenRound
+from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.types import RoundReport
@@ -48,6 +49,10 @@ class WatchedNode:
         if all(one.round < after.round for one, after in itertools.pairwise(found)):
             return found
         return sorted({one.round: one for one in found}.values(), key=lambda one: one.round)
+
+    def learning(self) -> Learning:
+        with self._lock:
+            return self._run.learning()
 
     def batches(self) -> list[BatchReport]:
         """Ascending, one a batch."""

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from codezero.ledger.board import read_swarm_board
 from codezero.ledger.leaderboard import Leaderboard
+from codezero.observe.probes import Learning
 from codezero.proposals import level_name
 from codezero.views.charts import sparkline
 from codezero.views.charts.runs import proposer_charts, solver_charts
@@ -65,7 +66,7 @@ def overview(node: WatchedNode | None) -> dict[str, object]:
         "status": status,
         "presence": words.presence(status, node.pid() is not None, time.time()),
         "last": None,
-        "trend": None,
+        "learning": None,
     }
     if node.solves:
         reports = node.reports()
@@ -73,9 +74,10 @@ def overview(node: WatchedNode | None) -> dict[str, object]:
         content |= {
             "last": reports[-1] if reports else None,
             "num_done": len(reports),
-            "trend": words.trend(rewards),
+            "learning": node.learning(),
             "obstacles": words.obstacles(reports, status),
             "sparks": [
+                *_probe_spark(node.learning()),
                 ("reward", rewards[-1] if rewards else None, _spark(rewards, "reward")),
                 *_pass_spark(node, [report.pass_at_k for report in reports]),
             ],
@@ -99,7 +101,9 @@ def charts(node: WatchedNode | None) -> dict[str, object]:
         reports = node.reports()
         status = node.status()
         size = status.group_size if status is not None else 0
-        drawn = node.made("charts", (len(reports), reports[-1:], size), lambda: solver_charts(reports, size))
+        found = node.learning()
+        version = (len(reports), reports[-1:], size, len(found.passes))
+        drawn = node.made("charts", version, lambda: solver_charts(reports, size, found.passes))
         return {"charts": [Markup(chart) for chart in drawn], "num_done": len(reports)}
     batches = node.batches()
     drawn = node.made("charts", (len(batches), batches[-1:]), lambda: proposer_charts(batches))
@@ -158,6 +162,11 @@ def leaderboard(source: WatchedFolders, board: Board | None) -> Leaderboard:
 
 def _spark(values: Sequence[float | None], name: str) -> Markup:
     return Markup(sparkline(values[-SPARK:], f"{name} of the last {min(SPARK, len(values))}"))
+
+
+def _probe_spark(found: Learning) -> list[tuple[str, float | None, Markup]]:
+    values = [100 * one.sampled for one in found.passes]
+    return [("held-out problems solved, %", values[-1], _spark(values, "share solved"))] if values else []
 
 
 def _pass_spark(node: WatchedNode, values: Sequence[float | None]) -> list[tuple[str, float | None, Markup]]:

@@ -1,12 +1,10 @@
-"""A node's state in plain words: does it run, does it learn, what is in its way. Pure functions of what it left."""
+"""A node's state in plain words: does it run, what is in its way. Pure functions of what it left."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, variance
 
 from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, WAITING, Status
 from codezero.proposals import BatchReport
@@ -16,7 +14,7 @@ from codezero.types import RoundReport
 RECENT = 20
 """Rounds that count as of late."""
 FEW = 10
-"""Rounds below which no trend is told."""
+"""Batches below which nothing is said of solvers."""
 DOING = {
     STARTING: "starting",
     WAITING: "waiting for the swarm's next round",
@@ -41,15 +39,6 @@ class Presence:
 
     state: str
     """running, silent, stopped, died or unknown."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
-    """Whether a node learns."""
-
-    state: str
-    """rising, falling, level or unknown."""
     text: str
 
 
@@ -86,27 +75,6 @@ def presence(status: Status | None, running: bool, now_s: float) -> Presence:
     left = "" if left_s is None else f"; about {span(left_s)} left"
     doing = DOING.get(status.stage, status.stage)
     return Presence(state="running", text=f"{number}{doing}{how_far}{left}.")
-
-
-def trend(rewards: Sequence[float | None]) -> Trend:
-    """Of the rewards of rounds: the first and the last part of the latest 200 compared, by twice the standard error of
-    the difference of their means (rounds taken as independent)."""
-    known = [reward for reward in rewards if reward is not None and abs(reward) < 1e6][-200:]
-    if len(known) < FEW:
-        return Trend(state="unknown", text=f"Too early to tell: {len(known)} of {FEW} rounds with a reward.")
-    part = max(FEW // 2, len(known) // 4)
-    before, after = known[:part], known[-part:]
-    change = mean(after) - mean(before)
-    error = math.sqrt((variance(before) + variance(after)) / part)
-    numbers = (
-        f"mean reward {mean(before):+.2f} over the first and {mean(after):+.2f} over the last {part} of the latest "
-        f"{len(known)} rounds"
-    )
-    if abs(change) <= 2 * error + 1e-9:
-        return Trend(state="level", text=f"No clear trend: {numbers}.")
-    if change > 0:
-        return Trend(state="rising", text=f"It learns: {numbers}.")
-    return Trend(state="falling", text=f"The reward falls: {numbers}.")
 
 
 def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:

@@ -60,7 +60,8 @@ def test_a_stopped_node_in_lines(tmp_path, capsys, utc):
     assert lines[0].startswith(f"solver   thorny fishy meerkat ({NODE['peer_id']}), not running (stopped, ")
     assert lines[1:] == [
         "model    tiny, full, version 6",
-        "reward   +0.60 in round 6, +0.50 in the last 3, above the 3 before (higher is better)",
+        "learns   Not measured: it has taken no probe (probe.share).",
+        "reward   +0.60 in round 6 (higher is better)",
         "solved   pass@4 0.50, average@4 0.25, as predicted",
         "learned  version 6; 32 tokens/s, a round takes 1m00s",
         "swarm    local 2, external 0, dropped 1 zero_advantage; 2 peers in sight",
@@ -142,7 +143,7 @@ def test_json_is_one_document_of_the_schema(tmp_path, capsys):
 
 FIELDS = {
     *("name", "role", "folder", "log_dir", "running", "pid", "animal_name", "status", "left_s", "rounds", "batches"),
-    *("ledger", "markets", "last_warning", "problems"),
+    *("learning", "ledger", "markets", "last_warning", "problems"),
 }
 
 

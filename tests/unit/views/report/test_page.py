@@ -10,6 +10,7 @@ from codezero.views.report.measured import compare, read_measured
 from codezero.views.report.page import MAX_RUNS, page
 from codezero.views.report.summary import gather
 from codezero.views.runs import find_runs
+from tests.unit.observe import test_probes
 from tests.unit.views.report import runs
 from tests.unit.views.report.runs import EVIL
 
@@ -103,16 +104,24 @@ def test_nothing_is_loaded_and_nothing_can_be(tmp_path):
 
 def test_a_solver_has_its_name_its_facts_its_curves_and_what_changed(tmp_path):
     logs = runs.solver(tmp_path, [0.1] * 20 + [0.3] * 20 + [0.5] * 20, num_external_groups=1, skipped=None)
+    test_probes.write(logs, test_probes.passes(0.25, 0.75, 0.75))
     runs.attempts(logs, 1, "Add one.", [0.1, 0.1])
     runs.attempts(logs, 5, "Add one.", [0.9, 0.9], reason="f(1) is 3")
     text = report(tmp_path / "state")
     found = words_of(text)
     assert "Report of thorny fishy meerkat" in found
-    assert "Reward rose. Reward was 0.10 over the first third of its rounds and 0.50 over the last: +0.40" in found
+    assert "It learns. It learns: of solutions to 40 problems it never trains on, 25.0 % were right at the s" in found
     assert "60 (1 to 60)" in found
     assert "2025-10-09 08:53 UTC to 2025-10-09 09:53 UTC" in found
     assert "all weights" in found
-    for chart in ("Reward", "pass@4 and average@4", "Reward by part", "Groups: own and of peers", "Dropped, by reason"):
+    for chart in (
+        "Held-out problems solved",
+        "Reward",
+        "pass@4 and average@4",
+        "Reward by part",
+        "Groups: own and of peers",
+        "Dropped, by reason",
+    ):
         assert f"<figcaption>{chart}</figcaption>" in text
     assert "1 task came again" in found
     assert "first attempt, round 1 Reward +0.10" in found
@@ -132,7 +141,7 @@ def test_a_swarm_has_a_section_for_each_and_titles_that_differ(tmp_path):
     assert len(ids) == len(set(ids))
     found = words_of(text)
     assert "Report of 2 solvers and 1 proposer" in found
-    assert "Of 2 solvers: no clear change in 2." in found
+    assert "Of 2 solvers: 2 of which it is too early to tell." in found
     assert "Reward of each node" in found
     assert "every group has equal rewards 30" in found
     assert "thorny fishy meerkat 60 QmYyQSo" in found
@@ -177,7 +186,7 @@ def test_only_a_proposer(tmp_path):
 def test_a_run_without_rounds_or_with_one_says_so(tmp_path, rewards):
     runs.solver(tmp_path, rewards)
     found = words_of(report(tmp_path / "state"))
-    assert "No rewards yet: nothing can be said about learning." in found
+    assert "Not measured. Not measured: it has taken no probe (probe.share)." in found
     assert ("It has not finished a round yet." in found) == (not rewards)
 
 
@@ -194,7 +203,6 @@ def test_a_round_that_was_played_again_counts_once(tmp_path):
     runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(1, reward_mean=1.0)])
     found = words_of(report(tmp_path / "state"))
     assert "2 (1 to 2)" in found
-    assert "Reward was 1.00 over the first third of its rounds and 0.50 over the last" in found
 
 
 def test_impossible_numbers_break_nothing(tmp_path):

@@ -2,9 +2,10 @@
 
 import dataclasses
 
+from codezero.observe.probes import learning
 from codezero.observe.status import Status
 from codezero.views.terminal.snapshot import Message, Snapshot
-from tests.unit.observe import test_batches, test_monitor
+from tests.unit.observe import test_batches, test_monitor, test_probes
 
 NOW = 1_000_000.0
 PEER = "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"  # thorny fishy meerkat
@@ -49,6 +50,7 @@ def solver(**changes):
         is_running=True,
         status=status(),
         reports=[report(number, reward) for number, reward in enumerate(rewards, 1)],
+        learning=learning(test_probes.passes(0.25, 0.25)),
         ledger=[("earned", "+3.68 in 12 rounds"), ("accepted", "+0.58 of round 12")],
         messages=[Message(at_s=0.0, text=f"message {number}", warns=False) for number in range(1, 40)],
     )

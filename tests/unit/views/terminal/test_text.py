@@ -2,7 +2,7 @@ import pytest
 from rich.text import Text
 
 from codezero.runtime.amounts import brief
-from codezero.views.terminal.text import bar, fit, flow, padded, sides, sparkline, trend
+from codezero.views.terminal.text import bar, fit, flow, padded, sides, sparkline
 
 
 def test_a_sparkline_goes_from_the_lowest_to_the_highest_shown():
@@ -12,16 +12,6 @@ def test_a_sparkline_goes_from_the_lowest_to_the_highest_shown():
     assert sparkline([float("nan"), 1.0, float("inf")], 3) == "·▄·"
     assert sparkline([], 2) == "  "
     assert sparkline([1.0], 0) == ""
-
-
-def test_a_trend_compares_the_last_rounds_with_as_many_before():
-    assert trend([0.1, 0.2]) == (0.2, 1, 1)
-    assert trend([0.2, 0.1]) == (0.1, 1, -1)
-    assert trend([0.0] * 10 + [1.0] * 10) == (1.0, 10, 1)
-    assert trend([1.0] * 99 + [0.0, 1.0] * 10) == (0.5, 10, 0)
-    assert trend([0.5]) == (0.5, 1, 0)
-    assert trend([None, None]) is None
-    assert trend([None, 0.4, None]) == (0.4, 1, 0)
 
 
 def test_a_bar_is_full_at_one_and_empty_at_nought():

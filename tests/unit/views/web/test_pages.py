@@ -241,7 +241,7 @@ def test_the_json_is_described_and_says_what_the_pages_say(tmp_path):
     proposer(tmp_path / "proposer-1", 2)
     site = client(tmp_path)
     paths = site.get("/api/openapi.json").json()["paths"]
-    assert len(paths) == 6
+    assert len(paths) == 7
     assert all(set(methods) == {"get"} for methods in paths.values())
     assert [one["round"] for one in site.get("/api/nodes/node-1/rounds?after=1&limit=1").json()] == [2]
     assert [one["batch"] for one in site.get("/api/nodes/proposer-1/batches").json()] == [1, 2]

@@ -5,7 +5,7 @@ import pytest
 from codezero.observe.status import Status
 from codezero.runtime.amounts import span
 from codezero.views.charts.runs import OTHER, parts
-from codezero.views.web.words import obstacles, presence, proposer_obstacles, trend
+from codezero.views.web.words import obstacles, presence, proposer_obstacles
 from tests.swarm_folder import batch_report, round_report
 
 NOW_S = 1_000_000.0
@@ -50,32 +50,6 @@ def test_whether_it_runs(changes, running, state, text):
 def test_a_node_without_a_status_is_not_guessed_at():
     assert presence(None, True, NOW_S).state == "running"
     assert presence(None, False, NOW_S).state == "unknown"
-
-
-def noisy(number):
-    return (number * 7919 % 100) / 100
-
-
-@pytest.mark.parametrize(
-    ("rewards", "state"),
-    [
-        ([0.1 + number / 100 + 0.1 * noisy(number) for number in range(60)], "rising"),
-        ([0.9 - number / 100 + 0.1 * noisy(number) for number in range(60)], "falling"),
-        ([noisy(number) for number in range(60)], "level"),
-        ([0.5] * 60, "level"),
-        ([0.5] * 9 + [None] * 50, "unknown"),
-        ([], "unknown"),
-        ([1e308, -1e308] * 30, "unknown"),
-    ],
-)
-def test_whether_it_learns(rewards, state):
-    assert trend(rewards).state == state
-
-
-def test_the_trend_says_what_was_compared():
-    assert trend([0.0] * 10 + [1.0] * 10).text == (
-        "It learns: mean reward +0.00 over the first and +1.00 over the last 5 of the latest 20 rounds."
-    )
 
 
 def test_what_is_in_the_way_is_told_with_what_it_means():

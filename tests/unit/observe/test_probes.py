@@ -1,0 +1,113 @@
+"""What probes come to, in numbers and in words."""
+
+import dataclasses
+import json
+
+import pytest
+
+from codezero.evaluate.gain import Direction
+from codezero.observe.probes import ProbeReport, learning
+from codezero.observe.trackers.metrics import round_metrics
+from codezero.views.runs import find_runs
+from tests.unit.observe import test_monitor
+
+
+def probe(round_number, right, samples=2, num_problems=None, **changes):
+    """One with so many right solutions at T=1 by problem; greedy ones are right where all of these are."""
+    base = ProbeReport(
+        round=round_number,
+        policy_version=round_number,
+        kind="kind",
+        num_problems=num_problems or len(right),
+        samples=samples,
+        greedy={name: count == samples for name, count in right.items()},
+        right=right,
+        unknown=0,
+        seconds=1.0,
+        spent_s=1.0,
+        wall_s=1.0,
+        finished_at_s=0.0,
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def passes(*shares, num_problems=40):
+    """Whole passes, ten rounds apart, in which this share of problems was solved, the same ones as far as they go."""
+    return [
+        probe(10 * number, {f"p{i}": 2 * (i < share * num_problems) for i in range(num_problems)})
+        for number, share in enumerate(shares)
+    ]
+
+
+def write(logs, reports):
+    logs.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(dataclasses.asdict(one)) for one in reports]
+    (logs / "probe.jsonl").write_text("".join(line + "\n" for line in lines))
+
+
+def test_a_model_that_solves_more_learns_and_the_numbers_are_told():
+    found = learning(passes(0.25, 0.5, 0.75, 0.75, 0.75))
+    assert found.direction is Direction.RISING
+    assert (found.gain.first, found.gain.last) == (3, 4)
+    assert [one.last_round for one in found.passes] == [0, 10, 20, 30, 40]
+    assert found.text.startswith(
+        "It learns: of solutions to 40 problems it never trains on, 25.0 % were right at the start and 75.0 % in "
+        "rounds 21 to 40, +50.0 points [+"
+    )
+    assert found.text.endswith("]; greedy 25.0 % and 75.0 %.")
+
+
+def test_a_fall_from_the_best_is_told_with_its_round():
+    found = learning(passes(0.25, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5))
+    assert found.direction is Direction.FALLING
+    assert found.text.startswith("It has got worse: ")
+    assert found.text.endswith("] since round 10.")
+    assert found.best == 3
+
+
+def test_the_best_is_that_of_the_smoothed_curve_and_not_the_luckiest():
+    assert learning(passes(0.2, 0.3, 0.9, 0.3, 0.5, 0.7, 0.7, 0.4)).best == 6
+    assert learning(passes(0.2)).best is None
+
+
+@pytest.mark.parametrize(
+    ("reports", "text"),
+    [
+        ([], "Not measured: it has taken no probe (probe.share)."),
+        (
+            [probe(0, {"a": 1, "b": 0}, num_problems=5)],
+            "Too early to tell: 2 of 5 problems solved before training.",
+        ),
+        (
+            [probe(0, {"a": 1, "b": 0}), probe(3, {"a": 1})],
+            "Too early to tell: 25.0 % right at the start (greedy 0.0 %), 1 of 2 problems solved again.",
+        ),
+    ],
+)
+def test_what_is_said_before_there_is_anything_to_say(reports, text):
+    assert (learning(reports).text, learning(reports).direction) == (text, Direction.UNKNOWN)
+
+
+def test_only_probes_like_the_newest_are_compared():
+    old = [dataclasses.replace(one, kind="other") for one in passes(0.1, 0.9, 0.9)]
+    assert len(learning([*old, *passes(0.5)]).passes) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ['{"round": 0', "[]", "null", '{"round": 1}', '{"right": {"\\u202e<script>": 1e999}}', "[" * 100_000]
+)
+def test_hostile_and_torn_lines_are_left_out(tmp_path, line):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "status.json").write_text("{}")
+    write(tmp_path / "logs", passes(0.5, 0.5))
+    with (tmp_path / "logs" / "probe.jsonl").open("a") as file:
+        file.write(line + "\n")
+    (run,) = find_runs(tmp_path / "state")
+    assert len(run.learning().passes) == 2
+
+
+def test_trackers_get_what_is_known_first():
+    names = [one.name for one in round_metrics(test_monitor.report(1), learning(passes(0.2, 0.4)))]
+    assert names[:5] == ["probe/sampled", "probe/greedy", "probe/gain_value", "probe/gain_low", "probe/gain_high"]
+    early = [one.name for one in round_metrics(test_monitor.report(1), learning(passes(0.2)))]
+    assert early[:3] == ["probe/sampled", "probe/greedy", "round/number"]
