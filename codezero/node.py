@@ -14,12 +14,14 @@ import torch
 from codezero.config import NodeConfig, TrainMethod
 from codezero.config.load import learning_settings, settings_of
 from codezero.evaluate.build import make_evaluator, start_workers
+from codezero.evaluate.gain import Direction
 from codezero.identity import names
 from codezero.ledger.build import load_key, make_ledger, with_contract_bootnodes
 from codezero.loop import Stages, run_round
 from codezero.network.join import join
 from codezero.network.selection import SapoSelection
 from codezero.observe.monitor import RoundMonitor, report_from_dict
+from codezero.observe.probes import Learning
 from codezero.observe.status import PROBING, SAVING, WAITING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.observe.tracking import trackers
@@ -157,6 +159,7 @@ class Node:
             observer=self._monitor,
         )
         self._last = self._resume()
+        self._has_fallen = self._is_best = False
         self._services.start(models.policy, models.turn, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
@@ -203,7 +206,19 @@ class Node:
         self._status.stage(PROBING)
         while self._probe.is_due:
             if self._probe.take(self._last.number if self._last else 0, self._learner.policy_version):
-                self._console.line(f"probe: {self._probe.learning.text}")
+                self._tell(self._probe.learning)
+
+    def _tell(self, found: Learning) -> None:
+        """Says what a whole pass came to, and has the next checkpoint kept where it is the best."""
+        self._console.line(f"probe: {found.text}")
+        self._is_best = self._is_best or found.best == len(found.passes) - 1
+        if found.direction is Direction.FALLING and not self._has_fallen:
+            logger.warning(
+                "the model has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "
+                "lower ones may help. %s/checkpoints/best has the best weights: codezero eval --checkpoint %s/best",
+                *(self._folder, self._folder),
+            )
+        self._has_fallen = found.direction is Direction.FALLING
 
     def save(self) -> None:
         """Saves the last finished round, if that is still to be done. Raises CheckpointError: it cannot be written."""
@@ -259,6 +274,8 @@ class Node:
         self._saver.offer(finished)
 
     def _saved(self, number: int, checkpoint: Path) -> None:
+        if self._is_best:
+            self._is_best = not self._checkpoints.keep_best()
         if self._publisher is not None:
             self._publisher.offer(number, checkpoint)
 

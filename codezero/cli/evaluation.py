@@ -24,12 +24,17 @@ examples:
   codezero eval --dataset mbpp --path mbpp.jsonl --samples 10 --temperature 0.8 --k 1,5,10
   codezero eval --dataset codeforces --limit 50 --model Qwen2.5-Coder-1.5B-Instruct
   codezero eval --dataset mbpp --checkpoint state          what a node has learnt
+  codezero eval --dataset mbpp --checkpoint state/best     the same where its probes were highest
   codezero eval --score solutions.jsonl                    only execute stored solutions, without a model
 
 Solutions are untrusted code: they run in a sandbox, whose protections on this machine are told at the start. Where it
 permits none (macOS, most containers) nothing runs; CODEZERO_UNCONFINED=1 runs them all the same, as if you had.
 Stopped, it goes on where it was when started again with the same settings. Results lie in --out.
 """
+
+
+_CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
+BEST = "best"
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,7 +55,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
     model = command.add_argument_group("the model")
     model.add_argument("--model", metavar="NAME", help="catalogue name, hub id or folder (default: the solver's)")
-    model.add_argument("--checkpoint", metavar="STATE_DIR", help="measure what a node has trained")
+    model.add_argument("--checkpoint", metavar="STATE_DIR", help=_CHECKPOINT)
     model.add_argument("--cache-dir", default="~/.cache/codezero", help="where prepared models are kept")
     model.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     model.add_argument("--dtype", choices=("auto", "float32", "bfloat16"), default="auto")
@@ -233,6 +238,18 @@ def _model_name(options: argparse.Namespace, trained: Trained | None) -> str:
     return trained.model
 
 
+def _best(folder: Path) -> str:
+    """What the best checkpoint is called in the settings of results. Raises StateError: there is none."""
+    try:
+        manifest = json.loads((folder / "checkpoints" / BEST / "manifest.json").read_bytes())
+        return f"best, of round {manifest['round']}"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StateError(
+            f"{folder} has no best checkpoint ({error}): a node keeps one from its first whole pass of probes "
+            "after the start on; give the state_dir alone for the newest checkpoint"
+        ) from error
+
+
 def _trained(options: argparse.Namespace) -> Trained | None:
     if options.checkpoint is None:
         return None
@@ -240,14 +257,19 @@ def _trained(options: argparse.Namespace) -> Trained | None:
     from codezero.harness.policy import Trained
     from codezero.runtime import state
 
-    folder = Path(options.checkpoint).expanduser().absolute()
+    folder, best = Path(options.checkpoint).expanduser(), ""
+    if folder.name == BEST:
+        folder = Path("state") if folder == Path(BEST) else folder.parent
+        best = _best(folder)
+    folder = folder.absolute()
     bound = state.bound_settings(folder)
     rounds = sorted(path.name for path in folder.glob("checkpoints/round-*"))
     if "model.name" not in bound or not rounds:
         raise StateError(f"{folder} holds no checkpoint: give the state_dir of a node that has finished a round")
     return Trained(
         folder=folder,
-        round=rounds[-1],
+        round=best or rounds[-1],
+        is_best=best != "",
         model=bound["model.name"],
         method=TrainMethod(bound.get("train.method", "full")),
         lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),

@@ -21,11 +21,13 @@ class Trained:
 
     folder: Path
     round: str
-    """Name of the newest checkpoint."""
+    """Of the checkpoint, in words."""
     model: str
     method: TrainMethod
     lora_r: int
     """Of adapters; their lora_alpha is not kept with them and taken to be the default."""
+    is_best: bool = False
+    """Whether these are the weights that the node kept as its best, and not the newest."""
 
 
 def load_policy(
@@ -43,7 +45,8 @@ def load_policy(
 
 
 def _with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
-    found = CheckpointStore(trained.folder / "checkpoints").load_latest()
+    store = CheckpointStore(trained.folder / "checkpoints")
+    found = store.load_best() if trained.is_best else store.load_latest()
     if found is None:
         raise CheckpointError(f"{trained.folder} holds no checkpoint: give the state_dir of a node that has trained")
     if trained.method is TrainMethod.lora:

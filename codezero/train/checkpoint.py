@@ -5,8 +5,9 @@
                                   manifest.json size and CRC-32 of both, written last
 
 A checkpoint is built in a temporary folder, flushed to disk and renamed into place, so one that has its name is whole;
-the manifest catches what a disk does to it later. The newest `KEEP` are kept. A round without an update links
-`learner.pt` of the previous one instead of writing it again.
+the manifest catches what a disk does to it later. The newest `KEEP` are kept, and in `checkpoints/best` the one that
+was the newest at the last `keep_best`: hard links, which cost as much as one checkpoint once the newest have gone on. A
+round without an update links `learner.pt` of the previous one instead of writing it again.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ FORMAT = 2
 READABLE = (1, 2)
 """1 held bfloat16 weights, and their float32 masters beside the optimizer."""
 _LEARNER, _NODE, _MANIFEST = "learner.pt", "node.pt", "manifest.json"
+BEST = "best"
+"""Name of the folder of the best one."""
 _TEMPORARY_PREFIX = ".saving-"
 _READ_BYTES = 1 << 22
 
@@ -100,13 +103,10 @@ class CheckpointStore:
         candidates = self._newest_first()
         for path in candidates:
             try:
-                manifest = _read_manifest(path)
-                found = Checkpoint(
-                    round=manifest["round"], learner=_read_tensors(path / _LEARNER), node=_read_tensors(path / _NODE)
-                )
+                manifest, found = _read(path)
                 self._linkable = (manifest["policy_version"], path / _LEARNER, manifest["files"][_LEARNER])
                 return found
-            except (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            except _DAMAGED as error:
                 logger.warning(
                     "checkpoint %s is damaged and skipped: %s. The one before is tried, which costs the rounds "
                     "between; check the disk if it comes again",
@@ -118,6 +118,42 @@ class CheckpointStore:
                 "the folder away to start from the model's own weights"
             )
         return None
+
+    def load_best(self) -> Checkpoint:
+        """The best checkpoint. Raises CheckpointError: there is none, or it is damaged."""
+        try:
+            return _read(self._folder / BEST)[1]
+        except _DAMAGED as error:
+            raise CheckpointError(
+                f"{self._folder / BEST} cannot be read ({error}): give the state_dir alone for the newest checkpoint"
+            ) from error
+
+    def keep_best(self) -> bool:
+        """Keeps the newest checkpoint as the best, in place of the one before; returns whether there was one, and room
+        for it. A disk that cannot is a warning."""
+        newest = next(iter(self._newest_first()), None)
+        if newest is None:
+            return False
+        building, before = self._folder / f"{_TEMPORARY_PREFIX}{BEST}", self._folder / f"{_TEMPORARY_PREFIX}before"
+        try:
+            if shutil.disk_usage(self._folder).free < 2 * (newest / _LEARNER).stat().st_size:
+                raise OSError(0, "less room than two more checkpoints take")
+            shutil.rmtree(building, ignore_errors=True)
+            building.mkdir()
+            for name in (_LEARNER, _NODE, _MANIFEST):
+                _link_or_copy(newest / name, building / name)
+            _sync_folder(building)
+            if (self._folder / BEST).exists():
+                os.replace(self._folder / BEST, before)
+            os.replace(building, self._folder / BEST)
+            _sync_folder(self._folder)
+            shutil.rmtree(before, ignore_errors=True)
+        except OSError as error:
+            logger.warning(
+                "the best checkpoint is not kept: %s. Free space, or leave it: training goes on", error.strerror
+            )
+            return False
+        return True
 
     def _put_learner(self, target: Path, policy_version: int, learner: Mapping[str, Any]) -> dict[str, int]:
         if self._linkable is not None and self._linkable[0] == policy_version:
@@ -174,6 +210,13 @@ def restore_weights(current: Mapping[str, torch.Tensor], saved: Mapping[str, tor
         weight.copy_(saved[name])
 
 
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # not every file system has hard links
+        shutil.copyfile(source, target)
+
+
 class _CountedFile:
     """A file to write, with its size and CRC-32 as it grows: reading some gigabytes back would take seconds."""
 
@@ -226,6 +269,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         if found != expected:
             raise ValueError(f"{name} is {found}, the manifest says {expected}")
     return manifest
+
+
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, pickle.UnpicklingError)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Checkpoint]:
+    """The manifest and the checkpoint in a folder. Raises what `_DAMAGED` has: it is not whole."""
+    manifest = _read_manifest(path)
+    found = Checkpoint(
+        round=manifest["round"], learner=_read_tensors(path / _LEARNER), node=_read_tensors(path / _NODE)
+    )
+    return manifest, found
 
 
 def _read_tensors(path: Path) -> dict[str, Any]:

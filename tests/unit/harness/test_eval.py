@@ -11,6 +11,7 @@ import pytest
 from codezero.cli import main
 from codezero.harness import policy
 from codezero.harness.sources import ProblemSource, load
+from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from tests.builders import save_tiny
 from tests.commands import interrupted, run
@@ -166,6 +167,12 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
     assert settings["checkpoint"].endswith("state round-00000001")
     assert settings["model"] == model
     assert "leave --model out" in error_of(capsys, *options, "--model", "other", "--out", tmp_path / "other")
+    best = [one if one != state else state / "best" for one in options]
+    assert "has no best checkpoint" in error_of(capsys, *best, "--out", tmp_path / "best")
+    CheckpointStore(state / "checkpoints").keep_best()
+    assert evaluate(*best, "--out", tmp_path / "best") == 0
+    settings = json.loads((tmp_path / "best" / "settings.json").read_text())
+    assert settings["checkpoint"].endswith("state best, of round 1")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from codezero.errors import ConfigError
 from codezero.evaluate.examiner import Examiner
 from codezero.evaluate.gain import Direction
 from codezero.node import Node
+from codezero.observe.probes import learning
 from codezero.observe.report_file import ReportFile
 from codezero.policy.probe import START_SAMPLES, Probe
 from codezero.runtime.console import Console
@@ -20,6 +21,7 @@ from codezero.tasks.held_out import load_held_out
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import group, rollout, save_tiny, task
 from tests.strangers import Reader
+from tests.unit.observe.test_probes import passes
 
 RIGHT, WRONG, OPEN = (
     f"```python\n{head}def f(x):\n    return {body}\n```"
@@ -209,3 +211,17 @@ def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_othe
     assert same(with_probes.learner, without.learner)
     for part in ("tasks", "solver", "torch_rng"):
         assert same(with_probes.node[part], without.node[part])
+
+
+def test_a_node_that_gets_worse_says_so_and_has_kept_its_best_checkpoint(tmp_path, monkeypatch):
+    turns = cycle([True, True, False])
+    told = [passes(0.25), passes(0.25, 1.0), passes(0.25, 1.0, 0.3, 0.3, 0.3)]
+    monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))
+    monkeypatch.setattr(Probe, "take", lambda self, *_: setattr(self, "learning", learning(told.pop(0))) or True)
+    newest = played(tmp_path, save_tiny(tmp_path / "model"), "save_every_s=0")
+    assert newest.round == 3
+    assert CheckpointStore(tmp_path / "state" / "checkpoints").load_best().round == 1
+    assert (
+        "the model has got worse beyond chance. Check train.learning_rate"
+        in (tmp_path / "logs" / "swarm.log").read_text()
+    )

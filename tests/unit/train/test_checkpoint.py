@@ -151,3 +151,49 @@ def test_hostile_pickle_is_not_run(tmp_path):
     with pytest.raises(CheckpointError):
         store.load_latest()
     assert not (tmp_path / "boom").exists()
+
+
+def test_the_best_stays_while_newer_ones_come_and_go_and_takes_no_room_of_its_own_at_first(tmp_path):
+    store = CheckpointStore(tmp_path)
+    assert not store.keep_best()  # there is none yet
+    save(store, 1)
+    assert store.keep_best()
+    assert os.path.samefile(tmp_path / "best" / "learner.pt", tmp_path / "round-00000001" / "learner.pt")
+    for number in (2, 3, 4):
+        save(store, number)
+    assert names(tmp_path) == ["best", "round-00000003", "round-00000004"]
+    again = CheckpointStore(tmp_path)
+    assert again.load_best().round == 1
+    assert again.load_latest().round == 4
+    assert again.keep_best()
+    assert again.load_best().learner["weights"]["w"].tolist() == [4.0] * 4
+    assert names(tmp_path) == ["best", "round-00000003", "round-00000004"]
+
+
+def test_without_hard_links_the_best_is_a_copy(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+
+    def no_links(*_):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert store.keep_best()
+    assert store.load_best().round == 1
+
+
+def test_a_full_disk_costs_the_best_a_warning(tmp_path, monkeypatch, caplog):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    assert store.keep_best()
+    save(store, 2)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 0}))
+    assert not store.keep_best()
+    assert "less room than two more checkpoints take. Free space" in caplog.text
+    assert store.load_best().round == 1
+
+
+def test_a_best_that_is_damaged_or_was_never_kept_is_told(tmp_path):
+    store = CheckpointStore(tmp_path)
+    with pytest.raises(CheckpointError, match=r"best cannot be read .* give the state_dir alone"):
+        store.load_best()
