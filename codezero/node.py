@@ -204,6 +204,10 @@ class Node:
         if self._probe is None or not self._probe.is_due:
             return
         self._status.stage(PROBING)
+        if not self._probe.reports:
+            self._console.line(
+                "probe: the model is measured before it learns, for ten minutes at most; probe.share=0 leaves that out"
+            )
         while self._probe.is_due:
             if self._probe.take(self._last.number if self._last else 0, self._learner.policy_version):
                 self._tell(self._probe.learning)

@@ -106,7 +106,7 @@ def _early(num_problems: int, passes: Sequence[Pass], done: int) -> str:
     if not num_problems:
         return "Not measured: it has taken no probe (probe.share)."
     if not passes:
-        return f"Too early to tell: {done} of {num_problems} problems solved before training."
+        return f"Too early to tell: {done} of {num_problems} problems solved for the first time."
     start = passes[0]
     return (
         f"Too early to tell: {percent(start.sampled)} right at the start (greedy {percent(start.greedy)}), {done} of "
@@ -121,10 +121,11 @@ def _told(gain: Gain, passes: Sequence[Pass], num_problems: int) -> str:
         Direction.FALLING: "It has got worse",
     }[gain.direction]
     greedy = fmean(one.greedy for one in passes[gain.first : gain.last + 1])
-    change = gain.change
+    change, began = gain.change, passes[0].last_round
+    start = f"up to round {began}" if began else "at the start"
     text = (
-        f"{said}: of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right at the "
-        f"start and {percent(gain.after)} in rounds {passes[gain.first - 1].last_round + 1} to "
+        f"{said}: of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right "
+        f"{start} and {percent(gain.after)} in rounds {passes[gain.first - 1].last_round + 1} to "
         f"{passes[gain.last].last_round}, {points(change.value)} points [{points(change.low)}, {points(change.high)}]; "
         f"greedy {percent(passes[0].greedy)} and {percent(greedy)}"
     )

@@ -18,7 +18,9 @@ from codezero.ports import Progress
 from codezero.types import RolloutGroup, Task
 
 START_SAMPLES, SAMPLES = 4, 2
-"""Solutions at T=1 to each problem in the first pass, which all others are compared with, and in each later one."""
+"""Solutions at T=1 to each problem before the first round, with which all others are compared, and later."""
+START_S = 600.0
+"""Wall time after which a first pass lets rounds begin and goes on between them: on two busy cores it takes an hour."""
 
 LATE = 10
 """Probes that tell how long the next one takes."""
@@ -71,12 +73,13 @@ class Probe:
 
     @property
     def is_due(self) -> bool:
-        """Whether the start is not measured yet, or the next probe fits into its share of the time."""
-        if self._num_done < len(self._problems):
-            return True
+        """Whether the next probe fits into its share of the time, or is of the first pass and into `START_S`."""
         late = self.reports[-LATE:]
+        if not late:
+            return True
         expected_s = self._rows * sum(one.seconds for one in late) / sum(len(one.right) for one in late)
-        return late[-1].spent_s + expected_s <= self._share * self._wall_now_s
+        of_start_s = START_S if self._num_done < len(self._problems) else 0.0
+        return late[-1].spent_s + expected_s <= max(of_start_s, self._share * self._wall_now_s)
 
     @property
     def _num_done(self) -> int:
@@ -94,7 +97,7 @@ class Probe:
         start = done % len(self._problems)
         part = dict(islice(self._problems.items(), start, start + self._rows))
         greedy = self._solved(part, 1, 0.0, done)
-        samples = START_SAMPLES if done < len(self._problems) else SAMPLES
+        samples = START_SAMPLES if done < len(self._problems) and round_number == 0 else SAMPLES
         sampled = self._solved(part, samples, 1.0, done)
         outcomes = [one for found in (*greedy.values(), *sampled.values()) for one in found]
         seconds = self._clock() - began_s

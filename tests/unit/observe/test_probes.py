@@ -76,7 +76,7 @@ def test_the_best_is_that_of_the_smoothed_curve_and_not_the_luckiest():
         ([], "Not measured: it has taken no probe (probe.share)."),
         (
             [probe(0, {"a": 1, "b": 0}, num_problems=5)],
-            "Too early to tell: 2 of 5 problems solved before training.",
+            "Too early to tell: 2 of 5 problems solved for the first time.",
         ),
         (
             [probe(0, {"a": 1, "b": 0}), probe(3, {"a": 1})],
