@@ -21,7 +21,6 @@ START_SAMPLES, SAMPLES = 4, 2
 """Solutions at T=1 to each problem before the first round, with which all others are compared, and later."""
 START_S = 600.0
 """Wall time after which a first pass lets rounds begin and goes on between them: on two busy cores it takes an hour."""
-
 LATE = 10
 """Probes that tell how long the next one takes."""
 
