@@ -1,4 +1,4 @@
-"""Which tests of a suite stand on their own, and which go on from what others have left behind."""
+"""Groups the tests of a suite that share state."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _CAN_CHANGE = (ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp
 
 
 def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
-    """The numbers of the cases, in order, in groups that have nothing to do with each other.
+    """Returns groups of independent cases, as indices in order.
 
-    Cases belong together that use a variable which the tests' setup gives a value that can change, by themselves or
-    through functions of the setup. A call whose result nobody looks at is made for what it changes, such as
-    `stack.push(1)`: where there is one that no function of the setup explains, all cases belong together.
+    Cases are in one group if they use the same variable to which the tests' setup assigns a mutable value, directly or
+    through functions of the setup. A call whose result is unused is made for its side effect, such as
+    `stack.push(1)`: if one calls anything but a function of the setup, all cases are in one group.
     """
     functions = {node.name: _names([node]) for node in setup.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     if any(_called(case) not in (None, *functions) for case in cases):
@@ -30,7 +30,7 @@ def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
 
 
 def _called(case: ast.Module) -> str | None:
-    """The name of the function that a bare call calls, empty for any other callee; None for an assert."""
+    """Returns the function's name of a case that is a bare call, empty for any other callee; None for an assert."""
     value = case.body[0].value if case.body and isinstance(case.body[0], ast.Expr) else None
     if not isinstance(value, ast.Call):
         return None
@@ -38,7 +38,7 @@ def _called(case: ast.Module) -> str | None:
 
 
 def _variables(node: ast.stmt) -> Iterable[str]:
-    """Names that a statement of the setup gives a value which can change."""
+    """Returns the names to which a statement of the setup assigns a mutable value."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef) or not any(isinstance(n, _CAN_CHANGE) for n in ast.walk(node)):
         return ()
     return (n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
@@ -49,7 +49,7 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _reached(names: set[str], functions: dict[str, set[str]]) -> set[str]:
-    """The names, and those that the functions among them use."""
+    """Returns the names, and all that the functions among them use."""
     found, todo = set(names), list(names)
     while todo:
         new = functions.get(todo.pop(), set()) - found

@@ -1,6 +1,6 @@
-"""Attribute access: whitelisted methods of builtin values, and what interpreted classes define.
+"""Attribute access: allowed methods of builtin values, and attributes of interpreted classes.
 
-No host attribute is ever read by a name that comes from a program.
+No attribute of a host object is read by a name from a program unless FIELDS allows the name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_dunder(name: str) -> bool:
 
 
 def get_attribute(value: Any, name: str) -> Any:
-    """value.name. Raises AttributeError where CPython has no such attribute, Stop where it has and we do not."""
+    """Returns value.name. Raises AttributeError if CPython has no such attribute, Stop if it is not interpreted."""
     kind = type(value)
     table = METHODS.get(kind)
     if table is not None and name in table:
@@ -78,11 +78,11 @@ def get_attribute(value: Any, name: str) -> Any:
 
 
 _TRANSPARENT = (Instance, Function, Class)
-"""Our kinds of values whose attributes are all known, but for dunder ones."""
+"""Types of interpreted values whose attributes are all known, except dunder names."""
 
 
 def _missing(value: Any, name: str) -> Any:
-    """Raises AttributeError if the host's value has no such attribute either, else Stop."""
+    """Raises AttributeError if the host value has no such attribute either, else Stop."""
     kind = type(value)
     known = kind in _TRANSPARENT or (kind.__module__ in ("builtins", "collections") and not hasattr(kind, name))
     if is_dunder(name) or not known:
@@ -177,7 +177,7 @@ def _of_super(value: Super, name: str) -> Any:
 
 
 def _base_init(instance: Any, /, *args: Any, **kwargs: Any) -> None:
-    """What the __init__ of `object` or of a builtin exception does."""
+    """The `__init__` of `object` and of builtin exceptions."""
     if type(instance) is not Instance:
         raise Unsupported("__init__ of a builtin")
     if instance.cls.error is not None and not kwargs:
@@ -221,7 +221,7 @@ def _unbound(kind: TypeValue, name: str) -> Callable[..., Any]:
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
-    """value.name = new."""
+    """Performs value.name = new."""
     kind = type(value)
     meter.left -= 1
     if meter.left < 0:

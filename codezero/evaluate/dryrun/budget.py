@@ -1,7 +1,7 @@
-"""What a dry run may spend, and the meter that counts it down.
+"""The budget of a dry run, and the meter that counts it down.
 
-One dry run goes on at a time in a process, since a worker does one job after the other: so there is one meter, and code
-that spends reads it as a module's name. It is touched in every loop.
+A worker process does one job at a time, so it has one meter. This is a global variable because every loop of the
+interpreter uses it.
 """
 
 from __future__ import annotations
@@ -13,58 +13,59 @@ from typing import Any
 from codezero.tasks.testcases import TestSuite
 
 _CHUNK = 64
-"""Steps between two looks at the clock."""
+"""Steps between two checks of the clock."""
 _WORK_SHIFT = 6
-"""One step per 64 items or bytes that a single host call handles."""
+"""Base-2 logarithm of the 64 items or bytes that a host call handles for one step."""
 
 RECURSION_LIMIT = 1000
-"""CPython's own default for the depth of calls."""
+"""CPython's default limit of nested calls."""
 _UNSURE_CALLS = 50
-"""So close to the limit, whether CPython would overflow depends on the frames below the program."""
+"""Calls below the recursion limit where it depends on the frames below the program whether CPython overflows."""
 NEAR_LIMIT = RECURSION_LIMIT - _UNSURE_CALLS
 MAX_DEPTH = 21_000
-"""Deepest nested calls that are walked, for a program that has set a limit as high."""
+"""Most nested calls, also for a program that sets a higher recursion limit."""
 OUT_OF_STEPS = "step budget"
 OUT_OF_TIME = "time budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Limits of one dry run. All but `total_seconds` and `memory` are per case. Running the module's own body counts as
-    a case of its own, each time: once for all cases in their order, and once more for each that is told apart."""
+    """Limits of one dry run. All but `total_seconds` and `memory` are per case. Each run of the module's body counts as
+    a case: one for all cases in order, and one for each group of cases that runs separately."""
 
     steps: int = 300_000
-    """Loop iterations, calls, whatever makes or extends a container, and the work of host functions by length."""
+    """Most loop iterations, calls, operations that make or extend containers, and 64-byte units of host calls."""
     seconds: float = 2.0
-    """Processor time of the interpreter's thread, so that a busy machine decides as an idle one does; a backstop, since
-    a run that ends by steps is the same everywhere."""
+    """Processor time of the interpreter's thread, which does not depend on how busy the machine is. A backstop: `steps`
+    ends a run at the same place on every machine."""
     total_seconds: float = 4.0
-    """The same for all cases and definitions together; those not reached stay unknown."""
+    """Processor time of all cases and definitions together; cases beyond it are unknown."""
     memory: int = 256 << 20
-    """Bytes taken by all cases that share the solution's names: 64 for each step, whatever it makes, never given back.
-    What grows with its operands costs a step for each 64 bytes."""
+    """Bytes for all cases that share one definition of the solution. Each step takes 64, which are never given back; a
+    result that grows with its operands costs a step for each 64 bytes."""
     output: int = 1 << 20
-    """Characters printed."""
+    """Most characters printed."""
 
     def after(self, reason: str) -> Budget:
-        """What is left to a case after one that ended for this reason: most end like one that took too long."""
+        """Returns the budget of the next case after one that ended for `reason`. It is a quarter of the steps after a
+        case that ran out of them or of time, since most later cases do too."""
         if reason not in (OUT_OF_STEPS, OUT_OF_TIME):
             return self
         return replace(self, steps=max(self.steps // 4, 1))
 
 
 OF_PROGRAMS = Budget(steps=3_000_000, total_seconds=10.0)
-"""For programs that read standard input, whose tests have inputs of a size that makes a wrong algorithm too slow. Their
-memory is each case's own; more steps than these it does not hold."""
+"""The budget of programs that read standard input, whose tests have inputs large enough to make a wrong algorithm too
+slow. Each case has the whole memory, which is enough for these steps and no more."""
 
 
 def budget_of(suite: TestSuite) -> Budget:
-    """What a dry run over these tests may spend."""
+    """Returns the budget of a dry run over these tests."""
     return OF_PROGRAMS if suite.examples else Budget()
 
 
 class Stop(BaseException):
-    """Ends a case as unknown, with the reason. Not an Exception, so that nothing in a program can catch it."""
+    """Ends a case as unknown; its text is the reason. Not an Exception, so that no program can catch it."""
 
 
 class Unsupported(Stop):
@@ -75,15 +76,15 @@ class Unsupported(Stop):
 
 
 class Cheat(Stop):
-    """Ends a case as failed: the program bends the test instead of meeting it."""
+    """Ends a case as failed because the program manipulates the test."""
 
 
 class DepthError(RecursionError):
-    """The program's own recursion went too deep, as opposed to the interpreter's, which is no error of the program."""
+    """The program's recursion exceeds its limit. A plain RecursionError is the interpreter's own."""
 
 
 class Meter:
-    """Counts one case down, and keeps what belongs to the case beside it."""
+    """Counts down the budget of one case, and holds the state of the case."""
 
     __slots__ = (
         "case",
@@ -98,10 +99,10 @@ class Meter:
         "memory",
         "nested",
         "output",
+        "output_left",
         "pending",
         "reader",
         "recursion_limit",
-        "room",
         "steps",
         "test_names",
         "unsure",
@@ -109,30 +110,30 @@ class Meter:
 
     def __init__(self) -> None:
         self.test_names: frozenset[str] = frozenset()
-        """Names that occur in the tests: a class among them is what is asked for, any other is the solution's own."""
+        """Names that occur in the tests. A class among them is part of the task; others are the solution's own."""
         self.case = 0
-        """Tells the cases of a process apart."""
+        """The number of cases started in this process."""
         self.new_process(0)
         self.start(Budget(), 0.0)
 
     def new_process(self, memory: int) -> None:
-        """Forgets what all cases of one process share: `memory` bytes, and what was set of the library."""
+        """Resets the state that the cases of one process share: `memory` bytes left, and settings of the library."""
         self.memory = memory
         self.recursion_limit = RECURSION_LIMIT
         self.files: dict[str, Any] = {}
-        """Standard streams and the like by name, made when they are first asked for, or what was put in their place."""
+        """Values of `PerCase` by name, such as standard streams: made on first use, or assigned by the program."""
         self.reader: Any = None
-        """The stream that has begun to read standard input; None where nobody has asked for it."""
+        """The stream that reads standard input; None before the first read."""
         self.pending = 0
-        """The highest layer of standard output that holds back what was written to it."""
+        """The highest layer of standard output that has unflushed text."""
 
     def start(self, budget: Budget, seconds: float, stdin: str = "") -> None:
-        """Begins a case with a full budget, `seconds` of time and nothing printed."""
+        """Starts a case with a full budget but at most `seconds` of processor time, and with empty output."""
         self.case += 1
         self.steps = budget.steps
         self.left = _CHUNK
         self.deadline = thread_time() + min(budget.seconds, seconds)
-        self.room = budget.output
+        self.output_left = budget.output
         self.output: list[str] = []
         self.given = stdin
         self.depth = 0
@@ -140,11 +141,12 @@ class Meter:
         self.judging = False
         self.unsure = ""
         self.derived = False
-        """Whether it made an object of a class that derives from a builtin type, which few of our functions take."""
+        """True if the case made an instance of a class derived from a builtin type, which few functions here take."""
         self.handling: list[BaseException] = []
 
     def refill(self) -> None:
-        """Called when a chunk is used up (`left` below 0). Raises Stop when steps or time are."""
+        """Charges a used-up chunk (`left` below 0) and starts the next. Raises Stop without steps, memory or time
+        left."""
         used = _CHUNK - self.left
         self.steps -= used
         self.memory -= used << _WORK_SHIFT
@@ -161,15 +163,15 @@ class Meter:
             raise Stop(OUT_OF_TIME)
 
     def work(self, size: int) -> None:
-        """Charges one host call over `size` items or bytes. Sizes may be a program's own numbers: a negative one is
-        no refund, and one that is no integer raises TypeError before anything is charged."""
+        """Charges one host call over `size` items or bytes. A size may come from the program: a negative one refunds
+        nothing, and one that is no integer raises TypeError before anything is charged."""
         steps = size >> _WORK_SHIFT
         self.left -= 1 + steps if steps > 0 else 1
         if self.left < 0:
             self.refill()
 
     def allocate(self, size: int) -> None:
-        """Charges `size` new bytes, before they are taken."""
+        """Charges `size` bytes that are about to be allocated. Raises Stop if they exceed the memory left."""
         if size > self.memory:
             raise Stop("memory budget")
         self.work(size)
@@ -178,7 +180,8 @@ class Meter:
         return max(self.deadline - thread_time(), 0.001)
 
     def deep(self) -> None:
-        """Called for every call that nests deeper than is sure to be allowed."""
+        """Checks a call near the recursion limit or beyond. Raises DepthError above the limit and Stop above MAX_DEPTH;
+        marks the case as unsure close to the limit."""
         if self.depth >= self.recursion_limit:
             raise DepthError("maximum recursion depth exceeded")
         if self.depth >= MAX_DEPTH:
@@ -187,14 +190,14 @@ class Meter:
             self.unsure = "recursion depth"
 
     def enter(self) -> None:
-        """Begins a call, or goes on with a generator, until `depth` is lowered again."""
+        """Counts a call, or the resumption of a generator. The caller lowers `depth` at its end."""
         if self.depth >= NEAR_LIMIT:
             self.deep()
         self.depth += 1
 
     def write(self, text: str) -> None:
-        self.room -= len(text)
-        if self.room < 0:
+        self.output_left -= len(text)
+        if self.output_left < 0:
             raise Stop("output budget")
         self.output.append(text)
 

@@ -21,7 +21,7 @@ _MAX_KEYWORDS = 10_000
 
 
 Callee = Callable[[Frame], tuple[Any, Any]]
-"""(function, its first argument) of a call, where that may be _MISSING."""
+"""A closure that returns the function of a call and its first argument, _MISSING without one."""
 
 
 def _call(unit: Unit, node: ast.Call) -> Expression:
@@ -37,8 +37,8 @@ def _call(unit: Unit, node: ast.Call) -> Expression:
 
 
 def _direct(function: Any) -> Any:
-    """What to call for a function. An interpreted one is called by its method: calling the object would go through
-    the host's C stack, and some versions allow only a few hundred of these."""
+    """Returns what to call for a function. For an interpreted one it is its method: a call of the object would use the
+    host's C stack, where some versions allow only a few hundred nested calls."""
     return function.invoke if type(function) is Function else function
 
 
@@ -68,7 +68,7 @@ def _plain_call(function: Expression, args: list[Expression]) -> Expression:
 
 
 def _method(unit: Unit, node: ast.Attribute) -> Callee:
-    """The callee of `value.name(...)`; mostly no bound method is made."""
+    """Translates the callee of `value.name(...)`, in most cases without making a bound method."""
     value, name = unit.expression(node.value), unit.scope.mangled(node.attr)
 
     def find(frame: Frame) -> tuple[Any, Any]:
@@ -169,7 +169,8 @@ def _general(
 
 
 def _super(unit: Unit) -> Expression:
-    """`super()` directly in a method: the class is in the frame around, the object is the first parameter."""
+    """Translates `super()` directly in a method: the enclosing frame has the class, the first parameter is the
+    object."""
     parent = unit.scope.parent
     if unit.scope.kind != "function" or parent is None or parent.kind != "class" or not unit.scope.slots:
         return refusal_of("super() outside of a method")

@@ -1,4 +1,4 @@
-"""What a class statement makes: a class, an enumeration or a named tuple."""
+"""The results of class statements: classes, enumerations and named tuples."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NO_MEMBERS = (Function, Property, CachedProperty, StaticMethod, ClassMethod)
 
 
 class Auto(Hidden):
-    """`enum.auto()`."""
+    """The result of `enum.auto()`."""
 
     __slots__ = ()
 
@@ -48,9 +48,9 @@ class Auto(Hidden):
 def make_class(
     name: str, bases: Iterable[Any], namespace: dict[str, Any], annotated: dict[str, bool], trusted: bool, qualname: str
 ) -> Any:
-    """The class of a class statement, whose body has bound `namespace` and annotated names (True: as a class variable).
+    """Returns the class of a class statement, whose body binds `namespace` and annotates names (True: class variable).
 
-    Raises Stop for what is not interpreted.
+    Raises Stop for a kind of class that is not interpreted.
     """
     meter.work((1 + len(namespace)) << 6)
     for key in namespace:
@@ -91,7 +91,7 @@ def _named_tuple(name: str, bases: list[Any], namespace: dict[str, Any], annotat
 
 
 def _make_members(cls: Class) -> None:
-    """Turns what the body of an enumeration binds into its members; names of equal values stand for the first."""
+    """Makes the members of an enumeration from the names that its body binds; equal values are aliases of the first."""
     cls.members, last = {}, 0
     init = cls.lookup("__init__")
     for name, value in list(cls.namespace.items()):

@@ -13,8 +13,8 @@ _MAX_BASES = 50
 
 
 class Class:
-    """An interpreted class. Its bases are others, and at most one builtin: an exception, or a type that objects of it
-    keep their data as."""
+    """An interpreted class. Its bases are interpreted classes and at most one builtin: an exception class, or a type
+    such as `dict`, of which each instance holds a value as its data."""
 
     __slots__ = (
         "abstract",
@@ -41,8 +41,8 @@ class Class:
         trusted: bool = False,
         qualname: str = "",
     ) -> None:
-        """`trusted` are the classes of tests and of the library. Raises TypeError like CPython where the bases have no
-        consistent order."""
+        """`trusted` is True for classes that tests or the library define. Raises TypeError like CPython when the bases
+        have no consistent order."""
         self.name, self.qualname, self.trusted = name, qualname or name, trusted
         self.namespace: dict[str, Any] = {} if namespace is None else namespace
         self.bases = tuple(base for base in bases if type(base) is Class)
@@ -52,31 +52,31 @@ class Class:
         builtins = [base for base in bases if type(base) is TypeValue]
         builtins += [base.builtin for base in self.bases if base.builtin is not None]
         self.builtin: TypeValue | None = builtins[0] if builtins else None
-        """The exception or type, if any."""
+        """The builtin base, its own or inherited; None without one."""
         if any(base is not self.builtin for base in builtins):
             raise Unsupported("a class with several builtin bases")
         self.fields: dict[str, Any] = {}
-        """Of a dataclass, by name."""
+        """The fields of a dataclass, by name."""
         self.frozen = False
-        """Whether attributes of its objects may not be set."""
+        """True if the attributes of its instances cannot be set."""
         self.members: dict[str, Any] | None = {} if any(b.members is not None for b in self.bases) else None
-        """Of an enumeration, by name."""
+        """The members of an enumeration, by name; None for any other class."""
         self.call: Callable[..., Any] | None = None
-        """What calling it does, if not make an object."""
+        """The function that a call of the class runs instead of making an instance, if any."""
         self.abstract: tuple[str, ...] = ()
-        """Names of methods that a class that can be called must define."""
+        """Names of the abstract methods that are left undefined; a class with any cannot be instantiated."""
         self.annotated: dict[str, bool] = {}
-        """Names that its body annotates: True for those of the class itself."""
+        """Names that its body annotates; the value is True for a class variable."""
         self.slots = _slots(self)
 
     @property
     def error(self) -> type | None:
-        """The builtin exception that its objects are, if any."""
+        """The builtin exception class that it derives from, if any."""
         host = self.builtin.host if self.builtin is not None else None
         return host if host is not None and issubclass(host, BaseException) else None
 
     def owner(self, name: str) -> Class | None:
-        """The class that `name` comes from."""
+        """Returns the first class in its resolution order that binds `name`, if any."""
         for cls in self.mro:
             if name in cls.namespace:
                 return cls
@@ -89,14 +89,14 @@ class Class:
         return default
 
     def distinct_members(self) -> list[Instance]:
-        """The members of an enumeration in order, each once. Raises TypeError for any other class."""
+        """Returns the members of an enumeration in order, without aliases. Raises TypeError for any other class."""
         if self.members is None:
             raise TypeError("'type' object is not iterable")
         meter.work(len(self.members) << 3)
         return list({id(member): member for member in self.members.values()}.values())
 
     def new(self, args: tuple[Any, ...] = ()) -> Instance:
-        """An object without its `__init__`."""
+        """Returns an instance whose `__init__` has not run."""
         is_data = self.builtin is not None and self.error is None
         if is_data:
             meter.derived = True
@@ -124,7 +124,7 @@ class Class:
 
 
 def _merged(orders: list[list[Class]]) -> list[Class]:
-    """The C3 merge of lists of classes: https://www.python.org/download/releases/2.3/mro."""
+    """Returns the C3 merge of lists of classes (https://www.python.org/download/releases/2.3/mro)."""
     found: list[Class] = []
     while orders := [order for order in orders if order]:
         meter.work(len(orders) << 6)
@@ -137,7 +137,7 @@ def _merged(orders: list[list[Class]]) -> list[Class]:
 
 
 def _slots(cls: Class) -> frozenset[str] | None:
-    """Names of the only attributes that its objects can have; None if they can have any."""
+    """Returns the only attribute names that `__slots__` allows to instances; None if they can have any."""
     found: set[str] = set()
     for one in cls.mro:
         names: Any = one.namespace.get("__slots__")
@@ -150,13 +150,13 @@ def _slots(cls: Class) -> frozenset[str] | None:
 
 
 def abstract_names(cls: Class) -> tuple[str, ...]:
-    """Names that a base marks as abstract and nothing defines."""
+    """Returns the names of abstract methods that the class leaves undefined."""
     names = {name for one in cls.mro for name in one.namespace if is_abstract(one.namespace[name])}
     return tuple(sorted(name for name in names if is_abstract(cls.lookup(name))))
 
 
 def is_abstract(value: Any) -> bool:
-    """Whether `abstractmethod` marked a function, or what a property or class method holds."""
+    """Returns True if `abstractmethod` marked a function, or the function inside a property or class method."""
     inner = getattr(value, "getter", None) or (
         getattr(value, "function", None) if type(value) is not Function else None
     )

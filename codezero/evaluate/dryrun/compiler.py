@@ -1,8 +1,8 @@
-"""From a syntax tree to closures: each node is translated once, into a host function of the frame.
+"""Translates a syntax tree to closures: each node becomes a host function of the frame.
 
-An expression's closure gives its value. A statement's gives None to go on, or what ends the block: BREAK, CONTINUE, or
-a tuple with the value returned. What is not interpreted becomes a closure that ends the case, so that only programs
-which get there are unknown.
+The closure of an expression returns its value. That of a statement returns None to continue, or the reason to leave the
+block: BREAK, CONTINUE, or a tuple with the returned value. A node that is not interpreted becomes a closure that ends
+the case, so that only programs which reach it are unknown.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MISSING = object()
 
 
 class Unit:
-    """Translates one program, in one scope at a time.
+    """Translates one scope of a program.
 
-    `names` are its global variables; what is not among them is looked up in `outer`, then among the builtins. In tests
-    (`judges`) a builtin is always the real one, whatever the solution calls so.
+    `names` are its global variables; other names are looked up in `outer`, then among the builtins. In tests (`judges`)
+    the name of a builtin is always the real one, even if the solution redefines it.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class Unit:
     ) -> None:
         self.names, self.outer, self.judges = names, outer, judges
         self.own_builtins = own_builtins
-        """Names of builtins that do mean the solution's: the functions that the test is about."""
+        """Names of builtins that mean the solution's functions nevertheless, since the test is about these."""
         self.future_annotations = future_annotations
         self.is_library = is_library
         self.scope = Scope("module")
         self.loops = 0
-        """Loops around the statement, to tell a `break` outside of one."""
+        """Number of loops around the statement, which tells a `break` outside of one."""
 
     def within(self, scope: Scope) -> Unit:
-        """The same unit in an inner scope."""
+        """Returns a unit for an inner scope of the program."""
         flags = self.judges, self.own_builtins, self.future_annotations, self.is_library
         inner = type(self)(self.names, self.outer, *flags)
         inner.scope = scope
@@ -67,7 +67,7 @@ class Unit:
         return translate(self, node) if translate else refusal(node)
 
     def block(self, nodes: Sequence[ast.stmt]) -> Statement:
-        """Statements one after the other."""
+        """Translates a sequence of statements."""
         run = [self.statement(node) for node in nodes]
         if len(run) == 1:
             return run[0]
@@ -90,7 +90,7 @@ class Unit:
         return in_order
 
     def load(self, name: str) -> Expression:
-        """Reads a variable."""
+        """Returns a closure that reads a variable."""
         name = self.scope.mangled(name)
         if self.scope.kind == "class" and name in self.scope.slots:
             fallback = self._load_from(self.scope.parent, 1, name)
@@ -152,7 +152,7 @@ class Unit:
         return load_global
 
     def store(self, name: str) -> Store:
-        """Writes a variable."""
+        """Returns a closure that assigns to a variable."""
         name = self.scope.mangled(name)
         scope = self.scope
         if scope.kind == "class" and name not in scope.globals and name not in scope.nonlocals:
@@ -185,18 +185,18 @@ class Unit:
         return store_outer
 
     def local_slot(self, name: str) -> int | None:
-        """The slot of a name in the running function's own frame, if that is where it is."""
+        """Returns the slot of a name if it is in the running function's own frame, else None."""
         place = self.scope.find(self.scope.mangled(name)) if self.scope.kind == "function" else None
         return place[1] if place is not None and place[0] == 0 else None
 
 
 def refusal(node: ast.AST) -> Callable[[Frame], Any]:
-    """A closure that ends the case because of a kind of node."""
+    """Returns a closure that ends the case because of a kind of node."""
     return refusal_of(type(node).__name__)
 
 
 def refusal_of(what: str) -> Callable[[Frame], Any]:
-    """A closure that ends the case because of a feature."""
+    """Returns a closure that ends the case because of a feature."""
 
     def refuse(frame: Frame) -> Any:
         raise Unsupported(what)
@@ -206,4 +206,4 @@ def refusal_of(what: str) -> Callable[[Frame], Any]:
 
 EXPRESSIONS: dict[type, Callable[[Unit, Any], Expression]] = {}
 STATEMENTS: dict[type, Callable[[Unit, Any], Statement]] = {}
-"""Filled by the modules that translate each kind of node; run.py imports them all."""
+"""Translations of statements by type of node, registered by the modules that run.py imports."""

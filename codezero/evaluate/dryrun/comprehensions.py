@@ -24,7 +24,7 @@ class _Loop:
 
 
 def _comprehension(unit: Unit, node: Comprehension) -> tuple[Expression, Unit, list[_Loop]]:
-    """(the first iterable, which is evaluated outside; the inner unit; its loops)."""
+    """Returns the first iterable, which is evaluated in the outer scope, the unit of the inner scope, and its loops."""
     inner = unit.within(comprehension_scope(node, unit.scope))
     loops = []
     for number, generator in enumerate(node.generators):
@@ -36,7 +36,8 @@ def _comprehension(unit: Unit, node: Comprehension) -> tuple[Expression, Unit, l
 
 
 def _walk(loops: list[_Loop], number: int, frame: Frame, items: Any) -> Iterator[None]:
-    """Sets the variables of loops `number` and later, once for each combination that meets the conditions."""
+    """Yields once for each combination of items of loops `number` and later that meets the conditions, with their
+    variables assigned."""
     loop = loops[number]
     store, conditions = loop.store, loop.conditions
     is_last = number + 1 == len(loops)
@@ -116,7 +117,7 @@ def _generator(unit: Unit, node: ast.GeneratorExp) -> Expression:
     pad = [UNBOUND] * len(inner.scope.slots)
 
     def run(own: Frame, items: Iterable[Any]) -> Iterator[Any]:
-        """While it runs it counts as a call in progress, as in CPython."""
+        """Runs the generator, which counts as a call in progress, as in CPython."""
         meter.enter()
         try:
             for _ in _walk(loops, 0, own, items):

@@ -1,4 +1,4 @@
-"""`with` statements, plain and in generators."""
+"""`with` statements, also those in generators."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Exit = Callable[..., Any]
 
 
 class _Manager:
-    """One `... as ...` of a `with`."""
+    """One context manager of a `with` statement, with its target."""
 
     def __init__(self, unit: Unit, node: ast.withitem) -> None:
         self._value = unit.expression(node.context_expr)
         self._store: Store | None = target_store(unit, node.optional_vars) if node.optional_vars else None
 
     def enter(self, frame: Frame) -> Exit:
-        """Returns the manager's `__exit__`."""
+        """Calls `__enter__` and returns the manager's `__exit__`."""
         meter.work(0)
         manager = self._value(frame)
         if type(manager) is Instance:
@@ -48,7 +48,8 @@ class _Manager:
 
 
 def _swallows(leave: Exit, frame: Frame, error: BaseException) -> bool:
-    """Leaves because of an error. A Stop is none, so that no manager sees it."""
+    """Calls `__exit__` with an error of the program and returns True if that suppresses it. Raises Stop for an error of
+    the interpreter, which no manager sees."""
     find_handler([], frame, error)
     value = error.instance if isinstance(error, Raised) else error
     meter.handling.append(error)

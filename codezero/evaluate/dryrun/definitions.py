@@ -17,7 +17,7 @@ from codezero.evaluate.dryrun.values import UNBOUND, Code, Frame, Function, Opaq
 
 
 def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Expression:
-    """A closure that makes a function: defaults are evaluated there, the body is translated here."""
+    """Returns a closure that makes a function. It evaluates the defaults; the body is translated once, here."""
     arguments = node.args
     inner = unit.within(function_scope(node, unit.scope))
     slots = inner.scope.slots
@@ -66,7 +66,7 @@ def function_maker(unit: Unit, node: FunctionNode | ast.Lambda, name: str) -> Ex
 
 
 def _driver(block: Yielding) -> Yielding:
-    """The body of a generator function, which while it runs counts as a call in progress, as in CPython."""
+    """Wraps the body of a generator function: it counts as a call in progress while it runs, as in CPython."""
 
     def drive(frame: Frame) -> Generator[Any, Any, Any]:
         body = block(frame)
@@ -90,7 +90,7 @@ def _driver(block: Yielding) -> Yielding:
 
 
 def _annotations(unit: Unit, node: ast.FunctionDef) -> list[Expression]:
-    """CPython up to 3.13 evaluates them with the `def`, so that a name without its import is an error there."""
+    """Translates annotations. CPython up to 3.13 evaluates them at the `def`, where a missing import is an error."""
     if unit.future_annotations:
         return []
     arguments = node.args

@@ -1,4 +1,4 @@
-"""What objects of classes that derive from `dict`, `list` or `int` do by their data, where their class does not say."""
+"""Methods that instances of classes derived from `dict`, `list` or `int` have from that type."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _reflected(run: Callable[[Any, Any], Any]) -> Callable[[Instance, Any], Any]
 
 
 def _tried(run: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """NotImplemented where the plain values do not go together: then it is the other side's turn."""
+    """Returns run(a, b), or NotImplemented if the types do not fit, so that the other operand is asked."""
     if type(a) is Instance or type(b) is Instance:
         return NotImplemented
     try:

@@ -1,4 +1,4 @@
-"""What stands for functions in classes and around them."""
+"""Methods, properties and wrapped functions of interpreted classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MISSING = object()
 
 
 class BoundMethod(Hidden):
-    """A function with its first argument."""
+    """A function bound to its first argument."""
 
     __slots__ = ("function", "owner")
 
@@ -50,7 +50,7 @@ class ClassMethod(Hidden):
 
 
 class CachedProperty(Hidden):
-    """`functools.cached_property`: an attribute that is worked out when it is first asked for."""
+    """`functools.cached_property`: an attribute that is computed on first access."""
 
     __slots__ = ("getter",)
 
@@ -59,7 +59,7 @@ class CachedProperty(Hidden):
 
 
 class Super(Hidden):
-    """`super()` in a method: the attributes that `instance` has from what comes after `cls` in its order of classes."""
+    """`super()` in a method: gives the attributes of the classes after `cls` in the instance's resolution order."""
 
     __slots__ = ("cls", "instance")
 
@@ -74,12 +74,12 @@ class Super(Hidden):
 
 
 class Cached(Hidden):
-    """A function with its results remembered, as `lru_cache` does; none is ever forgotten."""
+    """A function that caches its results, like `lru_cache` without a limit."""
 
     __slots__ = ("charge", "function", "results")
 
     def __init__(self, function: Any, charge: Callable[[Any], Any]) -> None:
-        """`charge` is applied to the arguments before they are hashed."""
+        """`charge` is called with the arguments before they are hashed."""
         if not callable(function):
             raise TypeError("the first argument must be callable")
         self.function, self.charge = function, charge

@@ -1,4 +1,4 @@
-"""Displays of containers, and what is read from them: attributes, items, slices."""
+"""Displays of containers, and expressions that read attributes, items and slices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from codezero.evaluate.dryrun.values import Frame, Opaque
 
 
 def items_of(unit: Unit, nodes: list[ast.expr]) -> Callable[[Frame], list[Any]]:
-    """The values of a display or of positional arguments, with what is starred spread out."""
+    """Returns a closure that makes a list of the values of a display or of positional arguments, starred ones
+    unpacked."""
     if not any(isinstance(node, ast.Starred) for node in nodes):
         values = unit.expressions(nodes)
         if len(values) == 1:
@@ -44,7 +45,7 @@ def items_of(unit: Unit, nodes: list[ast.expr]) -> Callable[[Frame], list[Any]]:
 
 
 def _charged(items: Callable[[Frame], list[Any]], count: int, shift: int = 3) -> Callable[[Frame], list[Any]]:
-    """A display, which costs a step, and more if it is long: one for each 2 ** shift parts."""
+    """Wraps a display to charge a step, and one more for each 2 ** shift parts."""
     cost = 1 + (count >> shift)
 
     def display(frame: Frame) -> list[Any]:
@@ -111,8 +112,8 @@ def _subscript(unit: Unit, node: ast.Subscript) -> Expression:
 
 
 _NO_BOUND = Opaque("a slice of anything but numbers")
-"""Stands in a slice for what no builtin container takes. An object may: a slice that it got would hold another one, and
-the host frees a chain of slices by recursion."""
+"""Replaces a slice's bound that is neither a number nor None. An instance could get a slice with another slice as
+bound, and the host frees a chain of slices by recursion."""
 
 
 def _slice(unit: Unit, node: ast.Slice) -> Expression:

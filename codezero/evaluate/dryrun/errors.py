@@ -1,4 +1,4 @@
-"""Errors of programs, as the host carries them."""
+"""Errors of programs as host exceptions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.values import TypeValue
 
 PROGRAM_ERRORS = (Exception, SystemExit, KeyboardInterrupt)
-"""What a program can catch; Stop and GeneratorExit pass it by."""
+"""Exceptions that a program can catch, unlike Stop and GeneratorExit."""
 
 
 class Raised(Exception):
-    """Carries an instance of an interpreted exception class through the host."""
+    """The host exception of a raised instance of an interpreted exception class."""
 
     def __init__(self, instance: Instance) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Raised(Exception):
 
 
 def throwable(value: Any) -> BaseException:
-    """What `raise value` raises."""
+    """Returns the host exception of `raise value`; a TypeError if `value` is no exception."""
     if type(value) is TypeValue and issubclass(value.host, BaseException):
         value = value()
     if isinstance(value, PROGRAM_ERRORS):

@@ -35,7 +35,7 @@ def _name(unit: Unit, node: ast.Name) -> Expression:
 
 
 def judged(unit: Unit, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An operator as tests use it: what a solution's objects have to say in it is looked into."""
+    """Returns an operator for use in tests, where methods of the solution's classes may not decide comparisons."""
     if not unit.judges:
         return run
 
@@ -92,7 +92,7 @@ def _unary(unit: Unit, node: ast.UnaryOp) -> Expression:
 
 
 def judged_truth(unit: Unit, test: Expression) -> Expression:
-    """The value of a condition; in tests, an object of the solution may not decide its own truth."""
+    """Returns the closure of a condition. In tests, an instance of the solution may not define its own truth."""
     if not unit.judges:
         return test
 
@@ -159,7 +159,7 @@ def _compare(unit: Unit, node: ast.Compare) -> Expression:
 
 
 def _fast_compare(name: str, left: Expression, right: Expression, run: Callable[[Any, Any], Any]) -> Expression:
-    """A comparison that needs no measuring where the left side is an integer."""
+    """Returns a comparison that is not measured if the left side is an integer."""
     if name == "Eq":
 
         def equal(frame: Frame) -> Any:

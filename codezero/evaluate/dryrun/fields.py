@@ -1,4 +1,4 @@
-"""Attributes of host values that a program may read."""
+"""Attributes of host values that programs may read, by type."""
 
 from __future__ import annotations
 

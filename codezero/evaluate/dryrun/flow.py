@@ -1,4 +1,4 @@
-"""Statements that steer: if, loops, try, raise, assert."""
+"""Control flow: if, loops, try, raise, assert."""
 
 from __future__ import annotations
 
@@ -91,10 +91,11 @@ class Handler:
         return self._kind is None or _is_error(error, self._kind(frame))
 
     def enter(self, frame: Frame, error: BaseException) -> list[BaseException]:
-        """Returns what `leave` wants back: a generator of an earlier case may be collected in a later one."""
+        """Starts the handler. Returns the list of handled errors for `leave`: a generator of an earlier case, whose
+        list is another, may be collected in a later one."""
         if any(callable(arg) and not type(arg).__module__.startswith(_OURS) for arg in error.args):
-            raise Stop("an error of the host")  # none is known to hold a function or type of it; none ever shall
-        # Nobody reads tracebacks, and they keep every frame alive.
+            raise Stop("an error of the host")  # no known one holds a host function or type
+        # Tracebacks are not used, and they keep every frame alive.
         error.__traceback__ = error.__context__ = error.__cause__ = None
         meter.handling.append(error)
         if self._store:
@@ -109,7 +110,8 @@ class Handler:
 
 
 def _is_error(error: BaseException, kind: Any) -> bool:
-    """True if `except kind` catches the error. Raises TypeError for what is no exception class or tuple of these."""
+    """Returns True if `except kind` catches the error. Raises TypeError if `kind` is no exception class or tuple of
+    such."""
     return any(_is_instance(error, one) for one in charged(kind if type(kind) is tuple else (kind,)))
 
 
@@ -124,7 +126,7 @@ def _is_instance(error: BaseException, kind: Any) -> bool:
 
 
 def find_handler(handlers: list[Handler], frame: Frame, error: BaseException) -> Handler | None:
-    """The first handler that matches. Raises Stop for an error of the interpreter instead of the program."""
+    """Returns the first handler that matches, if any. Raises Stop for an error of the interpreter."""
     if isinstance(error, RecursionError | MemoryError) and not isinstance(error, DepthError):
         raise Stop("recursion depth")
     meter.work(256)
@@ -192,7 +194,7 @@ def _raise(unit: Unit, node: ast.Raise) -> Statement:
 
 
 class Unequal(AssertionError):
-    """A test's assert that does not hold, with both sides of its comparison."""
+    """A failed assert of a test; its text has both sides of the comparison."""
 
 
 def _assert(unit: Unit, node: ast.Assert) -> Statement:
@@ -213,7 +215,7 @@ _MAX_SHOWN = 60
 
 
 def _assert_comparison(unit: Unit, node: ast.Compare) -> Statement:
-    """`assert a == b` of a test, which says what it got when it fails."""
+    """Translates `assert a == b` of a test, whose failure shows both values."""
     left, right = unit.expression(node.left), unit.expression(node.comparators[0])
     sides: list[Any] = [None, None]
 

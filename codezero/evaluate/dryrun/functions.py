@@ -1,4 +1,4 @@
-"""The builtin functions that are interpreted, and the names of all that exist."""
+"""The builtin functions that are interpreted, and the names of all builtins."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ADD = BINARY["Add"]
 
 
 def number_sum(items: Any, start: Any = 0) -> Any:
-    """sum(items, start)."""
+    """Returns sum(items, start)."""
     if type(start) is str:
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
     found: Any = items if type(items) is range else to_list(items)
@@ -197,7 +197,7 @@ def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flus
 
 
 def writer(file: Any) -> Callable[[str], Any]:
-    """What writes to a file, or to an object of the program that stands for one."""
+    """Returns a function that writes text to a file or to an object with a `write` method."""
     write = WRITERS.get(type(file))
     return partial(write, file) if write else get_attribute(file, "write")
 

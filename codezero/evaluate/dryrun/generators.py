@@ -1,6 +1,6 @@
-"""Bodies of generator functions: the statements that hold a `yield` run as host generators.
+"""Bodies of generator functions: statements that contain a `yield` run as host generators.
 
-A `yield` is interpreted where it is a whole statement or the whole value of an assignment or a return.
+A `yield` is interpreted as a whole statement, or as the whole value of an assignment or a return.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _yields(node: ast.AST) -> bool:
 
 
 def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
-    """Statements one after the other, some of which yield."""
+    """Translates a sequence of statements, some of which yield."""
     steps: list[tuple[bool, Any]] = []
     for node in nodes:
         translate = STATEMENTS.get(type(node)) if _yields(node) else None
@@ -43,7 +43,7 @@ def generator_block(unit: Unit, nodes: Sequence[ast.stmt]) -> Yielding:
 
 
 def _value(unit: Unit, node: ast.expr) -> Yielding:
-    """`yield x`, `yield from x`, or an expression without either."""
+    """Translates `yield x`, `yield from x`, or an expression without either."""
     if isinstance(node, ast.YieldFrom):
         source = unit.expression(node.value)
 
@@ -151,8 +151,8 @@ def _for(unit: Unit, node: ast.For) -> Yielding:
 
 
 def _try(unit: Unit, node: ast.Try) -> Yielding:
-    """A generator that is dropped half-way does not run its `finally` blocks, since they would run at any later time,
-    and leaves its case unknown."""
+    """Translates a try statement. A generator that is freed half-way leaves its case unknown and does not run its
+    `finally` blocks, since they would run at an arbitrary later time."""
     body, orelse, final = (generator_block(unit, part) for part in (node.body, node.orelse, node.finalbody))
     handlers = [Handler(unit, handler) for handler in node.handlers]
     blocks = dict(zip(handlers, [generator_block(unit, handler.body) for handler in node.handlers], strict=True))
@@ -176,7 +176,7 @@ def _try(unit: Unit, node: ast.Try) -> Yielding:
         try:
             result = yield from guarded(frame)
         except GeneratorExit:
-            if node.finalbody and meter.case == case:  # garbage of an earlier case says nothing of this one
+            if node.finalbody and meter.case == case:  # not garbage of an earlier case
                 meter.unsure = "a generator dropped in a try statement"
             raise
         except PROGRAM_ERRORS as error:

@@ -18,7 +18,7 @@ def _below(a: Any, b: Any) -> Any:
 
 
 def _rise(heap: list[Any], top: int, position: int) -> None:
-    """Moves the item at `position` up, at most to `top`, until its parent is not larger."""
+    """Moves the item at `position` up until its parent is not larger, at most to `top`."""
     item = heap[position]
     while position > top:
         parent = (position - 1) >> 1
@@ -30,7 +30,7 @@ def _rise(heap: list[Any], top: int, position: int) -> None:
 
 
 def _sink(heap: list[Any], position: int) -> None:
-    """Moves the item at `position` down to a leaf along the smaller children, and from there up to its place."""
+    """Moves the item at `position` down to a leaf along the smaller children, then up to its place."""
     end, top, item = len(heap), position, heap[position]
     child = 2 * position + 1
     while child < end:

@@ -1,5 +1,5 @@
-"""Parts of the library that are written in Python and interpreted like any program: they cost what they do, and reach
-nothing that a program could not."""
+"""Library modules from Python source, interpreted like a program: each operation is charged, and they can access only
+what a program can."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from codezero.evaluate.dryrun.values import Builtin, Function
 
 
 def define(source: str, names: dict[str, Any]) -> dict[str, Any]:
-    """`names` with what the source binds beside them, as a module of the library: its classes are trusted."""
+    """Returns `names` and the names that the source binds. It is interpreted as a library module: its classes are
+    trusted."""
     Unit(names, {}, is_library=True).block(ast.parse(source).body)([None])
     return names
 
 
 def library(source: str, names: dict[str, Any]) -> dict[str, Any]:
-    """The public names that the source of a module binds. Functions of it are as fixed as those of the host."""
+    """Returns the public names that the source of a module binds. Its functions cannot be changed, like builtin
+    ones."""
     meter.new_process(Budget().memory)
     meter.start(Budget(), 60.0)
     given = set(names)

@@ -1,4 +1,4 @@
-"""Modules of the library in Python, which library_interpreted has interpreted."""
+"""Python sources of library modules, which library_interpreted loads."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Lock:
 def stack_size(size=0):
     return 0
 """
-"""A thread runs to its end where it is started, which is one of the orders that threads may take."""
+"""The source of `threading`. A thread runs to its end in `start`, which is one possible order of execution."""
 
 QUEUE = """
 from collections import deque

@@ -1,4 +1,4 @@
-"""Items of containers: container[index], read, set and deleted."""
+"""Items of containers: reads, assigns and deletes container[index]."""
 
 from __future__ import annotations
 

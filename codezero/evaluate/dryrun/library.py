@@ -1,4 +1,4 @@
-"""What `import` finds: modules with the names of them that are interpreted. Nothing is imported for a program."""
+"""The modules that `import` finds, with their interpreted names. Nothing is imported for a program."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _deepcopy(value: Any, memo: Any = None) -> Any:
 
 
 def _copied(value: Any, memo: dict[int, Any]) -> Any:
-    """A deep copy; `memo` has those made already by the id of the original."""
+    """Returns a deep copy; `memo` has the copies made so far by the id of the original."""
     kind = type(value)
     if kind in ATOMS or kind is range:
         return value
@@ -203,7 +203,7 @@ MODULES: dict[str, Module] = {
 
 
 def find_module(name: str) -> Module | Opaque:
-    """The module of an import. Raises Stop for one outside the standard library: it may or may not be installed."""
+    """Returns the module of an import. Raises Stop for one outside the standard library, which may not be installed."""
     if name in MODULES:
         return MODULES[name]
     if name.split(".")[0] in sys.stdlib_module_names:
@@ -212,7 +212,7 @@ def find_module(name: str) -> Module | Opaque:
 
 
 def import_from(module_name: str, name: str) -> Any:
-    """The value of `from module_name import name`. Raises ImportError like CPython."""
+    """Returns the value of `from module_name import name`. Raises ImportError like CPython."""
     module = find_module(module_name)
     if isinstance(module, Opaque):
         return Opaque(f"{module_name}.{name}")

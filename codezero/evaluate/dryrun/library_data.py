@@ -1,4 +1,4 @@
-"""`array`, `struct` and `json`, as far as interpreted."""
+"""The interpreted parts of `array`, `struct` and `json`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _array(typecode: Any, items: Any = (), /) -> Any:
 
 
 def _moving(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that may walk through or move all items."""
+    """Wraps a method that may traverse or move all items."""
 
     def call(value: Any, /, *args: Any) -> Any:
         meter.work(len(value) << 3)
@@ -56,7 +56,7 @@ ARRAY: dict[str, Any] = {"array": TypeValue(array, _array)}
 
 
 def _size(form: Any) -> int:
-    """Bytes that a format stands for, charged with what is made of them."""
+    """Returns the bytes of a struct format, and charges for them and for the values."""
     if type(form) is not str or len(form) > _MAX_FORMAT:
         raise Unsupported("this format of a struct")
     size = struct.calcsize(form)
@@ -85,7 +85,7 @@ STRUCT: dict[str, Any] = {
 
 
 def _check(value: Any, depth: int = 0) -> None:
-    """Raises TypeError like CPython for what JSON has no form for, Stop for what is nested too deep."""
+    """Raises TypeError like CPython for a value that JSON cannot represent, Stop for one nested too deep."""
     kind = type(value)
     if depth > _MAX_NESTED:
         raise Stop("JSON nested too deep")

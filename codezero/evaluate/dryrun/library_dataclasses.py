@@ -1,4 +1,4 @@
-"""`dataclasses`: the methods of a dataclass are put together as source, as CPython does it, and interpreted."""
+"""`dataclasses`: like CPython, generates the methods of a dataclass as source, which is then interpreted."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _made(cls: Any, **given: Any) -> Class:
 
 
 def _field(cls: Class, name: str, kw_only: bool) -> Field:
-    """The field of an annotated name; the class keeps its default as an attribute."""
+    """Returns the field of an annotated name; the class keeps its default as an attribute."""
     value = cls.namespace.get(name, _MISSING)
     field = value if type(value) is Field else Field(default=value)
     field.name = name
@@ -100,7 +100,7 @@ def _field(cls: Class, name: str, kw_only: bool) -> Field:
 
 
 def _helpers(fields: dict[str, Field]) -> dict[str, Any]:
-    """What the methods refer to, by names that no program uses."""
+    """Returns the values that the generated methods use, by names that no program uses."""
     shown: list[Any] = []
 
     def begin(instance: Any) -> None:

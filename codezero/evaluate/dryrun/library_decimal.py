@@ -1,4 +1,4 @@
-"""`decimal`: the host's numbers, of bounded size, with what they cost charged."""
+"""`decimal`: the host's decimals, bounded in size and charged for."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from codezero.evaluate.dryrun.values import Builtin, Hidden, TypeValue
 _MAX_BITS = 4_096
 _MAX_BYTES = 2_048
 _MAX_EXPONENT = 5_000
-"""Largest power of ten of a number, which as an integer or as text has as many digits."""
+"""Largest exponent of a number: as an integer or as text it has as many digits."""
 _MAX_PRECISION = 1_000
 
 
 def _taken(value: Any) -> Any:
-    """An operand, if the host converts it in little time."""
+    """Returns an operand. Raises Stop for an integer that the host takes long to convert."""
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         raise Stop("a decimal with a long integer")
     return value
 
 
 def _given(value: Any) -> Any:
-    """A result as a program may have it. Raises Stop if it is too large."""
+    """Returns a result, each decimal as a Decimal. Raises Stop if one is too large."""
     if type(value) is tuple:
         return tuple(_given(part) for part in value)
     if not isinstance(value, decimal.Decimal):
@@ -37,7 +37,7 @@ def _given(value: Any) -> Any:
 
 
 def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of decimals and numbers. The host's errors hold types of it, so they are made anew."""
+    """Wraps a function of decimals and numbers. Raises its errors without arguments, since these hold host types."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         meter.work(decimal.getcontext().prec << 3)
@@ -52,7 +52,7 @@ def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Decimal(decimal.Decimal):
-    """`decimal.Decimal`, of which no operation takes long."""
+    """A `decimal.Decimal` whose operations are bounded and charged."""
 
     __slots__ = ()
     __module__ = "decimal"
@@ -70,7 +70,7 @@ def _rounded(name: str) -> Callable[..., Any]:
     method = getattr(decimal.Decimal, name)
 
     def call(value: Decimal, /, *args: Any, **kwargs: Any) -> Any:
-        """Arguments are another decimal, for `quantize`, and a way of rounding."""
+        """Takes another decimal, for `quantize`, and a rounding mode."""
         for arg in (*args, *kwargs.values()):
             if not isinstance(arg, decimal.Decimal) and arg not in _ROUNDING.values():
                 raise Unsupported(f"{name} with this")
@@ -101,7 +101,7 @@ def _decimal(value: Any = "0", /) -> Decimal:
 
 
 class Context(Hidden):
-    """What `getcontext()` gives."""
+    """The result of `getcontext()`."""
 
     __slots__ = ()
 
@@ -125,7 +125,7 @@ class Context(Hidden):
 
 
 def reset_context() -> None:
-    """Makes the rules of arithmetic those of a new process."""
+    """Resets the arithmetic context to the one of a new process."""
     decimal.setcontext(decimal.Context(prec=28, rounding=decimal.ROUND_HALF_EVEN))
 
 

@@ -1,4 +1,4 @@
-"""`fractions`, written in Python and interpreted."""
+"""`fractions`, as Python source that is interpreted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of the library whose contents are interpreted, and what they hold."""
+"""Library modules that are interpreted from Python source, with their contents."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def total_ordering(cls):
 
 
 def _wait_for_ever() -> None:
-    raise Stop("a wait that nothing ends")
+    raise Stop("a deadlock")
 
 
 def _hash_of_ratio(numerator: int, denominator: int, /) -> int:
@@ -90,7 +90,7 @@ def _add_missing(cls: Class, methods: dict[str, Any], /) -> None:
 
 
 def load() -> None:
-    """Adds what is interpreted to its modules. All kinds of syntax must be known by then."""
+    """Adds the interpreted names to their modules. Translations of all syntax nodes must be registered before."""
     ordering = {
         "_OPPOSITE": {"__lt__": "__ge__", "__ge__": "__lt__", "__gt__": "__le__", "__le__": "__gt__"},
         "_add_missing": Builtin("add", _add_missing),

@@ -1,4 +1,4 @@
-"""`itertools`, `functools`, `heapq` and `bisect`, as far as interpreted."""
+"""The interpreted parts of `itertools`, `functools`, `heapq` and `bisect`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ADD = BINARY["Add"]
 
 
 def _streaming(function: Callable[..., Any], first: int, last: int | None = None) -> Callable[..., Iterating]:
-    """A lazy function whose arguments number first..last (to the end if None) are iterables."""
+    """Wraps a lazy function whose arguments from number `first` to `last` (the end if None) are iterables."""
 
     def call(*args: Any, **kwargs: Any) -> Iterating:
         end = len(args) if last is None else last + 1
@@ -34,7 +34,7 @@ def _streaming(function: Callable[..., Any], first: int, last: int | None = None
 
 
 def _pooling(function: Callable[..., Any]) -> Callable[..., Iterating]:
-    """A function that keeps its iterable and makes a tuple of length r for each item."""
+    """Wraps a function that copies its iterable and makes a tuple of length r for each item."""
 
     def call(items: Any, *r: Any, **kwargs: Any) -> Iterating:
         pool = to_list(items)
@@ -137,7 +137,7 @@ def _lru_cache(maxsize: Any = 128, typed: Any = False) -> Any:
 
 
 class Partial(Hidden):
-    """A function with some arguments given."""
+    """`functools.partial`: a function with some arguments fixed."""
 
     __slots__ = ("args", "function", "kwargs")
 
@@ -152,7 +152,7 @@ class Partial(Hidden):
 
 
 class Ordered(Hidden):
-    """A value in the order of a comparison function. The host's own kind is freed by recursion where it nests."""
+    """A key of `functools.cmp_to_key`. The host's own class is freed by recursion where it nests."""
 
     __slots__ = ("compare", "value")
     __hash__ = None  # type: ignore[assignment]
@@ -205,11 +205,11 @@ FUNCTOOLS: dict[str, Any] = {
 
 
 def _on_list(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a list that takes logarithmic time, of a list's length at most to move items."""
+    """Wraps a function of `bisect`, which takes logarithmic time, and linear time to insert."""
 
     def call(items: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(items) in (Instance, deque, array, bytearray) or (type(items) is not list and function in _MOVING):
-            raise Unsupported("bisect of what is no list")
+            raise Unsupported("bisect of anything but a list")
         if type(items) not in (list, tuple, range, str):
             raise TypeError("first argument must be a list")
         for arg in args:

@@ -1,4 +1,4 @@
-"""`math`, `cmath`, `operator` and `statistics`, as far as interpreted."""
+"""The interpreted parts of `math`, `cmath`, `operator` and `statistics`."""
 
 from __future__ import annotations
 

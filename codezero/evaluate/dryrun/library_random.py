@@ -1,4 +1,5 @@
-"""`random` with a seed: the numbers of CPython, which has promised them to stay the same for some of its functions."""
+"""`random` with a seed: the numbers of CPython, which guarantees the same sequence in all versions for some
+functions."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from codezero.evaluate.dryrun.values import Builtin, Hidden, PerCase, TypeValue
 
 
 class Generator(Hidden):
-    """A `random.Random`; `raw` is None as long as it has no seed, since nobody can tell what it gives."""
+    """A `random.Random`; `raw` is None without a seed, since its numbers are then unpredictable."""
 
     __slots__ = ("raw",)
 
@@ -54,7 +55,7 @@ def _bits(generator: Generator, k: Any, /) -> int:
 
 
 def _pool(items: Any) -> Any:
-    """What is drawn from, charged for being gone through."""
+    """Returns the population to draw from, and charges for traversing it."""
     if type(items) in (list, tuple, str, bytes):
         meter.work(len(items) << 3)
     elif type(items) is range:

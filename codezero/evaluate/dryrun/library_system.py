@@ -1,4 +1,4 @@
-"""`sys`, `os`, `io` and `threading`: what contest programs do with their input, their output and their stack."""
+"""The parts of `sys`, `os`, `io`, `gc` and `resource` that contest programs use for input, output and their stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codezero.evaluate.dryrun.values import Builtin, Module, PerCase
 
 
 def end_of_program() -> None:
-    """Flushes what the program put in the place of standard output, as the host does at the end."""
+    """Flushes the object that the program assigned to `sys.stdout`, as CPython does at exit."""
     output = PER_CASE["stdout"].get()
     if type(output) is Instance:
         get_attribute(output, "flush")()
@@ -53,7 +53,7 @@ def _fstat(descriptor: Any, /) -> FileStatus:
 
 def _exists(path: Any, /) -> bool:
     if type(path) is not str or not path.endswith((".txt", ".in", ".out")) or "/" in path:
-        raise Unsupported("a look at this file")
+        raise Unsupported("the existence of this file")
     return False
 
 
@@ -74,7 +74,7 @@ IO: dict[str, Any] = {
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
-    """What has no effect on the outcome of a program."""
+    """Does nothing, like functions that do not affect the outcome of a program."""
 
 
 GC: dict[str, Any] = {name: Builtin(name, _nothing) for name in ("disable", "enable", "freeze")}

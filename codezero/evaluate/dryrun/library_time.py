@@ -1,4 +1,4 @@
-"""`datetime`: dates, times and what lies between them. What time it is nobody can tell."""
+"""`datetime`: dates, times and their differences. The current time is not interpreted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codezero.evaluate.dryrun.named_tuples import NamedTuple
 from codezero.evaluate.dryrun.text import FORMATTERS
 from codezero.evaluate.dryrun.values import Builtin, TypeValue
 
-datetime.datetime.strptime("", "")  # imports a module of its own, and a worker opens no file
+datetime.datetime.strptime("", "")  # imports a module, which a worker cannot do later: it opens no file
 _MAX_TEXT = 200
 _DIRECTIVES = re.compile(r"(?:[^%]|%[YmdHMSfyjaAbBpIwuUW%])*")
 _WEEK = NamedTuple("datetime.IsoCalendarDate", ("year", "week", "weekday"), ())
@@ -32,12 +32,12 @@ def _format_of(text: Any) -> str:
 
 
 def format_date(value: Any, spec: Any, /) -> str:
-    """value.strftime(spec)."""
+    """Returns value.strftime(spec)."""
     return value.strftime(_format_of(spec))  # type: ignore[no-any-return]
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numbers and of values of these types."""
+    """Wraps a function of numbers, dates, times and time differences."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         meter.work(256)

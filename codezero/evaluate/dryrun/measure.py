@@ -1,7 +1,7 @@
-"""How much work a value is: what host functions walk through is charged before they do.
+"""The cost of values, charged before host functions traverse them.
 
-The host compares, hashes and prints nested data in one call that nothing can interrupt, and data whose parts are shared
-can be exponentially larger to walk than to hold.
+The host compares, hashes and prints nested data in one call that cannot be interrupted, and data with shared parts can
+take exponentially longer to traverse than its size in memory suggests.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from codezero.evaluate.dryrun.streams import Stream, lines_of
 from codezero.evaluate.dryrun.values import Annotation, Builtin, Function, Iterating, Opaque, TypeValue, charged
 
 MAX_NODES = 300_000
-"""Most parts of one value, shared ones counted each time, that are compared, hashed or printed in one call."""
+"""Most parts of a value that is compared, hashed or printed in one call; shared parts count each time."""
 MAX_BITS = 1 << 16
-"""Longest integer that functions of the library take or make; CPython itself prints up to 14,300 bits."""
+"""Bits of the longest integer that library functions take or make; CPython prints integers up to 14,300 bits."""
 SMALL = 1 << 256
-"""Integers up to here cost no more than the step that comes with them."""
+"""Integers below this magnitude cost nothing beyond the step of their operation."""
 FEW = 64
-"""Up to so many items or bytes are handled for the price of the step that comes with them."""
+"""Most items or bytes that cost nothing beyond the step of their operation."""
 _MAX_COLLISIONS = 256
 
 MATCH = type(regex.match("", ""))
@@ -39,7 +39,7 @@ REGULAR = frozenset({MATCH, PATTERN})
 
 
 class NamedTupleValue(tuple[Any, ...]):
-    """An instance of an interpreted namedtuple; `kind` knows the names of its fields."""
+    """An instance of an interpreted named tuple; `kind` is its NamedTuple type, which has the names of the fields."""
 
     kind: Any
 
@@ -48,14 +48,14 @@ class NamedTupleValue(tuple[Any, ...]):
 
 
 class deque(collections.deque[Any]):
-    """`collections.deque` as a class of ours, which the host frees without recursion however deep it nests."""
+    """A subclass of `collections.deque`, which CPython frees without recursion at any depth of nesting."""
 
     __slots__ = ()
     __module__ = "collections"
 
 
 class defaultdict(collections.defaultdict[Any, Any]):
-    """The same for `collections.defaultdict`."""
+    """A subclass of `collections.defaultdict`, for the same reason as `deque`."""
 
     __slots__ = ()
     __module__ = "collections"
@@ -70,16 +70,16 @@ _PAIRS = frozenset(type(d.items()) for d in _EMPTY)
 VIEWS: frozenset[type] = _KEYS | _PAIRS | {type(d.values()) for d in _EMPTY}
 FLAT = frozenset({list, tuple, set, frozenset, deque, NamedTupleValue}) | VIEWS
 SIZED = FLAT | DICTS | {str, bytes, bytearray, array}
-"""Types of builtin values that hold their items in memory."""
+"""Types of builtin containers that hold their items in memory."""
 HASHED = frozenset({set, frozenset}) | _KEYS
 _NESTED_KEYS = frozenset({tuple, NamedTupleValue, frozenset})
 _EMPTY_TEXT = getsizeof("")
 
 
 def measure(value: Any) -> int:
-    """Charges for one walk through all of `value` and returns its number of parts, of which text and integers have one
-    for each 64 bytes. Raises Stop if there are too many, as in a value that contains itself, and if so many keys of a
-    set or dict share one hash that looking each up takes quadratic time."""
+    """Charges for one traversal of `value` and returns its number of parts; text and integers count one more for each
+    64 bytes. Raises Stop if there are too many, as in a value that contains itself, or if so many keys of a set or dict
+    share a hash that looking them all up takes quadratic time."""
     kind = type(value)
     if kind in ATOMS:
         size = getsizeof(value)
@@ -109,7 +109,7 @@ def measure(value: Any) -> int:
             stack.extend(part)
             stack.extend(part.values())
             if kind is Counter and not ATOMS.issuperset(map(type, part.values())):
-                raise Stop("counts that are no numbers")  # compared twice over, so that nested ones double the time
+                raise Stop("counts that are no numbers")  # compared twice, so each level of nesting doubles the time
             if len(part) > _MAX_COLLISIONS:
                 tables.append(part)
         elif kind is slice:
@@ -138,12 +138,12 @@ def measure(value: Any) -> int:
 
 
 def long_parts(numbers: Collection[Any]) -> int:
-    """How many times 64 bytes long integers among scalars take beyond what each has."""
+    """Returns the units of 64 bytes that scalars take beyond 32 bytes each, as long integers do."""
     return max(sum(map(getsizeof, numbers)) - 32 * len(numbers), 0) >> 6
 
 
 def item_bytes(value: Any) -> int:
-    """Most bytes that an item of a list, text or the like takes in it."""
+    """Returns the most bytes that one item takes in a list, text or the like."""
     kind = type(value)
     if kind is str:
         return 1 if value.isascii() else 4
@@ -151,13 +151,13 @@ def item_bytes(value: Any) -> int:
 
 
 def measured(value: Any) -> Any:
-    """The value, charged for being compared."""
+    """Charges for comparing `value`, and returns it."""
     measure(value)
     return value
 
 
 def checked(number: Any) -> Any:
-    """`number`, charged if it is a long integer; Stop if it is too long."""
+    """Charges for `number` if it is a long integer, and returns it. Raises Stop if it is too long."""
     if type(number) is int and not -SMALL < number < SMALL:
         bits = number.bit_length()
         if bits > MAX_BITS:
@@ -167,14 +167,14 @@ def checked(number: Any) -> Any:
 
 
 def bound(number: Any) -> Any:
-    """`number`, the first or last of many integers. Stop if it is a long one, since each of them would be."""
+    """Returns `number`, a bound of a range of integers. Raises Stop if it is long, since all of them may be."""
     if type(number) is int and not -SMALL < number < SMALL:
         raise Stop("a count of long integers")
     return number
 
 
 def hashable(key: Any) -> Any:
-    """`key`, charged for its hash, which the host computes anew each time, and for being compared with an equal one."""
+    """Charges for hashing `key`, which the host does each time, and for comparing it with an equal key; returns it."""
     kind = type(key)
     if kind is str or kind is bytes:
         if len(key) > FEW:
@@ -185,10 +185,8 @@ def hashable(key: Any) -> Any:
 
 
 def feed(value: Any) -> Iterable[Any]:
-    """Something that a host function may use up: `value` itself, charged by its length, or its charged iterator.
-
-    Raises TypeError like CPython where it is not iterable.
-    """
+    """Returns an iterable that a host function may exhaust: `value`, charged by its length, or an iterator that charges
+    each item. Raises TypeError like CPython if `value` is not iterable."""
     kind = type(value)
     if kind in SIZED:
         meter.work(len(value))
@@ -200,7 +198,8 @@ def feed(value: Any) -> Iterable[Any]:
 
 
 def iterate(value: Any) -> Iterable[Any]:
-    """What `for` goes through; whoever does charges a step an item."""
+    """Returns the iterable of a `for` over `value`; the caller charges a step per item. Raises TypeError like CPython
+    if `value` is not iterable."""
     kind = type(value)
     if kind in SIZED or kind is range:
         return value  # type: ignore[no-any-return]
@@ -219,31 +218,33 @@ def iterate(value: Any) -> Iterable[Any]:
 
 
 def kept(value: Any) -> Iterable[Any]:
-    """`iterate(value)` for what keeps it while it waits, as an iterator over an iterator does."""
+    """Returns `iterate(value)` for lazy functions, which keep it; an Iterating stays one, so that nesting is
+    counted."""
     return value if type(value) is Iterating else iterate(value)
 
 
 def lazy(value: Any) -> Iterator[Any]:
-    """An iterator over `value` that charges a step an item, for the host's lazy functions."""
+    """Returns an iterator over `value` that charges a step per item, for lazy functions of the host."""
     meter.work(0)
     items = kept(value)
     return iter(items) if type(value) in (Iterating, Instance, Stream) else charged(items)
 
 
 def to_list(value: Any) -> list[Any]:
-    """A new list of the items."""
+    """Returns a new list of the items, charged."""
     kind = type(value)
     if kind is range:
         meter.allocate(length(value) * 32)
     elif kind in _PAIRS or (kind is str and not value.isascii()):
-        meter.allocate(len(value) * 80)  # each is made anew
+        meter.allocate(len(value) * 80)  # each item is a new object
     items = list(feed(value))
     meter.allocate(len(items) * 8)
     return items
 
 
 def first_items(value: Any, count: int | None) -> list[Any]:
-    """At most `count` items, or all, as unpacking takes them."""
+    """Returns the first `count` items, or all if None. Raises TypeError with the text of unpacking if there are none to
+    iterate over."""
     if count is None and (type(value) in SIZED or type(value) is range):
         return to_list(value)
     try:
@@ -256,7 +257,7 @@ def first_items(value: Any, count: int | None) -> list[Any]:
 
 
 def length(value: range) -> int:
-    """len() of a range also where it does not fit the host's index type."""
+    """Returns the length of a range, also where it does not fit the host's index type."""
     span = value.stop - value.start
     return max(0, -(-span // value.step))
 
@@ -271,7 +272,7 @@ _NAMES: dict[type, str] = {
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type, as error messages have it: an error over what is not interpreted is none."""
+    """Returns the name of a value's type for error messages. Raises Unsupported for an Opaque."""
     kind = type(value)
     if kind is Opaque:
         value.refuse()

@@ -49,7 +49,7 @@ def _range_count(value: range, item: Any, /) -> int:
 
 def _range_index(value: range, item: Any, /) -> int:
     meter.work(0 if type(item) is int else length(value) << 6)
-    return value.index(measured(item))  # its text is in the error
+    return value.index(measured(item))  # the error has its text
 
 
 def _send(value: Iterating, item: Any, /) -> Any:

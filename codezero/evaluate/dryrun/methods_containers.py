@@ -28,7 +28,7 @@ Method = Callable[..., Any]
 
 
 def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
-    """As in CPython, the list is empty while it is sorted, and may not be changed meanwhile."""
+    """Sorts a list. Like CPython, empties it meanwhile and raises ValueError if the keys' functions change it."""
     items = value[:]
     value.clear()
     try:
@@ -40,7 +40,7 @@ def _sort(value: list[Any], /, *, key: Any = None, reverse: Any = False) -> None
 
 
 def _moving(method: Method) -> Method:
-    """A method that may move or walk through all items without comparing them."""
+    """Wraps a method that may move or traverse all items without comparing them."""
 
     def call(value: Any, /, *args: Any) -> Any:
         meter.work(len(value) << 2)
@@ -83,7 +83,7 @@ def _pop(value: list[Any], /, *index: Any) -> Any:
 
 
 def _set_operation(method: Method, many: bool = True) -> Method:
-    """An operation with other iterables: each becomes a set first, which gives the same result."""
+    """Wraps a set operation with other iterables; each is converted to a set first, which gives the same result."""
 
     def call(value: Any, /, *others: Any) -> Any:
         if not many and len(others) != 1:
@@ -109,7 +109,7 @@ def _fromkeys(_: Any, keys: Any, value: Any = None, /) -> Any:
 
 
 def counter_update(method: Method) -> Method:
-    """Counter's update and subtract: of a mapping's counts, or of items."""
+    """Wraps `Counter.update` or `subtract`, with the counts of a mapping or with items."""
     is_update = method is Counter.update
 
     def call(value: Any, /, *sources: Any, **kwargs: Any) -> None:

@@ -95,7 +95,7 @@ WRITERS: dict[type, Callable[[Any, Any], Any]] = {Stream: _write, Output: Output
 
 
 def text_stream(text: Any = "", newline: Any = "\n") -> Stream:
-    """io.StringIO(text)."""
+    """Returns io.StringIO(text)."""
     if newline != "\n":
         raise Unsupported("StringIO with another newline")
     meter.allocate(len(text) * 4 if type(text) is str else 0)
@@ -103,7 +103,7 @@ def text_stream(text: Any = "", newline: Any = "\n") -> Stream:
 
 
 def byte_stream(data: Any = b"", /) -> Stream:
-    """io.BytesIO(data)."""
+    """Returns io.BytesIO(data)."""
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"a bytes-like object is required, not '{type(data).__name__}'")
     meter.allocate(len(data))
@@ -111,14 +111,14 @@ def byte_stream(data: Any = b"", /) -> Stream:
 
 
 def read_descriptor(descriptor: Any, size: Any, /) -> Any:
-    """os.read(descriptor, size)."""
+    """Returns os.read(descriptor, size)."""
     if descriptor != 0:
         raise Stop("os.read of anything but standard input")
     return _read(PER_CASE["descriptor"].get(), size)
 
 
 def write_descriptor(descriptor: Any, data: Any, /) -> int:
-    """os.write(descriptor, data)."""
+    """Returns os.write(descriptor, data)."""
     if descriptor == 1:
         return PER_CASE["stdout descriptor"].get().write(data)  # type: ignore[no-any-return]
     raise Stop("os.write to anything but standard output")

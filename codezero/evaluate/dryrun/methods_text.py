@@ -15,7 +15,7 @@ Method = Callable[..., Any]
 
 
 def _linear(method: Method) -> Method:
-    """A method whose time and result are proportional to the text."""
+    """Wraps a method whose time and result are proportional to the text."""
 
     def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
         meter.allocate(len(value) * item_bytes(value))
@@ -34,7 +34,7 @@ def _lines(value: str, keepends: Any = False) -> list[str]:
 
 
 def _strip(method: Method) -> Method:
-    """At worst each character is looked for among all of `chars`."""
+    """Wraps a method that strips characters: at worst it searches all of `chars` for each character."""
 
     def call(value: Any, /, *chars: Any) -> Any:
         meter.allocate(len(value) * item_bytes(value))
@@ -46,7 +46,7 @@ def _strip(method: Method) -> Method:
 
 
 def _cut(method: Method) -> Method:
-    """A method that finds a part and copies what is around it."""
+    """Wraps a method that finds a part and copies the text around it."""
 
     def call(value: Any, part: Any, /) -> Any:
         search_cost(value, part)
@@ -67,7 +67,7 @@ def _search(method: Method) -> Method:
 
 
 def _split(method: Method) -> Method:
-    """Keyword arguments too: `sep` and `maxsplit`."""
+    """Wraps a method that splits text; takes the keyword arguments `sep` and `maxsplit` too."""
 
     def call(value: Any, /, *args: Any, **kwargs: Any) -> Any:
         search_cost(value, args[0] if args else kwargs.get("sep"))
@@ -175,7 +175,7 @@ _BYTES_LINEAR = "isalnum isalpha isascii isdigit islower isspace istitle isupper
 
 
 def _byte_methods(kind: type) -> dict[str, Method]:
-    """The methods that `bytes` and `bytearray` share."""
+    """Returns the methods that `bytes` and `bytearray` share."""
     return {
         **{name: _linear(getattr(kind, name)) for name in _BYTES_LINEAR.split()},
         **{name: _search(getattr(kind, name)) for name in _SEARCH.split()},
@@ -190,7 +190,7 @@ def _byte_methods(kind: type) -> dict[str, Method]:
 
 
 def byte_items(items: Any) -> Any:
-    """`items` as what a bytearray takes up in one call: bytes, or a list of integers."""
+    """Returns `items` as bytes or as a list of integers, so that a bytearray takes them in one call."""
     return items if isinstance(items, bytes | bytearray) else to_list(items)
 
 
@@ -201,7 +201,7 @@ def _extend(value: bytearray, items: Any, /) -> None:
 
 
 def _moving(method: Method) -> Method:
-    """A method that may move all items."""
+    """Wraps a method that may move all items."""
 
     def call(value: bytearray, /, *args: Any) -> Any:
         meter.work(len(value))

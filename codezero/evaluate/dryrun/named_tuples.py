@@ -1,4 +1,4 @@
-"""Types whose instances are tuples with names for their parts."""
+"""Named tuples: `collections.namedtuple` and `typing.NamedTuple`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class NamedTuple(Hidden):
     ) -> None:
         self.name, self.fields, self.defaults, self.base = name, fields, defaults, base
         self.namespace: dict[str, Any] = namespace or {}
-        """Methods and the like that its class body binds."""
+        """Methods and other names that its class body binds."""
 
     def lookup(self, name: str) -> Any:
-        """What a class body binds to the name, or None."""
+        """Returns the value that its class body, or a base's, binds to the name; None without one."""
         kind: NamedTuple | None = self
         while kind is not None:
             if name in kind.namespace:
@@ -72,4 +72,4 @@ def namedtuple(typename: Any, field_names: Any, *, defaults: Any = ()) -> NamedT
 
 
 NAMED_TUPLE = NamedTuple("NamedTuple", (), ())
-"""`typing.NamedTuple`."""
+"""The base class `typing.NamedTuple`."""

@@ -1,7 +1,7 @@
-"""Interpreted classes and their instances.
+"""Instances of interpreted classes.
 
-One host class stands for the instances of all interpreted classes. It has every dunder method that host operators and
-functions may call, and each looks up the interpreted one or does what CPython does without it.
+One host class represents the instances of all interpreted classes. It has every dunder method that host operators and
+functions may call; each calls the interpreted method, or does what CPython does when a class has none.
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ DEFINABLE = frozenset(
      "__reversed__", "__enter__", "__exit__", "__int__", "__float__", "__round__", "__floor__", "__ceil__",
      "__divmod__", "__rdivmod__", "__missing__", "__post_init__", "__slots__", "__match_args__")
 )  # fmt: skip
-"""Dunder names that a class body may bind; with any other, the class is not interpreted."""
-
-
+"""Dunder names that a class body may bind; a class that binds another is not interpreted."""
 OF_DATA: dict[str, Callable[..., Any]] = {}
-"""What the methods of a builtin type do to an object that derives from it; filled by derived.py."""
+"""Methods of instances whose class derives from a builtin type and does not define them; filled by derived.py."""
 
 
 class Instance:
-    """An instance of an interpreted class; of one that derives from a builtin type, `data` is what it is of that."""
+    """An instance of an interpreted class; `data` is its value of the builtin type that the class derives from."""
 
     __slots__ = ("args", "attrs", "cls", "data")
 
@@ -49,9 +47,11 @@ class Instance:
         self.attrs: dict[str, Any] = {}
 
     def invoke(self, name: str, *others: Any, missing: str = "") -> Any:
-        """The result of an interpreted method, or NotImplemented; TypeError with the text `missing` if that is given.
+        """Returns the result of a method. Without the method, raises TypeError with the text `missing`, or returns
+        NotImplemented if `missing` is empty.
 
-        While a test compares, a solution's own class may not have a say about plain values.
+        While a test compares, raises Cheat or Stop if a method of the solution would decide a comparison with a plain
+        value.
         """
         owner = self.cls.owner(name)
         if owner is None:
@@ -66,9 +66,8 @@ class Instance:
         if not meter.judging or self.cls.trusted:
             return method(self, *others)
         if owner.trusted:
-            raise Stop(
-                "a test depends on a class that derives from the library's"
-            )  # its methods may call overridden ones
+            # Its methods may call overridden ones.
+            raise Stop("a test depends on a class that derives from the library's")
         if not any(type(other) is Instance for other in others):
             if self.cls.name in meter.test_names:
                 raise Stop(f"a test depends on {name} of the solution's class")
@@ -80,13 +79,14 @@ class Instance:
             meter.judging = True
 
     def as_number(self, name: str, *others: Any) -> Any:
-        """What int(), float(), round() and the like work with: the result of its method, its data, or itself."""
+        """Returns the value for int(), float(), round() and the like: its method's result, its data, or the
+        instance."""
         if self.cls.owner(name) is not None:
             return self.invoke(name, *others)
         return self if self.data is None else self.data
 
     def __eq__(self, other: object) -> Any:
-        meter.work(0)  # the host may compare many in one go
+        meter.work(0)  # the host may compare many in one call
         return self.invoke("__eq__", other)
 
     def __ne__(self, other: object) -> Any:
@@ -132,7 +132,7 @@ class Instance:
         raise TypeError(f"iter() returned non-iterator of type '{type(found).__name__}'")
 
     def _items(self) -> Iterator[Any]:
-        """What `__getitem__` gives for 0, 1, 2, ... until it raises IndexError."""
+        """Yields the results of `__getitem__` for 0, 1, 2, ... until it raises IndexError."""
         index = 0
         while True:
             meter.work(0)
@@ -165,7 +165,7 @@ class Instance:
         return method(self, *args, **kwargs)
 
     def _text(self, name: str) -> Any:
-        """What the method gives, charged: the host may join the texts of many objects in one go."""
+        """Returns the method's result, and charges its length: the host may join many texts in one call."""
         text = self.invoke(name)
         if type(text) is str:
             meter.allocate(len(text))
@@ -216,7 +216,7 @@ for _name in (*BINARY, *ORDER, *UNARY):
 
 
 class _Stepping:
-    """Iterates an interpreted object that has __next__."""
+    """An iterator over an instance that has `__next__`."""
 
     __slots__ = ("instance",)
 

@@ -1,4 +1,4 @@
-"""The operators, with the cost of each charged before the host does it."""
+"""The operators; the cost of each is charged before the host runs it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def shift_left(a: Any, b: Any) -> Any:
 
 
 def unary(function: Callable[[Any], Any], value: Any) -> Any:
-    """-, + and ~, of which the first two also filter a Counter."""
+    """Returns -value, +value or ~value, by `function`; the first two also filter a Counter."""
     if type(value) is Counter:
         meter.allocate(measure(value) * 64)
     return sized(function(value))
@@ -109,7 +109,7 @@ def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _bitwise(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """&, | and ^ also join sets and dicts."""
+    """Wraps &, | or ^, which also join sets and dicts."""
 
     def combine(a: Any, b: Any) -> Any:
         _join_cost(a, b)
@@ -119,7 +119,7 @@ def _bitwise(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _join_cost(a: Any, b: Any) -> None:
-    """Charges for joining sets, dicts, or views of dicts, which join with any iterable, whose items are hashed."""
+    """Charges for joining sets, dicts, or views of dicts; a view hashes the items of any iterable."""
     if type(a) in SCALARS:
         return
     for value in (a, b):
@@ -150,8 +150,8 @@ def unequal(a: Any, b: Any) -> Any:
 
 
 def _compare_cost(a: Any, b: Any, of_one_length: bool = False) -> None:
-    """Charges for comparing, which walks through both at once and ends with the shorter one; before it begins where
-    only values `of_one_length` can be equal."""
+    """Charges for a comparison, which traverses both values up to the end of the shorter one. If only values
+    `of_one_length` can be equal, others cost nothing."""
     kind = type(a)
     if kind in SCALARS:
         return
@@ -162,7 +162,7 @@ def _compare_cost(a: Any, b: Any, of_one_length: bool = False) -> None:
     elif type(b) not in ATOMS and kind not in ATOMS:
         measure(a)
         if kind is Counter or kind in VIEWS or type(b) in VIEWS:
-            measure(b)  # gone through too, or hashed
+            measure(b)  # traversed too, or hashed
 
 
 def _ordered(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -197,13 +197,13 @@ def contains(container: Any, item: Any) -> bool:
 
 
 def search_cost(text: Any, part: Any) -> None:
-    """Charges a search in text: at worst every position is tried to its end."""
+    """Charges for a search in text, which at worst compares the whole part at every position."""
     if type(part) in (str, bytes, bytearray):
         meter.work((len(text) * max(len(part), 1)) >> 4)
 
 
 def same(a: Any, b: Any) -> bool:
-    """`a is b`; Stop where that depends on which equal numbers or strings the host happens to share."""
+    """Returns `a is b`. Raises Stop if that depends on which equal numbers or strings the host shares."""
     if a is b or type(a) is not type(b) or type(a) in (bool, type(None)):
         return a is b
     if type(a) in ATOMS or type(a) is tuple:
@@ -254,7 +254,7 @@ _IN_PLACE_DUNDER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def in_place(name: str) -> Callable[[Any, Any], Any]:
-    """The operator of an augmented assignment: containers and objects that can, change themselves."""
+    """Returns the operator of an augmented assignment, which changes mutable containers and instances in place."""
     binary = BINARY[name]
 
     def plain(a: Any, b: Any) -> Any:

@@ -18,7 +18,7 @@ from codezero.evaluate.dryrun.type_values import is_instance
 from codezero.evaluate.dryrun.values import Frame, TypeValue
 
 Pattern = Callable[[Frame, Any], Any]
-"""Whether a value matches; binds names on the way."""
+"""A function that returns True if a value matches, and binds the names of the pattern."""
 _SEQUENCES = (list, tuple, NamedTupleValue, deque, range)
 
 
@@ -129,11 +129,11 @@ def _class(unit: Unit, node: ast.MatchClass) -> Pattern:
 
 
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
-"""Types whose one positional pattern is for the value itself."""
+"""Types whose single positional pattern matches the value itself."""
 
 
 def _places(kind: Any) -> tuple[str, ...]:
-    """Names of the attributes that positional patterns of a class are for."""
+    """Returns the names of the attributes that positional patterns of a class match."""
     names = (
         kind.fields if type(kind) is NamedTuple else kind.lookup("__match_args__", ()) if type(kind) is Class else ()
     )

@@ -1,4 +1,4 @@
-"""`getattr` and its like, for the program's own objects."""
+"""`getattr`, `hasattr`, `setattr` and `delattr` of instances of interpreted classes, and of the classes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MISSING = object()
 
 
 def _own(value: Any, name: Any) -> str:
-    """The name of an attribute that a program puts together, which may be one of its own objects only."""
+    """Returns `name`. Raises Unsupported for a value of any other type and for dunder names."""
     if type(name) is not str:
         raise TypeError("attribute name must be string")
     if type(value) not in (Instance, Class) or is_dunder(name):
-        raise Unsupported("an attribute by name of what is not the program's own")
+        raise Unsupported("an attribute by name of a builtin value")
     return name
 
 

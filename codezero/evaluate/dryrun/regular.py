@@ -1,7 +1,7 @@
-"""Python's `re`, matched by the `regex` package: it alone can stop a catastrophic pattern after a time.
+"""Python's `re`, matched by the `regex` package, which can stop a catastrophic pattern by a timeout.
 
-A pattern must first be good for `re` itself, which gives its errors and keeps out what only `regex` understands.
-Everything that makes text goes match by match, so that its size is charged before it exists.
+`re` first parses each pattern: this gives its errors and refuses syntax of `regex` alone. Functions that make text go
+match by match, so that its size is charged before it exists.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from codezero.evaluate.dryrun.values import Builtin, Iterating, TypeValue, charg
 
 _MAX_PATTERN = 1_000
 _MAX_TEMPLATE = 200
-"""`regex` remembers 500 of them."""
+"""Most characters of a replacement template, of which `regex` caches 500."""
 _MAX_REPEAT = 1_000
 _MAX_NODES = 3_000
-"""Largest pattern with its required repeats written out, as `regex` does: nested ones multiply."""
+"""Most nodes of a pattern with its required repeats expanded, as `regex` does; nested repeats multiply."""
 _REPEAT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _FUZZY = re.compile(r"\{(?![\d,]*\})")
-"""Braces that are plain text for `re` and mean something to `regex`."""
+"""Braces that are literal for `re` but syntax for `regex`."""
 _FLAGS = {"I": 2, "L": 4, "M": 8, "S": 16, "U": 32, "X": 64, "A": 256}
 _ALLOWED_FLAGS = 2 | 8 | 16 | 32 | 256
-"""All but re.X and re.L: comments in a pattern would have to be read as such."""
+"""All flags but re.L and re.X, which would need comments in patterns to be parsed."""
 _INLINE_VERBOSE = re.compile(r"\(\?[a-zA-Z]*[xL]")
 
 
 def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
-    """The compiled pattern. Raises re.error as `re` does, Stop where the two packages may differ."""
+    """Returns the compiled pattern. Raises re.error like `re`, Stop where the two packages may differ."""
     if type(pattern) is PATTERN:
         return pattern
     if type(pattern) is not str:
@@ -49,7 +49,7 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
         raise Stop("pattern flags that are not interpreted")
     meter.work(_expanded_size(pattern) << 6)
     if not pattern.isascii():
-        meter.work(pattern.count("[") << 16)  # `re` goes through all characters of a range in Python
+        meter.work(pattern.count("[") << 16)  # `re` iterates over all characters of a range in Python
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         re.compile(pattern, flags)
@@ -62,7 +62,7 @@ def compile_pattern(pattern: Any, flags: Any = 0) -> Any:
 
 
 def _expanded_size(pattern: str) -> int:
-    """About the nodes of the pattern with its required repeats written out. Raises Stop if they are too many."""
+    """Returns the approximate number of nodes with required repeats expanded. Raises Stop if they are too many."""
     sizes, last, position = [0], 0, 0
     while position < len(pattern):
         char = pattern[position]
@@ -121,7 +121,7 @@ def _matching(name: str) -> Callable[..., Any]:
 
 
 def _matches(pattern: Any, string: Any) -> Iterator[Any]:
-    """All matches from left to right, a step each."""
+    """Yields all matches from left to right, and charges a step for each."""
     try:
         for match in pattern.finditer(_subject(string), timeout=meter.seconds_left()):
             meter.allocate(pattern.groups * _GROUP)
@@ -246,7 +246,7 @@ def _of_module(name: str) -> Builtin:
     keyword = {"sub": "count", "subn": "count", "split": "maxsplit"}.get(name, "")
 
     def call(pattern: Any, *args: Any, **kwargs: Any) -> Any:
-        """Positional arguments beyond the string are the count, if the function has one, and the flags."""
+        """Takes, after the string, the count if the function has one, and the flags."""
         required = 2 if name in ("sub", "subn") else 1
         values = dict(zip(("repl", "string")[2 - required :], args[:required], strict=False))
         for key, value in zip(([keyword] if extra else []) + ["flags"], args[required:], strict=False):

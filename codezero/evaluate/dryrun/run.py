@@ -1,8 +1,8 @@
-"""The dry run: walks a solution over the tests of its task without executing it.
+"""The dry run: checks a solution against the tests of its task without executing it.
 
-An interpreter of a pure subset of Python, written as closures over a syntax tree. It calls no exec, eval or compile,
-imports nothing for a program, and gives it no host object to hold on to; what it does not know ends the case as
-unknown.
+It interprets a pure subset of Python, translated from a syntax tree to closures. It never calls exec, eval or compile,
+imports nothing for a program, and gives it no reference into the host (the CPython that runs the interpreter). A
+feature that is not interpreted ends the case as unknown.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from codezero.tasks.testcases import MAX_SOURCE_CHARS, StdinExample, TestSuite, 
 from codezero.types import CaseOutcome, CaseResult
 
 _TRANSLATORS = (calls, comprehensions, contexts, definitions, derived, displays, expressions, flow, patterns, targets)
-"""Imported for the kinds of nodes that they translate."""
+"""Modules that register their translations of syntax nodes when they are imported."""
 library_interpreted.load()
 
 _STACK_BYTES = 256 << 20
-"""Address space for the interpreter's thread, of which only what it uses is taken. CPython hashes nested tuples on it
-without a limit of its own: measure.MAX_NODES levels take some 50 MiB."""
+"""Stack size of the interpreter's thread; only the part that is used takes memory. CPython hashes nested tuples by
+unlimited recursion: measure.MAX_NODES levels take about 50 MiB."""
 _HOST_RECURSION = 320_000 if sys.version_info >= (3, 11) else 160_000
-"""Frames of ours: nested calls of a program take some 10 to 20 each. Before 3.11 each is on the host's stack."""
+"""The host's recursion limit: a call of a program takes 10 to 20 frames. Before 3.11 each is on the C stack."""
 _MAX_REASON = 160
 _PASSED = CaseResult(outcome=CaseOutcome.PASS)
 
 
 def dry_run(code: str, suite: TestSuite, budget: Budget | None = None, *, alone: bool = True) -> tuple[CaseResult, ...]:
-    """What each case of `suite` comes to with the solution `code`, in order, within `budget_of` it or another budget.
+    """Returns the result of each case of `suite` with the solution `code`, in order. `budget` is `budget_of(suite)` by
+    default.
 
-    PASS and FAIL are what executing it would give, but with `alone` a case that passes only after those before it is a
-    FAIL; without, they are walked once.
-    UNKNOWN means that it uses something that is not interpreted, or more than the budget. Never raises because of
-    `code` or the tests. One call at a time in a process.
+    PASS and FAIL agree with executing the case, except that a case which passes only after earlier ones is a FAIL;
+    without `alone` it is a PASS. UNKNOWN means that it uses a feature that is not interpreted, or exceeds the budget.
+    Never raises because of `code` or the tests. Call it once at a time in a process.
     """
     if suite.num_cases == 0:
         return ()
@@ -81,7 +81,7 @@ def dry_run(code: str, suite: TestSuite, budget: Budget | None = None, *, alone:
 
 
 def printed(code: str, budget: Budget = Budget()) -> str | None:  # noqa: B008
-    """What a program prints when it is given nothing to read; None where that cannot be told, or it ends in an error.
+    """Returns what a program prints for an empty input; None if it is not interpreted or ends in an error.
 
     Like `dry_run`, never raises because of `code`.
     """
@@ -100,13 +100,13 @@ def walked(
     unit: Callable[..., Unit],
     keep: Callable[[CaseOutcome, str], None],
 ) -> None:
-    """Walks a program, translated by `unit`, over the inputs of examples whatever their outputs; `keep` is given how
-    each run ends and what it prints. Like `dry_run`, never raises because of the program."""
+    """Interprets a program, translated by `unit`, on the inputs of the examples; ignores their expected outputs. Calls
+    `keep` with the outcome and output of each run. Like `dry_run`, never raises because of the program."""
     _on_own_stack(_Program(tree, suite, budget, [], unit, keep))
 
 
 def _on_own_stack(program: _Program) -> None:
-    """Runs it in a thread with room for deep recursion, and with the process's recursion limit raised meanwhile."""
+    """Runs the program in a thread with a large stack, and raises the process's recursion limit meanwhile."""
     limit = sys.getrecursionlimit()
     stack = threading.stack_size(_STACK_BYTES)
     try:
@@ -133,8 +133,8 @@ def _short(reason: str) -> str:
 
 
 class _Program:
-    """A solution and its tests: two sets of names, where the tests see the solution's but not the other way round
-    what the solution does to theirs."""
+    """A solution and its tests, with a set of names each. The tests see the solution's names; the solution cannot
+    change theirs."""
 
     def __init__(
         self,
@@ -153,10 +153,10 @@ class _Program:
         self._body: Statement | None = None
         self._setup: Statement | None = None
         self.output: str | None = None
-        """What the last example's run printed, if that went through."""
+        """The output of the last example's run, if it ended without an error."""
 
     def run(self) -> None:
-        """Appends a result for each case."""
+        """Interprets all cases within the time and appends their results."""
         self._end = thread_time() + self._budget.total_seconds
         self._cases = [parse_source(case.source) for case in self._suite.statements]
         meter.test_names = frozenset(
@@ -180,7 +180,7 @@ class _Program:
         meter.start(budget, max(self._end - thread_time(), 0.0), stdin)
 
     def _attempt(self, what: Any) -> CaseResult | None:
-        """The result that `what` ends with; None if it goes through."""
+        """Returns the result of a case in which `what()` fails or is unsure; None if it succeeds."""
         try:
             what()
         except Cheat as cheat:
@@ -209,7 +209,7 @@ class _Program:
         self._body([None])
 
     def _prepare(self) -> None:
-        """Runs the solution and then the tests' setup, whose names the solution's functions see too."""
+        """Runs the solution and then the tests' setup, and gives the solution the names of the setup."""
         self._test_names.clear()
         self._define()
         if self._setup is None:
@@ -226,7 +226,7 @@ class _Program:
             self._run_apart()
 
     def _run_together(self) -> None:
-        """The cases in order with one definition of the solution, as executing them would."""
+        """Runs the cases in order with one definition of the solution, as executing them would."""
         budget = self._budget
         self._start(budget)
         failed = self._attempt(self._prepare)
@@ -241,13 +241,13 @@ class _Program:
             self._results.append(result or _PASSED)
             budget = budget.after(self._results[-1].reason)
             if result is not None and result.outcome is CaseOutcome.UNKNOWN:
-                # It was cut off somewhere: the next case should not see what it had half done.
+                # It was cut off: the next case must not see its half-made changes.
                 self._start(budget)
                 failed = self._attempt(self._prepare)
 
     def _run_apart(self) -> None:
-        """Those that passed once more, each with a definition of its own: a solution that counts its calls, or hands
-        out answers one after the other, fails. Tests that go on from each other stay together."""
+        """Runs the cases again, each independent group with a new definition of the solution, so that a solution that
+        counts its calls or returns prepared answers in order fails."""
         cases = [case for case in self._cases if case is not None]
         setup = parse_source(self._suite.setup)
         if setup is None or len(cases) < len(self._cases):
@@ -270,8 +270,8 @@ class _Program:
         Unit(self._test_names, self._names, judges=True, own_builtins=own_builtins).block(tree.body)([None])
 
     def _subjects(self, tree: ast.Module) -> frozenset[str]:
-        """Names of builtins that stand for the solution's functions in a test: those that the solution defines, in a
-        test that calls nothing else. Raises Stop where that cannot be told."""
+        """Returns the builtin names by which a test means the solution's function: one that the solution defines, in a
+        test that calls nothing else. Raises Stop if the meaning is unclear."""
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         redefined = {n for n in used & BUILTIN_NAMES & self._names.keys() if n not in self._test_names}
         if not redefined:

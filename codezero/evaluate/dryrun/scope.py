@@ -1,4 +1,4 @@
-"""Where each name lives: the scoping rules of Python, worked out once from the syntax tree."""
+"""Python's scoping rules: finds the scope and slot of each name from the syntax tree."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 class BadScope(Exception):
-    """The program is one that CPython refuses to compile."""
+    """CPython refuses to compile the program."""
 
 
 class Scope:
-    """A module, class, function or comprehension. Frames are lists: [enclosing frame, local 1, local 2, ...];
-    a class's frame is [enclosing frame, namespace, the class, names that it annotates]."""
+    """The scope of a module, class, function or comprehension. Frames are lists: [enclosing frame, local 1, local 2,
+    ...]; a class's frame is [enclosing frame, namespace, the class, names that it annotates]."""
 
     def __init__(self, kind: str, parent: Scope | None = None, class_name: str = "", prefix: str = "") -> None:
         self.kind, self.parent = kind, parent
         self.prefix: str = (parent.prefix if parent else "") + prefix
-        """What stands before the qualified names of what is defined in it."""
+        """The prefix of the qualified names of its functions and classes, such as `Stack.`."""
         self.slots: dict[str, int] = {}
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
         self.class_name: str = class_name or (parent.class_name if parent else "")
-        """The innermost class around, for private names."""
+        """The name of the innermost enclosing class, for private names."""
 
     def declare(self, name: str) -> int:
-        """The slot of a local variable, made if it is new."""
+        """Returns the slot of a local variable, allocated if it is new."""
         return self.slots.setdefault(name, len(self.slots) + 1)
 
     def find(self, name: str) -> tuple[int, int] | None:
-        """(frames up, slot) of a variable of a function; None for a global. A class's own names are not asked for."""
+        """Returns (frames up, slot) of a variable of a function; None for a global. Names of classes are skipped."""
         scope: Scope | None = self
         up = 0
         while scope is not None:
@@ -45,13 +45,13 @@ class Scope:
         return None
 
     def mangled(self, name: str) -> str:
-        """A private name of a class as CPython rewrites it."""
+        """Returns `name`, with the class's name as prefix if it is private, as CPython mangles it."""
         if self.class_name and name.startswith("__") and not name.endswith("__"):
             return f"_{self.class_name.lstrip('_')}{name}"
         return name
 
     def target_scope(self) -> Scope:
-        """Where `:=` binds: outside of comprehensions."""
+        """Returns the scope where `:=` binds: the innermost that is no comprehension."""
         scope = self
         while scope.kind == "function" and scope.parent is not None and scope.is_comprehension:
             scope = scope.parent
@@ -61,7 +61,7 @@ class Scope:
 
 
 def function_scope(node: FunctionNode | ast.Lambda, parent: Scope) -> Scope:
-    """The scope of a function with its parameters first. Raises BadScope for what CPython calls a syntax error."""
+    """Returns the scope of a function, its parameters first. Raises BadScope for what CPython calls a syntax error."""
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     scope = Scope("function", parent, prefix=f"{name}.<locals>.")
     arguments = node.args
@@ -118,8 +118,8 @@ def _declare(scope: Scope, body: Iterable[ast.AST], params: set[str]) -> None:
 
 
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of a body in source order, without the insides of nested functions, classes and comprehensions, but
-    with what `:=` binds inside comprehensions."""
+    """Yields the nodes of a body in source order, except those inside nested functions, classes and comprehensions;
+    each `:=` inside a comprehension is included."""
     stack = list(body)[::-1]
     while stack:
         node = stack.pop()
@@ -159,6 +159,6 @@ def _stored(target: ast.AST) -> Iterator[str]:
 
 
 def has_yield(node: FunctionNode | ast.Lambda) -> bool:
-    """Whether a function is a generator."""
+    """Returns True for a generator function."""
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
     return any(isinstance(found, ast.Yield | ast.YieldFrom) for found in own_nodes(body))

@@ -1,4 +1,4 @@
-"""Sorting, with the keys made and their comparisons charged before the host compares any."""
+"""Sorting; its comparisons are charged before the host makes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codezero.evaluate.dryrun.measure import FEW, SCALARS, long_parts, measure
 
 
 def sort_cost(items: list[Any]) -> None:
-    """Charges the comparisons of a sort."""
+    """Charges for the comparisons of a sort of `items`."""
     if SCALARS.issuperset(map(type, items)):
         parts = len(items) + (long_parts(items) if len(items) > FEW else 0)
     else:
@@ -18,14 +18,14 @@ def sort_cost(items: list[Any]) -> None:
 
 
 def keys_of(items: list[Any], key: Any) -> list[Any]:
-    """What a sort compares: the keys, made and charged before the host compares any."""
+    """Returns the keys that a sort compares, and charges for the comparisons."""
     keys = items if key is None else [key(item) for item in items]
     sort_cost(keys)
     return keys
 
 
 def sorted_items(items: list[Any], key: Any, reverse: Any) -> list[Any]:
-    """sorted(items, key=key, reverse=reverse)."""
+    """Returns sorted(items, key=key, reverse=reverse)."""
     keys = keys_of(items, key)
     if key is None:
         return sorted(items, reverse=bool(reverse))

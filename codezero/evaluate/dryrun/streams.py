@@ -1,4 +1,4 @@
-"""Files as programs see them: standard input and output, and those in memory."""
+"""Files of interpreted programs: standard input and output, and files in memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from codezero.evaluate.dryrun.budget import Stop, Unsupported, meter
 from codezero.evaluate.dryrun.values import Hidden, PerCase
 
 _BYTES_PER_CHAR = 4
-"""What `io.StringIO` takes for a character, whatever it is."""
+"""Bytes that `io.StringIO` takes for any character."""
 _DESCRIPTOR, _BUFFER, _TEXT = 0, 1, 2
-"""Layers of standard output, each of which holds back what it passes on to the one before."""
+"""Layers of standard output; each buffers what it passes on to the one before."""
 
 
 class Stream(Hidden):
-    """A file in memory, or a way to read standard input, of which a case may use only one until all is read."""
+    """A file in memory, or standard input: of several streams over that, a case may use only one until all is read."""
 
     __slots__ = ("is_input", "raw")
 
@@ -25,12 +25,12 @@ class Stream(Hidden):
 
     @property
     def width(self) -> int:
-        """Bytes for each of its characters."""
+        """Bytes per character in memory."""
         return _BYTES_PER_CHAR if isinstance(self.raw, io.StringIO) else 1
 
     @property
     def buffer(self) -> Any:
-        """The bytes of standard input."""
+        """The binary stream of standard input."""
         if not self.is_input or self.width == 1:
             raise AttributeError("this stream has no attribute 'buffer'")
         return PER_CASE["stdin.buffer"].get()
@@ -46,7 +46,7 @@ class Stream(Hidden):
         return self.raw.closed
 
     def claim(self) -> None:
-        """Begins to use it. Raises Stop where another stream may already hold what comes next of standard input."""
+        """Makes this the stream that reads standard input. Raises Stop if another may have buffered the next part."""
         if not self.is_input or meter.reader is self:
             return
         if meter.reader is not None:
@@ -56,7 +56,7 @@ class Stream(Hidden):
         meter.reader = self
 
     def size(self) -> int:
-        """Characters or bytes that it holds."""
+        """Returns the number of characters or bytes that it holds."""
         position = self.raw.tell()
         end = self.raw.seek(0, 2)
         self.raw.seek(position)
@@ -64,7 +64,7 @@ class Stream(Hidden):
 
 
 class Output(Hidden):
-    """A layer of standard output or of standard error, which nobody reads."""
+    """A layer of standard output or of standard error; the latter is discarded."""
 
     __slots__ = ("descriptor", "layer")
 
@@ -80,7 +80,7 @@ class Output(Hidden):
         return PER_CASE[f"{'stdout' if self.descriptor == 1 else 'stderr'}.buffer"].get()
 
     def write(self, text: Any) -> int:
-        """Raises Stop where what a higher layer holds back would come out later than it was written."""
+        """Returns the length of `text`. Raises Stop if a higher layer has unflushed text, which would appear later."""
         wanted = str if self.layer == _TEXT else bytes
         if not isinstance(text, wanted) and not (wanted is bytes and isinstance(text, bytearray)):
             raise TypeError(f"write() argument must be {wanted.__name__}, not {type(text).__name__}")
@@ -98,7 +98,7 @@ class Output(Hidden):
 
 
 class FileStatus(Hidden):
-    """What `os.fstat` says of standard input."""
+    """The result of `os.fstat` of standard input."""
 
     __slots__ = ("st_size",)
 
@@ -107,7 +107,7 @@ class FileStatus(Hidden):
 
 
 def open_input(binary: bool = False) -> Stream:
-    """Another way to read standard input, from its beginning."""
+    """Returns a new stream over standard input from its beginning."""
     meter.allocate(len(meter.given) * _BYTES_PER_CHAR)
     if binary:
         return Stream(io.BytesIO(meter.given.encode("utf-8", "replace")), is_input=True)
@@ -115,7 +115,7 @@ def open_input(binary: bool = False) -> Stream:
 
 
 def read_line(stream: Stream, size: Any = -1, /) -> Any:
-    """The next line with its end, empty where there is none."""
+    """Returns the next line with its line end; empty at the end of the stream."""
     stream.claim()
     line = stream.raw.readline(size)
     meter.work(len(line) * stream.width)
@@ -123,13 +123,13 @@ def read_line(stream: Stream, size: Any = -1, /) -> Any:
 
 
 def lines_of(stream: Stream) -> Iterator[Any]:
-    """All further lines."""
+    """Yields the remaining lines."""
     while line := read_line(stream):
         yield line
 
 
 def open_file(file: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Stream:
-    """`open`: of standard input, or of an input file in the folder of a judge, which has none."""
+    """Opens standard input. Raises FileNotFoundError for an input file, as on a judge without any."""
     if type(file) is int and file == 0 and mode in ("r", "rb"):
         return open_input(mode == "rb")
     if type(file) is str and file.endswith((".txt", ".in")) and "/" not in file and mode in ("r", "rb", "rt"):
@@ -147,4 +147,4 @@ PER_CASE = {
     "stderr.buffer": PerCase("stderr.buffer", lambda: Output(2, _BUFFER)),
     "stdout descriptor": PerCase("stdout descriptor", lambda: Output(1, _DESCRIPTOR)),
 }
-"""The standard streams, by the name that they go under in `Meter.files`."""
+"""The standard streams, by their key in `Meter.files`."""

@@ -1,4 +1,4 @@
-"""Filling sets and dicts: each key is hashed and compared, and those chosen to collide take quadratic time."""
+"""Filling of sets and dicts, charged for hashes and comparisons: keys chosen to collide take quadratic time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRY = 64
 
 
 def hashed_items(items: Any) -> list[Any]:
-    """A list of what goes into a set or dict, charged for its hashes."""
+    """Returns a list of the items for a set or dict, and charges for their hashes."""
     found = to_list(items)
     if not ATOMS.issuperset(map(type, found)):
         measure(found)
@@ -23,7 +23,7 @@ def hashed_items(items: Any) -> list[Any]:
 
 
 def in_pieces(items: list[Any], table: Any) -> Iterator[list[Any]]:
-    """The items a few at a time, for `table` to take up: the clock is looked at, and what it grows by is charged."""
+    """Yields the items in chunks for `table`; after each, checks the clock and charges for the table's growth."""
     for start in range(0, len(items), _CHUNK):
         size = len(table)
         yield items[start : start + _CHUNK]
@@ -31,7 +31,7 @@ def in_pieces(items: list[Any], table: Any) -> Iterator[list[Any]]:
 
 
 def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
-    """kind.fromkeys(keys, value)."""
+    """Returns kind.fromkeys(keys, value)."""
     result = kind()
     for piece in in_pieces(hashed_items(keys), result):
         result.update(dict.fromkeys(piece, value))
@@ -39,7 +39,7 @@ def dict_from_keys(kind: Any, keys: Any, value: Any = None) -> Any:
 
 
 def new_set(items: Any = ()) -> set[Any]:
-    """A set of the items."""
+    """Returns a set of the items."""
     if type(items) in (set, frozenset):
         table_cost(items)
         return set(items)
@@ -50,7 +50,7 @@ def new_set(items: Any = ()) -> set[Any]:
 
 
 def update_dict(target: Any, source: Any) -> None:
-    """target.update(source) for a plain mapping or pairs, with the host's errors for what is neither."""
+    """Performs target.update(source) with a plain mapping or pairs. Raises the host's errors for anything else."""
     if type(source) is Instance and type(source.data) is dict:
         source = source.data
     elif type(source) is Instance and source.cls.owner("keys") is not None:
@@ -68,7 +68,7 @@ def update_dict(target: Any, source: Any) -> None:
 
 
 def table_cost(table: Any) -> None:
-    """Charges for the keys of a set or dict being taken up by another one, or looked up in it."""
+    """Charges for the insertion of all keys of a set or dict into another, or for their lookup."""
     meter.allocate(len(table) * _ENTRY)
     if len(table) > FEW:
         measure(table.keys() if type(table) in DICTS else table)

@@ -1,4 +1,4 @@
-"""What is assigned to: names, attributes, items, and sequences of these."""
+"""Targets of assignments: names, attributes, items, and sequences of these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codezero.evaluate.dryrun.values import UNBOUND, Frame
 
 
 def target_store(unit: Unit, target: ast.expr) -> Store:
-    """A function that assigns to `target`."""
+    """Returns a function that assigns to `target`."""
     if isinstance(target, ast.Name):
         return unit.store(target.id)
     if isinstance(target, ast.Tuple | ast.List):
@@ -96,7 +96,7 @@ def _assign(unit: Unit, node: ast.Assign) -> Statement:
 
 
 def _annotated(unit: Unit, node: ast.AnnAssign) -> Statement:
-    """The annotation counts outside of functions only, as in CPython."""
+    """Translates an annotated assignment. Like CPython, evaluates the annotation only outside functions."""
     evaluate: Expression = lambda frame: None  # noqa: E731
     if unit.scope.kind != "function" and not unit.future_annotations:
         evaluate = unit.expression(node.annotation)

@@ -15,17 +15,17 @@ from codezero.evaluate.dryrun.measure import ATOMS, DICTS, SCALARS, checked, mea
 from codezero.evaluate.dryrun.objects import Instance
 
 _MAX_WIDTH = 10_000
-"""Widest field or precision of a number or text."""
+"""Largest width or precision of a field."""
 _NUMBER = re.compile(r"\d+")
 _BRACKET = re.compile("[()]")
 _SPEC = re.compile(r"[#0\- +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?")
 
 FORMATTERS: dict[type, Callable[[Any, str], str]] = {}
-"""How values of the library are formatted, where a specification is given."""
+"""Functions that format a library value by a specification, by type."""
 
 
 def text_of(value: Any) -> str:
-    """str(value)."""
+    """Returns str(value)."""
     if type(value) is str:
         return value
     _text_cost(value)
@@ -33,7 +33,7 @@ def text_of(value: Any) -> str:
 
 
 def _text_cost(value: Any) -> None:
-    """Charges for the text of a value, which has at most some 64 bytes for each of its parts."""
+    """Charges for the text of a value, which is at most about 64 bytes for each part."""
     if type(value) is int:
         checked(value)
     elif type(value) not in SCALARS:
@@ -41,13 +41,13 @@ def _text_cost(value: Any) -> None:
 
 
 def repr_of(value: Any) -> str:
-    """repr(value)."""
+    """Returns repr(value)."""
     meter.allocate(measure(value) * 64)
     return repr(value)
 
 
 def _width(spec: str) -> int:
-    """The sum of all numbers in a format specification. Raises Stop if one is too large."""
+    """Returns the sum of all numbers in a format specification. Raises Stop if one is too large."""
     total = 0
     for number in _NUMBER.findall(spec):
         if len(number) > 6 or int(number) > _MAX_WIDTH:
@@ -57,7 +57,7 @@ def _width(spec: str) -> int:
 
 
 def format_value(value: Any, spec: str = "") -> str:
-    """format(value, spec)."""
+    """Returns format(value, spec)."""
     if not spec:
         return text_of(value)
     meter.allocate(_width(spec) + (len(value) if type(value) is str else 0))
@@ -80,7 +80,7 @@ def convert(value: Any, conversion: str | None) -> Any:
 
 
 def format_text(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """template.format(*args, **kwargs)."""
+    """Returns template.format(*args, **kwargs)."""
     return "".join(_formatted(template, args, kwargs, [0], depth=2))
 
 
@@ -103,7 +103,7 @@ def _formatted(
 
 
 def _field(field: str, args: Sequence[Any], kwargs: Mapping[str, Any], count: list[int]) -> Any:
-    """The argument a field names; `count` is how many unnamed fields came before it, or -1 once one had a number."""
+    """Returns the argument of a field. `count[0]` is the number of unnamed fields so far, -1 once one had a number."""
     if field == "":
         if count[0] < 0:
             raise ValueError("cannot switch from manual field specification to automatic field numbering")
@@ -124,8 +124,8 @@ def _field(field: str, args: Sequence[Any], kwargs: Mapping[str, Any], count: li
 
 
 def _specs(template: str) -> Iterator[str]:
-    """Flags, width and precision of each field of a template for `%`, whose keys may hold brackets in pairs. Ends where
-    a key does not, as the host does with an error."""
+    """Yields flags, width and precision of each field of a `%` template. Keys may hold balanced parentheses; it ends at
+    one without, where the host raises an error."""
     end = 0
     while (start := template.find("%", end)) >= 0:
         end = start + 1
@@ -143,7 +143,7 @@ def _specs(template: str) -> Iterator[str]:
 
 
 def percent(template: Any, values: Any) -> Any:
-    """template % values."""
+    """Returns template % values."""
     if type(template) is bytes:
         raise Unsupported("formatting of bytes")
     meter.work(len(template) << 2)
@@ -160,7 +160,7 @@ def percent(template: Any, values: Any) -> Any:
         _text_cost(value)
     if type(values) is Instance:
         if values.cls.lookup("__getitem__") is None:
-            # To the host every object of ours looks like a mapping, of which a template need not use anything.
+            # To the host every Instance looks like a mapping, which a template need not use.
             values = (values,)
         elif "%(" in template:
             raise Unsupported("an object as the mapping of a template")

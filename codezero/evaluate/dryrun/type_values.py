@@ -1,4 +1,4 @@
-"""The builtin types as programs see them: what makes their instances, and what tells them."""
+"""The builtin types of programs: constructors, `type`, `isinstance` and `issubclass`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from codezero.evaluate.dryrun.values import Annotation, Builtin, Opaque, TypeVal
 
 _NUMERIC = (int, float, Decimal, str, bytes, bytearray)
 _MAX_DIGITS = 5_000
-"""More digits than CPython converts by default (4,300)."""
+"""Most digits of text for `int`; CPython converts up to 4,300 by default."""
 
 _count = counter_update(Counter.update)
 _plain_object = Class("object")
@@ -153,7 +153,7 @@ def _range(*bounds: Any) -> range:
 def _error(host: type) -> TypeValue:
     def make(*args: Any) -> Any:
         if len(args) > 2 and issubclass(host, OSError):
-            raise Unsupported("an OSError with a file name")  # kept beside its args, where nothing measures it
+            raise Unsupported("an OSError with a file name")  # stored outside its args, where it is not measured
         return host(*args)
 
     return TypeValue(host, make)
@@ -232,7 +232,7 @@ _BY_HOST: dict[type, TypeValue] = {
 
 
 def type_of(value: Any) -> Any:
-    """type(value) as a program sees it."""
+    """Returns type(value)."""
     kind = type(value)
     if kind is Instance:
         return value.cls
@@ -246,7 +246,7 @@ def type_of(value: Any) -> Any:
 
 
 def is_instance(value: Any, spec: Any, /) -> bool:
-    """isinstance(value, spec)."""
+    """Returns isinstance(value, spec)."""
     if type(spec) is tuple:
         return any(is_instance(value, part) for part in charged(spec))
     if type(spec) is Class:
@@ -267,7 +267,7 @@ def is_instance(value: Any, spec: Any, /) -> bool:
 
 
 def is_subclass(cls: Any, spec: Any, /) -> bool:
-    """issubclass(cls, spec)."""
+    """Returns issubclass(cls, spec)."""
     if type(spec) is tuple:
         return any(is_subclass(cls, part) for part in charged(spec))
     if type(cls) is Class:

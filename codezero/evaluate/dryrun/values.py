@@ -1,8 +1,7 @@
-"""Values of interpreted programs that are no plain host values: functions, iterators, types, modules.
+"""Values of interpreted programs that are not plain host values: functions, iterators, types, modules.
 
-The world is closed: besides these and objects.py, a program meets only numbers, text, None and the builtin containers.
-All of them may be handed to host functions, which reach a program through the dunder methods defined here and never
-by attribute name.
+Besides these and those of objects.py, a program meets only numbers, text, None and builtin containers. All may be
+passed to host functions, which call a program only through the dunder methods defined here, never by attribute name.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ class _Unbound:
 
 
 UNBOUND = _Unbound()
-"""Stands in a frame for a variable without a value."""
+"""The value in a frame of a variable that is not bound."""
 
 
 class Hidden:
-    """A value whose text the host would give with an address, or with names of ours."""
+    """A value whose host `repr` has an address or names of the interpreter, so that it raises Unsupported."""
 
     __slots__ = ()
 
@@ -34,7 +33,7 @@ class Hidden:
 
 
 class Code:
-    """What all closures made by one `def` or `lambda` share."""
+    """The code of one `def` or `lambda`, shared by all closures made from it."""
 
     __slots__ = (
         "body",
@@ -60,14 +59,14 @@ class Code:
         keyword_only: tuple[str, ...],
         kwarg: bool,
     ) -> None:
-        """Locals 1.. are `params`, then *args, the keyword-only ones, **kwargs, then all others (`pad`)."""
+        """Slots of a frame from 1 on: `params`, *args, `keyword_only`, **kwargs, then all other locals (`pad`)."""
         self.name, self.params, self.posonly = name, params, posonly
         self.vararg, self.keyword_only, self.kwarg = vararg, keyword_only, kwarg
         self.plain = -1 if vararg or keyword_only or kwarg else len(params)
         self.is_generator = self.fixed = False
         self.pad: tuple[_Unbound, ...] = ()
         self.cost = 1
-        """Steps of a call: more for a large frame, which a generator or closure may keep."""
+        """Steps that a call costs: more for a large frame, which a generator or closure may keep."""
         self.body: Callable[[Frame], Any] = lambda frame: None
 
 
@@ -81,7 +80,7 @@ class Function(Hidden):
         self.attrs: dict[str, Any] = {}
 
     def invoke(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Calls it."""
+        """Calls the function."""
         code = self.code
         frame = [self.parent, *args, *code.pad] if len(args) == code.plain and not kwargs else self._bind(args, kwargs)
         meter.left -= code.cost
@@ -101,7 +100,7 @@ class Function(Hidden):
     __call__ = invoke
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
-        """The frame of a call. Raises TypeError like CPython where arguments do not fit."""
+        """Returns the frame of a call. Raises TypeError like CPython if the arguments do not fit."""
         code, name = self.code, self.code.name
         params, count = code.params, len(code.params)
         meter.work((len(args) + len(kwargs)) << 3)
@@ -162,7 +161,7 @@ class Builtin:
 
 
 class TypeValue:
-    """A builtin type as a program sees it: `host` tells its instances, `function` makes one."""
+    """A builtin type: `host` is the type of its instances, `function` makes one."""
 
     __slots__ = ("attrs", "function", "host", "name")
 
@@ -186,7 +185,7 @@ class TypeValue:
 
 
 class Annotation(Hidden):
-    """What stands for the types of `typing` and `list[int]`: good for annotations and nothing else."""
+    """A stand-in for types of `typing` and for `list[int]`, which can only annotate."""
 
     __slots__ = ()
 
@@ -197,20 +196,20 @@ class Annotation(Hidden):
 
 
 class Generic(Annotation):
-    """`typing.Generic`, a base that adds nothing."""
+    """`typing.Generic`, a base class without effect."""
 
     __slots__ = ()
 
 
 _MAX_NESTED_ITERATORS = 1_000
-"""The host's iterators nest on its C stack, without a check of their own."""
+"""Most nested iterators: the host's recurse on the C stack without a check."""
 
 
 class Iterating(Hidden):
-    """A lazy iterator. `raw` charges a step for each item, so a host function may use it up.
+    """A lazy iterator. `raw` charges a step for each item, so a host function may exhaust it.
 
-    What keeps an iterator, as one over another does, keeps this object and not its `raw`: then the depth of a chain is
-    known, and the host frees it without recursion.
+    An iterator over another keeps this object and not its `raw`: so the depth of a chain is known, and the host frees
+    it without recursion.
     """
 
     __slots__ = ("is_generator", "raw")
@@ -232,7 +231,7 @@ class Iterating(Hidden):
 
 
 def charged(items: Iterable[Any], width: int = 1) -> Iterator[Any]:
-    """The same items, a step each, and more if each is a new tuple of many parts (`width`)."""
+    """Yields the items and charges a step for each, more if each is a new tuple of many (`width`) parts."""
     cost = 1 + (width >> 3)
     for item in items:
         meter.left -= cost
@@ -242,7 +241,7 @@ def charged(items: Iterable[Any], width: int = 1) -> Iterator[Any]:
 
 
 class PerCase:
-    """A value that belongs to the running program, which may put another in its place, such as `sys.stdin`."""
+    """A value of the running program, such as `sys.stdin`, made on first use; the program may assign another."""
 
     __slots__ = ("make", "name")
 
@@ -259,7 +258,7 @@ class PerCase:
 
 
 class Module(Hidden):
-    """An imported module: the names of it that are interpreted, and those that merely exist."""
+    """An imported module: `members` are interpreted; other `existing` names end the case when they are used."""
 
     __slots__ = ("existing", "members", "name")
 
@@ -267,7 +266,7 @@ class Module(Hidden):
         self.name, self.members, self.existing = name, members, existing
 
     def member(self, name: str) -> Any:
-        """Raises KeyError when the real module has no such name either."""
+        """Returns the value of a name. Raises KeyError if the real module does not have it either."""
         if name in self.members:
             found = self.members[name]
             return found.get() if type(found) is PerCase else found
@@ -276,12 +275,12 @@ class Module(Hidden):
         raise KeyError(name)
 
     def public_names(self) -> list[str]:
-        """What `from module import *` takes."""
+        """Returns the names that `from module import *` binds."""
         return [name for name in self.existing if not name.startswith("_")]
 
 
 class Opaque:
-    """Something that exists and is not interpreted: any use of it ends the case."""
+    """A value that is not interpreted: any use of it raises Unsupported, which ends the case."""
 
     __slots__ = ("name",)
 

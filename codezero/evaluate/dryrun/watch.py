@@ -1,4 +1,4 @@
-"""Programs walked over inputs of which no answer is known: what they print, and which way they go."""
+"""Dry runs over inputs without known answers, which record the output and the branch decisions of a program."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from codezero.tasks.testcases import StdinExample, TestSuite, parse_source
 from codezero.types import CaseOutcome
 
 Decision = tuple[int, int]
-"""The number of a block of statements or an expression in its program, and what became of it: a block was entered, an
-expression was true or not, a call of a method gave back its object, an argument (which one), or something else."""
+"""(number of a block of statements or an expression in its program, outcome). The outcome is 1 for an entered block, 0
+or 1 for the truth of an expression; for a call, the index of the operand that it returned (its object is 0, then its
+arguments), or -1."""
 _TELLING = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Call)
-"""Expressions whose truth is told wherever they stand; of others where they are conditions."""
+"""Types of expressions whose truth is always recorded; that of others is recorded where they are conditions."""
 _NOTHING = object()
 _Place = list[Any]
-"""Holds an expression's last value."""
+"""A list of one item, the last value of an expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """A run over one input."""
+    """The result of a run over one input."""
 
     outcome: CaseOutcome
-    """PASS: it went through; FAIL: it ended with an error; UNKNOWN: it could not be followed to its end."""
+    """PASS: it ended normally; FAIL: it ended with an error; UNKNOWN: it was not interpreted to its end."""
     output: str
     went: frozenset[Decision]
 
@@ -43,11 +44,11 @@ class _Watch:
         self.went: set[Decision] = set()
         self.count = 0
         self.conditions: set[int] = set()
-        """Ids of nodes, as in all that follows."""
+        """Ids of the syntax nodes that are conditions."""
         self.places: dict[int, _Place] = {}
-        """The last values of what methods are called on and with."""
+        """The last values of the operands of calls, by id of the syntax node."""
         self.calls: dict[int, list[_Place]] = {}
-        """The same places by call, in order."""
+        """The last values of the operands of each call, in order, by id of the call's node."""
         for node in ast.walk(tree):
             if isinstance(node, ast.If | ast.IfExp | ast.While):
                 self.conditions.add(id(node.test))
@@ -66,14 +67,14 @@ class _Watch:
 
 
 def _given(node: ast.Call) -> list[ast.expr]:
-    """Returns what a method, or `next`, is called on and with."""
+    """Returns the operands of a call: the object and arguments of a method call, or the arguments of `next`."""
     if isinstance(node.func, ast.Attribute):
         return [node.func.value, *node.args]
     return node.args if isinstance(node.func, ast.Name) and node.func.id == "next" else []
 
 
 class _Watched(Unit):
-    """A unit whose programs tell which way they go."""
+    """A unit whose closures record their decisions."""
 
     watch: _Watch
 
@@ -106,7 +107,7 @@ def _telling(run: Expression, watch: _Watch) -> Expression:
 
     def tell(frame: Frame) -> Any:
         value = run(frame)
-        if type(value) is not Instance:  # whose truth is a program of the solution's
+        if type(value) is not Instance:  # its truth would run a method of the solution
             went.add((number, bool(value)))
         return value
 
@@ -134,7 +135,7 @@ def _remembered(run: Expression, place: _Place) -> Expression:
 
 
 def watched(code: str, inputs: Sequence[str], budget: Budget) -> list[Walked]:
-    """Walks the program over each input, in order; returns fewer runs where the time is up. Never raises because of
+    """Interprets the program on each input, in order; returns fewer runs if the time runs out. Never raises because of
     `code`."""
     tree = parse_source(code)
     if tree is None:
