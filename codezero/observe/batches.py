@@ -1,4 +1,4 @@
-"""A proposer's batches: one JSON object a line in `proposals.jsonl`, one readable line on the console, a summary."""
+"""Records of a proposer's batches: one line of JSON each in `proposals.jsonl`, a line on the console, a summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codezero.runtime.console import Console
 
 
 class BatchMonitor:
-    """Shows and stores finished batches."""
+    """Shows and stores finished batches, like RoundMonitor."""
 
     def __init__(self, log_dir: Path, console: Console, status: StatusFile) -> None:
         self._file = ReportFile(log_dir / "proposals.jsonl", "batch")
@@ -22,7 +22,7 @@ class BatchMonitor:
         self._seen: list[BatchReport] = []
 
     def resume(self, last: BatchReport | None) -> None:
-        """Goes on after the last saved batch; None starts a new file."""
+        """Continues the file after the last saved batch; None starts a new one."""
         self._file.resume(last)
         if last is not None:
             self._note(last)
@@ -34,7 +34,7 @@ class BatchMonitor:
         self._console.line(batch_line(report))
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress"""
+        """ports.Progress: shows the progress of a stage."""
         self._console.progress(stage, done, total)
         self._status.progress(stage, done, total)
 
@@ -43,7 +43,7 @@ class BatchMonitor:
         self._status.update(network=report.network)
 
     def summary(self) -> str:
-        """What this run did."""
+        """Returns a summary of this run's batches in one line."""
         if not self._seen:
             return "stopped before a batch was finished; nothing was lost"
         written, valid = sum(one.num_written for one in self._seen), sum(one.num_valid for one in self._seen)
@@ -56,7 +56,7 @@ class BatchMonitor:
 
 
 def batch_line(report: BatchReport) -> str:
-    """One compact line: the level and why, what was written, what solvers made of it, what was learned."""
+    """Returns a batch in one line: level and its reason, problems, the solvers' results, update and time."""
     parts = [
         f"batch {report.batch}",
         f"level {level_name(report.level)} ({report.reason})",
@@ -83,5 +83,5 @@ def batch_line(report: BatchReport) -> str:
 
 
 def report_from_dict(values: dict[str, Any]) -> BatchReport:
-    """The inverse of `dataclasses.asdict`."""
+    """Returns a report from the values of `dataclasses.asdict`."""
     return BatchReport(**values)

@@ -1,7 +1,7 @@
-"""The rounds' tasks, solutions and verdicts as JSON, one round a line, for those who look at what was written and why
-it was judged so. Old rounds go: two files of a bounded size are kept.
+"""The tasks, solutions and verdicts of rounds as JSON, one round per line, to inspect solutions and the reasons of
+their verdicts. Only two files of bounded size are kept.
 
-All text in here is untrusted: it comes from models, datasets and peers.
+All text in them is untrusted: it comes from models, datasets and peers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 NAME = "groups.jsonl"
 MAX_FILE_BYTES = 20_000_000
 MAX_TEXT = 20_000
-"""Characters of a question, tests or solution; a peer's may be longer."""
+"""Most characters of a question, tests or solution; longer ones from peers are cut."""
 
 
 class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One test of a solution: pass, fail or unknown, and why."""
+    """The result of one test: pass, fail or unknown, and the reason."""
 
     outcome: str
     reason: str
@@ -40,7 +40,7 @@ class SeenCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenRollout(msgspec.Struct, frozen=True, kw_only=True):
-    """A solution and its verdict; `reward` is None where nothing could tell whether it is right."""
+    """A solution and its verdict; `reward` is None if the verdict is unknown."""
 
     text: str
     finish: str
@@ -58,7 +58,7 @@ class SeenGroup(msgspec.Struct, frozen=True, kw_only=True):
     model_id: str
     external: bool
     trained: bool
-    """Whether it was among those to learn from."""
+    """True if the round trained on the group."""
     task: SeenTask
     rollouts: list[SeenRollout]
 
@@ -71,14 +71,14 @@ class SeenRound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupsFile:
-    """`groups.jsonl`, and `groups.1.jsonl` with what was before."""
+    """Writer of `groups.jsonl`; older rounds are in `groups.1.jsonl`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._warned = False
 
     def append(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
-        """Adds a round. A disk that is full or read-only is warned of once, and stops nothing."""
+        """Appends a round. A failed write, as on a full or read-only disk, is logged once, as a warning."""
         trained = {id(group) for group in chosen}
         groups = [_group(group, id(group) in trained) for group in scored]
         line = msgspec.json.encode(SeenRound(round=round_id.number, groups=groups)) + b"\n"
@@ -92,7 +92,8 @@ class GroupsFile:
                 logger.warning(
                     "cannot write %s: %s; the node goes on, but its solutions cannot be looked at: free space or make "
                     "the folder writable",
-                    *(self._path, error.strerror),
+                    self._path,
+                    error.strerror,
                 )
             self._warned = True
 
@@ -139,4 +140,4 @@ def _short(text: object) -> str:
         return ""
     left_out = len(text) - MAX_TEXT
     shown = text if left_out <= 0 else f"{text[:MAX_TEXT]}\n[{left_out} more characters]"
-    return shown.encode(errors="backslashreplace").decode()  # a lone surrogate has no place in UTF-8
+    return shown.encode(errors="backslashreplace").decode()  # UTF-8 cannot encode a lone surrogate

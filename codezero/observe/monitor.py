@@ -1,5 +1,5 @@
-"""What a round leaves behind: a report in `rounds.jsonl`, its groups in `groups.jsonl`, the node's status, a readable
-line on the console; and a summary at the end."""
+"""Records of finished rounds: a report in `rounds.jsonl`, the groups in `groups.jsonl`, the node's status, a line on
+the console, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -17,28 +17,25 @@ from codezero.runtime.console import Console
 from codezero.types import RoundId, RoundReport, ScoredGroup
 
 MAX_NAMED = 2
-"""Peers called by name in a round's line."""
+"""Most peers that a round's line names."""
 
 
 class RoundMonitor:
-    """ports.Monitor and ports.Observer that keeps `rounds.jsonl` at exactly one line a finished round, also across
-    kills."""
+    """ports.Monitor and ports.Observer. `rounds.jsonl` has exactly one line per finished round, also after kills."""
 
     def __init__(
         self, log_dir: Path, console: Console, status: StatusFile, num_generations: int, name_of: Callable[[str], str]
     ) -> None:
-        """`name_of` gives the name of a peer id that people know it by."""
-        self._file, self._groups_file = (
-            ReportFile(log_dir / "rounds.jsonl", "round"),
-            GroupsFile(log_dir / groups_file.NAME),
-        )
+        """`name_of` returns the animal name of a peer id."""
+        self._file = ReportFile(log_dir / "rounds.jsonl", "round")
+        self._groups_file = GroupsFile(log_dir / groups_file.NAME)
         self._console, self._status = console, status
         self._num_generations, self._name_of = num_generations, name_of
         self._seen: list[RoundReport] = []
         self._groups: tuple[RoundId, Sequence[ScoredGroup], Sequence[ScoredGroup]] | None = None
 
     def resume(self, last: RoundReport | None) -> None:
-        """Goes on after the last saved round; None starts a new file."""
+        """Continues the files after the last saved round; None starts new ones."""
         self._file.resume(last)
         if last is not None:
             self._note(last)
@@ -50,7 +47,7 @@ class RoundMonitor:
         self._groups = round_id, scored, chosen
 
     def report(self, report: RoundReport) -> None:
-        """Shows and stores a finished round. Raises StateError: its report cannot be written."""
+        """Shows and stores a finished round. Raises StateError if its report cannot be written."""
         self._file.append(report)
         if self._groups is not None:
             self._groups_file.append(*self._groups)
@@ -60,7 +57,7 @@ class RoundMonitor:
         self._console.line(round_line(report, self._num_generations, self._name_of))
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress"""
+        """ports.Progress: shows the progress of a stage."""
         self._console.progress(stage, done, total)
         self._status.progress(stage, done, total)
 
@@ -71,7 +68,7 @@ class RoundMonitor:
         )
 
     def summary(self) -> str:
-        """What this run did, in two lines."""
+        """Returns a summary of this run's rounds in one line."""
         if not self._seen:
             return "stopped before a round was finished; nothing was lost"
         seen = self._seen
@@ -91,7 +88,7 @@ class RoundMonitor:
 
 
 def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str], str] = str) -> str:
-    """One compact line: what was earned, what was learned, from what, and what it took."""
+    """Returns a round in one line: rewards, update, groups, problems, tokens and time."""
     parts = [f"round {report.round}"]
     if report.reward_mean is not None and report.pass_at_k is not None:
         parts += [f"reward {report.reward_mean:+.2f}", f"pass@{num_generations} {report.pass_at_k:.2f}"]
@@ -130,7 +127,7 @@ def mixed(share: float) -> str:
 
 
 def _external(report: RoundReport, name_of: Callable[[str], str]) -> str:
-    """How many of the judged groups of peers were trained on, and which or how many peers they came from."""
+    """Returns how many of the peers' judged groups were trained on, with the names or number of these peers."""
     if not report.num_pooled_groups:
         return "0"
     taken = f"{report.num_external_groups} of {report.num_pooled_groups}"
@@ -141,7 +138,7 @@ def _external(report: RoundReport, name_of: Callable[[str], str]) -> str:
 
 
 def report_from_dict(values: dict[str, Any]) -> RoundReport:
-    """The inverse of `dataclasses.asdict`."""
+    """Returns a report from the values of `dataclasses.asdict`."""
     return RoundReport(**values)
 
 
@@ -150,6 +147,6 @@ def _signless_zero(loss: float | None) -> float:
 
 
 def time_spent(seconds: Mapping[str, float]) -> str:
-    """The whole and its larger parts."""
+    """Returns the total and the stages of at least 0.5 s, such as `8s: solve 6 train 2`."""
     stages = "".join(f" {name} {spent:.0f}" for name, spent in seconds.items() if spent >= 0.5)
     return brief(sum(seconds.values())) + (f":{stages}" if stages else "")

@@ -1,4 +1,4 @@
-"""Reports as JSON, one a line, exactly one for each that was finished, also across kills."""
+"""Reports as lines of JSON, exactly one per finished round or batch, also after kills."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from codezero.errors import StateError
 
 
 class ReportFile:
-    """A `.jsonl` file of reports that are numbered in the field `number_key`."""
+    """A `.jsonl` file of reports, whose field `number_key` is their number."""
 
     def __init__(self, path: Path, number_key: str) -> None:
         self._path, self._number_key = path, number_key
 
     def resume(self, last: Any | None) -> None:
-        """Brings the file in line with the last saved report: drops torn and newer lines, adds a missing last one; a
-        file of an earlier life (`last` is None) is set aside under a free name.
+        """Makes the file end with the last saved report: drops incomplete and newer lines, adds a missing last one. If
+        `last` is None, the file of an earlier run is renamed to a free name.
 
-        A node killed between saving a round and reporting it leaves the line out; one that lost its newest checkpoint
-        has lines of rounds it will play again.
+        A node that was killed between saving a round and reporting it has no line of it; one that lost its newest
+        checkpoint has lines of rounds that it will repeat.
         """
         if last is None:
             self.set_aside()
@@ -46,7 +46,7 @@ class ReportFile:
         os.replace(temporary, self._path)
 
     def append(self, report: Any) -> None:
-        """Raises StateError: it cannot be written."""
+        """Appends a report. Raises StateError if it cannot be written."""
         self._write(self._path, _to_json(report) + "\n", "a")
 
     def set_aside(self) -> None:
@@ -69,7 +69,7 @@ class ReportFile:
             ) from error
 
     def _number_of(self, line: str) -> int:
-        """The number of the report in a line; -1 for a line that is torn or foreign."""
+        """Returns the number of the report in a line; -1 for an incomplete line or another format."""
         try:
             number = json.loads(line)[self._number_key]
         except (ValueError, KeyError, TypeError):

@@ -1,6 +1,6 @@
-"""What a node is doing right now: one small JSON file in its state folder, for views, commands and the dashboard.
+"""The current state of a node, as one small JSON file in its state folder for views, commands and the dashboard.
 
-Nobody needs it for training, so nothing about it can stop a node: a write that fails is warned of once.
+Training does not need the file, so a failed write never stops a node: it is logged once, as a warning.
 """
 
 from __future__ import annotations
@@ -27,70 +27,71 @@ from codezero.types import SOLO_PEER_ID
 logger = logging.getLogger(__name__)
 
 WRITE_S = 1.0
-"""Between two writes while something changes."""
+"""Seconds between two writes while something changes."""
 BEAT_S = 10.0
-"""Between two writes while nothing does: a reader sees that the node lives, and its memory."""
+"""Seconds between two writes while nothing changes, which show that the node runs, and its memory."""
 SILENT_S = 6 * BEAT_S
-"""Without a write for so long, something is wrong with a running node."""
+"""Seconds without a write after which a running node has a problem."""
 EARLY = 0.1
-"""Share of a stage before which its own pace says nothing: it has just warmed up."""
+"""Share of a stage that has to be done before its pace is used to estimate the rest."""
 REMEMBERED = 5
-"""Rounds whose seconds say how long a stage usually takes."""
+"""Number of latest rounds whose seconds give the usual duration of a stage."""
 WAITING, PROBING, SAVING, STARTING = "wait", "probe", "save", "start"
-"""Stages around those of a round: for the swarm's clock, to measure itself, for the disk, and before the first
-round."""
+"""Stages outside a round: waiting for the swarm's next round, measuring the policy, saving a checkpoint, and starting
+the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A node's present. Made by a node, read by whoever shows it; unknown things are empty, 0 or None."""
+    """The current state of a node; unknown values are empty, 0 or None."""
 
     role: str
-    """solver or proposer."""
+    """The node's role: solver or proposer."""
     version: str
-    """Of codezero."""
+    """The version of codezero."""
     pid: int
     log_dir: str
-    """Seen from the state folder, so that both can be moved or mounted elsewhere together."""
+    """Path of the log folder relative to the state folder, so that both can be moved or mounted elsewhere together."""
     started_at_s: float
-    """Unix time, as are all `_at_s`."""
+    """Unix time in seconds, like all fields that end in `_at_s`."""
     updated_at_s: float
     peer_id: str = ""
     model: str = ""
     method: str = ""
-    """What is trained: full or lora; empty for what does not learn."""
+    """Training method, full or lora; empty for a node that does not learn."""
     group_size: int = 0
-    """G, the rollouts in a group."""
+    """G, the number of rollouts in a group."""
     round: int | None = None
-    """The round, or batch of a proposer, that is being played; None before the first."""
+    """Number of the current round, or batch of a proposer; None before the first."""
     stage: str = STARTING
     stage_began_at_s: float = 0.0
     done: int = 0
     total: int = 0
-    """How far the stage is, in its own units; total is 0 where that is not known."""
+    """Progress of the stage: `done` of `total` in the stage's own units; total is 0 if unknown."""
     usual_s: Mapping[str, float] = field(default_factory=dict)
-    """Median wall seconds of each stage of late, in their order."""
+    """Median wall seconds of each stage over the latest rounds, in the order of the stages."""
     policy_version: int | None = None
     network: str = ""
     ledger: str = ""
-    """What keeps rewards from the ledger; empty while nothing does."""
+    """The reason why rewards do not reach the ledger; empty without a problem."""
     pushed: str = ""
-    """What the hub got last; empty before a first push, and without any."""
+    """The last push to the hub; empty before the first."""
     push_trouble: str = ""
-    """What keeps the model from the hub; empty while nothing does. Others' text in part."""
+    """The reason why the last push failed, with text of the hub; empty without a problem."""
     rss_bytes: int = 0
     planned_bytes: int = 0
-    """Memory that the plan counts with."""
+    """Memory that the memory plan expects, in bytes."""
     ended: str = ""
-    """How the node ended, in words; empty while it runs, and after a kill."""
+    """Description of how the node ended; empty while it runs, and after a kill."""
 
     @property
     def animal(self) -> str:
-        """Its name among peers; empty for a node that has no peer id of its own."""
+        """The node's animal name; empty without a peer id of its own."""
         return animal_name(self.peer_id) if self.peer_id not in ("", SOLO_PEER_ID) else ""
 
     def left_s(self, now_s: float) -> float | None:
-        """Seconds until the round is over, by what stages usually take and how far this one is; None: not known yet."""
+        """Returns the estimated seconds until the end of the round, from the usual duration of its stages and the
+        progress of the current one; None if not known yet."""
         if self.stage not in self.usual_s:
             return None
         spent_s = max(0.0, now_s - self.stage_began_at_s)
@@ -103,7 +104,7 @@ class Status:
 
 
 def new_status(role: str, folder: Path, log_dir: Path) -> Status:
-    """That of a node which starts in this process now, with this state folder."""
+    """Returns the status of a node that starts now, in this process and with this state folder."""
     now_s = time.time()
     return Status(
         role=role,
@@ -117,7 +118,7 @@ def new_status(role: str, folder: Path, log_dir: Path) -> Status:
 
 
 class StatusFile:
-    """Keeps `status.json` of a running node up to date. A context manager, which notes how the node ended."""
+    """Writer of a running node's `status.json`; a context manager, which records at the end how the node ended."""
 
     def __init__(self, folder: Path, first: Status) -> None:
         self._path = folder / "status.json"
@@ -145,25 +146,25 @@ class StatusFile:
 
     @property
     def status(self) -> Status:
-        """As of this moment."""
+        """The status now."""
         return self._status
 
     def update(self, **changes: Any) -> None:
-        """Notes some of the fields."""
+        """Sets some fields of the status."""
         with self._lock:
             self._status = replace(self._status, **changes)
         self._changed.set()
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Records the start of a stage."""
         self.update(stage=name, stage_began_at_s=time.time(), done=0, total=0)
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress: how far the running stage is, whatever it calls itself."""
+        """ports.Progress: records the progress of the current stage, whatever its name."""
         self.update(done=done, total=total)
 
     def took(self, seconds: Mapping[str, float]) -> None:
-        """A round is over that took so many wall seconds by stage."""
+        """Records the wall seconds of each stage of a finished round."""
         self._recent.append(seconds)
         usual_s = {name: median(one.get(name, 0.0) for one in self._recent) for name in seconds}
         self.update(usual_s=usual_s)
@@ -188,13 +189,14 @@ class StatusFile:
                 logger.warning(
                     "cannot write %s: %s; the node goes on, but codezero status and the dashboard will not see "
                     "what it does: free space or make the folder writable",
-                    *(self._path, error.strerror),
+                    self._path,
+                    error.strerror,
                 )
             self._warned = True
 
 
 def read_status(folder: Path) -> Status | None:
-    """The status that a node of this state folder noted last; None: none, or not one that can be read."""
+    """Returns the last status that a node wrote to this state folder; None if there is none, or an unreadable one."""
     try:
         return msgspec.json.decode((folder / "status.json").read_bytes(), type=Status)
     except (OSError, msgspec.DecodeError):

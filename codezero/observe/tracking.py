@@ -1,4 +1,4 @@
-"""The trackers that the configuration asks for, running beside a node and fed with its reports."""
+"""The trackers that the configuration enables."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from codezero.config import TrackingConfig, Wandb
-from codezero.observe.trackers.lane import Lanes, Tracker
 from codezero.observe.trackers.tensorboard import TensorBoard
+from codezero.observe.trackers.threads import Tracker, TrackerThreads
 from codezero.observe.trackers.wandb import WandB, WandbRun
 
 logger = logging.getLogger(__name__)
@@ -24,11 +24,11 @@ def trackers(
     name: str,
     last: int,
     kind: str = "",
-) -> Lanes:
-    """Trackers for a node that goes on after this round or batch; 0 is a new life, and a new run.
+) -> TrackerThreads:
+    """Returns the trackers of a node. `last` is the number of its last saved round or batch; 0 starts a new run.
 
-    `settings` are shown with the run. `kind` tells a proposer's numbers from those of a solver with the same log
-    folder. Never raises: what is wrong is warned of.
+    `settings` are shown with the run. `kind` separates a proposer's numbers from those of a solver with the same log
+    folder. Never raises: problems are logged as warnings.
     """
     made = list[Tracker]()
     log_dir = Path(tracking.log_dir).expanduser().absolute()
@@ -49,11 +49,11 @@ def trackers(
         from codezero.observe.trackers.prometheus import Prometheus
 
         made.append(Prometheus(tracking.prometheus_host, tracking.prometheus_port))
-    return Lanes(made)
+    return TrackerThreads(made)
 
 
 def run_id(state_dir: Path, *, is_new: bool) -> str:
-    """The id of this life's run: kept in the state folder, so that a restarted node goes on in the same curves."""
+    """Returns the id of the run, kept in the state folder, so that a restarted node continues the same curves."""
     path = state_dir / RUN_ID_FILE
     try:
         kept = "" if is_new or not path.exists() else path.read_text(encoding="ascii").strip()

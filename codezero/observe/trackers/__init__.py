@@ -1,1 +1,1 @@
-"""Where a node's numbers go beside its own files: TensorBoard, Weights & Biases, Prometheus."""
+"""Trackers that get a node's numbers: TensorBoard, Weights & Biases, Prometheus."""

@@ -1,7 +1,7 @@
-"""A report as named numbers: the one list of what trackers show.
+"""Reports as named numbers for all trackers.
 
-Names are `section/what`, with the unit at the end where there is one, as trainers commonly have them. Every name is
-made of our own words: peer ids and other text from outside never become one.
+Names are `section/quantity`, with the unit at the end if there is one. They have only words of codezero: no peer id or
+other text from outside is part of a name.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ class Metric:
     """One number of a round or a batch."""
 
     name: str
-    """As in TensorBoard and Weights & Biases, such as `time/solve_s`."""
+    """Name in TensorBoard and Weights & Biases, such as `time/solve_s`."""
     value: float
     family: str
-    """As in Prometheus, such as `codezero_stage_seconds`; metrics of one family differ in their label."""
+    """Name in Prometheus, such as `codezero_stage_seconds`; metrics of one family differ in their label."""
     help: str
     label: tuple[str, str] | None = None
     counts: bool = False
-    """Prometheus adds such a number up since the start of the node."""
+    """True for a count, which Prometheus sums since the start of the node."""
 
 
 def round_metrics(report: RoundReport, learning: Learning | None = None) -> list[Metric]:
-    """What a solver's round came to, after what its probes tell; numbers that there are not are left out."""
+    """Returns the metrics of a solver's round after those of its probes, without those that there are not."""
     stages = ("codezero_stage_seconds", "Wall seconds of the last round by stage", "stage")
     return [
         *(_learning(learning) if learning is not None else ()),
@@ -87,7 +87,7 @@ def round_metrics(report: RoundReport, learning: Learning | None = None) -> list
 
 
 def batch_metrics(report: BatchReport) -> list[Metric]:
-    """What a proposer's batch came to; numbers that the batch has not are left out."""
+    """Returns the metrics of a proposer's batch, without those that the batch does not have."""
     stages = ("codezero_proposer_stage_seconds", "Wall seconds of the last batch by stage", "stage")
     return [
         _one("batch/number", report.batch, "codezero_proposer_batch", "Number of the last finished batch"),
@@ -184,5 +184,5 @@ def _each(
 
 
 def _word(text: str) -> str:
-    """A reason or part as it may stand in a name: reasons such as "mbpp: no tests" are for people."""
+    """Returns a reason or part in the form of a name: `mbpp_no_tests` for "mbpp: no tests"."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower())[:MAX_WORD].strip("_") or "other"

@@ -1,4 +1,4 @@
-"""Prometheus: the latest round at http://HOST:PORT/metrics, by prometheus-client's own server."""
+"""Prometheus: serves the latest round at http://HOST:PORT/metrics with the server of prometheus-client."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from prometheus_client.registry import Collector
 from codezero.observe.trackers.metrics import Metric
 
 MAX_LABELS = 64
-"""Values of one label; what more there may be counts as `other`."""
+"""Most values of one label; further ones are counted as `other`."""
 AT = "codezero_last_report_timestamp_seconds"
 
 
 class Prometheus(Collector):
-    """lane.Tracker. Numbers that the latest report does not have are absent, not old."""
+    """threads.Tracker. Serves only numbers that the latest report has, and sums since the start."""
 
     name = "tracking.prometheus_port"
 
@@ -63,7 +63,7 @@ class Prometheus(Collector):
         self._totals[key] = replace(metric, value=before + metric.value)
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        """What a scrape gets."""
+        """Yields the metric families of a scrape."""
         with self._lock:
             latest, totals, at_s = list(self._latest), list(self._totals.values()), self._at_s
         families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}

@@ -1,4 +1,4 @@
-"""TensorBoard: the rounds as an event file, with tensorboard's own writer, which needs neither torch nor TensorFlow."""
+"""TensorBoard: writes rounds to an event file with tensorboard's writer, which needs neither torch nor TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from codezero.observe.trackers.metrics import Metric
 
 
 class TensorBoard:
-    """lane.Tracker. Every start writes a file of its own into the folder, which TensorBoard reads as one run."""
+    """threads.Tracker. Each start of the node writes a new file to the folder; TensorBoard shows them as one run."""
 
     name = "tracking.tensorboard"
 
     def __init__(self, folder: Path, first_step: int) -> None:
-        """From `first_step` on, what earlier files have is of rounds that are played again, and is purged."""
+        """TensorBoard drops what earlier files have from `first_step` on: these rounds are repeated."""
         self._folder, self._first_step = folder, first_step
         self._writer: Any = None
 

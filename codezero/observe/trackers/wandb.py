@@ -1,5 +1,5 @@
-"""Weights & Biases: a child process holds the run, so that nothing of that package, its service, its threads, its hooks
-at exit and its waiting for a network, is in the node's own process."""
+"""Weights & Biases, run in a child process, so that the package's service, threads, exit hooks and waits for the
+network are not in the node's process."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from codezero.observe.trackers.lane import values_of
 from codezero.observe.trackers.metrics import Metric
+from codezero.observe.trackers.threads import values_of
 
 INIT_S = 60.0
-"""For a run to begin; offline it takes two seconds."""
+"""Seconds for a run to start; offline it takes two."""
 FINISH_S = 10.0
-"""For a run to end, in the child, which ends then whatever happens."""
+"""Seconds for a run to end; the child process then exits in any case."""
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
-"""Of the environment the child gets these, what begins with WANDB_, and proxies; no other service's token."""
+"""Environment variables for the child, besides WANDB_* and proxies: it gets no token of another service."""
 KEY_ENV = "WANDB_API_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WandbRun:
-    """What a run is begun with."""
+    """The parameters of a run."""
 
     mode: str
-    """`offline` or `online`."""
+    """Mode of the run: `offline` or `online`."""
     folder: str
-    """In which the package makes its folder `wandb`."""
+    """Folder in which the package makes its folder `wandb`."""
     project: str
     entity: str
     name: str
     run_id: str
-    """The same id after a restart is the same run."""
+    """Id of the run; a restart with the same id continues the run."""
     config: Mapping[str, object] = field(default_factory=dict)
     """Settings that are shown beside the curves."""
     init_s: float = INIT_S
@@ -45,7 +45,7 @@ class WandbRun:
 
 
 class WandB:
-    """lane.Tracker."""
+    """threads.Tracker that sends lines of JSON to the child process."""
 
     name = "tracking.wandb"
 
@@ -54,7 +54,8 @@ class WandB:
         self._process: subprocess.Popen[str] | None = None
 
     def open(self) -> None:
-        """Raises OSError or RuntimeError: the run does not begin, with the package's own words."""
+        """Starts the child and the run. Raises OSError or RuntimeError, with the package's message, if the run fails to
+        start."""
         Path(self._run.folder).mkdir(parents=True, exist_ok=True)
         self._process = process = subprocess.Popen(
             [sys.executable, "-m", "codezero.observe.trackers.wandb_run"],
@@ -64,7 +65,7 @@ class WandB:
             env=child_environment(self._environment),
             text=True,
             encoding="utf-8",
-            start_new_session=True,  # Ctrl-C is for the node, which ends the run in order
+            start_new_session=True,  # Ctrl-C is for the node, which ends the run properly
         )
         assert process.stdout is not None
         too_late = threading.Timer(self._run.init_s, process.kill)
@@ -87,19 +88,19 @@ class WandB:
             raise RuntimeError(f"{self._without_key(answer) or how}{instead}")
 
     def log(self, step: int, metrics: Sequence[Metric]) -> None:
-        """Raises OSError: the child has ended."""
+        """Sends the numbers to the child. Raises OSError if the child has ended."""
         self._send({"step": step, "values": values_of(metrics)})
 
     def close(self) -> None:
         """Ends the run and the child.
 
-        Raises RuntimeError: the run did not end in time; subprocess.TimeoutExpired: nor did the child, which is killed.
+        Raises RuntimeError if the run did not end in time, subprocess.TimeoutExpired if the child had to be killed.
         """
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            code = self._process.wait(self._run.finish_s + 1.0)  # it gives up a moment earlier, and its code says so
+            code = self._process.wait(self._run.finish_s + 1.0)  # the child exits earlier, with its result
         finally:
             self._process.kill()
         if code:
@@ -117,7 +118,7 @@ class WandB:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of the node's environment the child gets."""
+    """Returns the part of the node's environment that the child gets."""
     return {
         name: value
         for name, value in environment.items()

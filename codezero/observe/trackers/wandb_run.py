@@ -1,6 +1,7 @@
-"""The child process of trackers/wandb.py: begins a run, logs what comes as lines of JSON, ends it when they end.
+"""The child process of trackers/wandb.py: starts a run, logs the lines of JSON from standard input, and ends it with
+them.
 
-It says one line: `ready`, or why there is no run.
+Prints one line: `ready`, or the reason why there is no run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 def main() -> None:
     begin = json.loads(sys.stdin.readline())
     told = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    with open(os.devnull, "w") as nothing:  # neither the package nor its service has anything to say here
+    with open(os.devnull, "w") as nothing:  # output of the package and its service is dropped
         os.dup2(nothing.fileno(), 1)
     waiting: queue.Queue[dict[str, Any] | None] = queue.Queue()
     worker = threading.Thread(target=_follow, args=(begin, waiting, told), daemon=True)
@@ -26,7 +27,7 @@ def main() -> None:
         waiting.put(json.loads(line))
     waiting.put(None)
     worker.join(begin["finish_s"])
-    os._exit(int(worker.is_alive()))  # past the package's own waiting at exit; its service ends with this process
+    os._exit(int(worker.is_alive()))  # skips the package's waits at exit; its service ends with this process
 
 
 def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], told: Any) -> None:
@@ -36,7 +37,7 @@ def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], 
         while (message := waiting.get()) is not None:
             run.log(message["values"], step=message["step"])
         run.finish()
-    except BaseException as error:  # the boundary of the process: whatever it is, the node is told
+    except BaseException as error:  # the boundary of the process: any error is reported to the node
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, ModuleNotFoundError):
             text = (
@@ -48,7 +49,7 @@ def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], 
 
 def _begin(begin: dict[str, Any]) -> Any:
     folder = Path(begin["folder"])
-    # Its own log files beside the runs, not in the home folder; no error reports to the vendor.
+    # Its log files go beside the runs, not to the home folder; no error reports to the vendor.
     os.environ.setdefault("WANDB_CACHE_DIR", str(folder / "wandb" / "cache"))
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb

@@ -6,9 +6,9 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from codezero.observe.trackers.lane import Lanes
 from codezero.observe.trackers.metrics import batch_metrics, round_metrics
 from codezero.observe.trackers.prometheus import MAX_LABELS, Prometheus
+from codezero.observe.trackers.threads import TrackerThreads
 from tests.unit.observe.test_batches import report as batch_report
 from tests.unit.observe.test_monitor import report
 
@@ -105,9 +105,9 @@ def test_a_port_in_use_warns_once_and_the_rounds_go_on(caplog):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with Lanes([Prometheus("127.0.0.1", port)]) as lanes:
+        with TrackerThreads([Prometheus("127.0.0.1", port)]) as trackers:
             for number in (1, 2, 3):
-                lanes.log(number, round_metrics(report(number)))
+                trackers.log(number, round_metrics(report(number)))
     (text,) = [record.message for record in caplog.records]
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use): give another port, or 0" in text
 

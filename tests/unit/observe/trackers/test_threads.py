@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from codezero.observe.trackers.lane import MAX_WAITING, Lanes
 from codezero.observe.trackers.metrics import round_metrics
+from codezero.observe.trackers.threads import MAX_WAITING, TrackerThreads
 from tests.unit.observe.test_monitor import report
 
 
@@ -61,15 +61,15 @@ def warnings(caplog):
     return lambda: [record.message for record in caplog.records]
 
 
-def play(lanes, rounds):
+def play(trackers, rounds):
     for number in range(1, rounds + 1):
-        lanes.log(number, round_metrics(report(number)))
+        trackers.log(number, round_metrics(report(number)))
 
 
 def test_every_tracker_gets_every_round_and_is_closed(warnings):
     first, second = Kept(), Kept()
-    with Lanes([first, second]) as lanes:
-        play(lanes, 3)
+    with TrackerThreads([first, second]) as trackers:
+        play(trackers, 3)
     assert first.steps == second.steps == [(1, 0.5), (2, 0.5), (3, 0.5)]
     assert first.is_closed
     assert warnings() == []
@@ -79,8 +79,8 @@ def test_every_tracker_gets_every_round_and_is_closed(warnings):
 def test_a_tracker_that_hangs_holds_up_nobody(where, warnings):
     hanging, kept = Hanging(where), Kept()
     begun = time.monotonic()
-    with Lanes([hanging, kept], close_s=0.5) as lanes:
-        play(lanes, 10)
+    with TrackerThreads([hanging, kept], close_s=0.5) as trackers:
+        play(trackers, 10)
     assert time.monotonic() - begun < 30  # it would be for ever
     assert hanging.reached.is_set()
     assert [step for step, _ in kept.steps] == list(range(1, 11))
@@ -91,17 +91,17 @@ def test_a_tracker_that_hangs_holds_up_nobody(where, warnings):
 
 def test_what_a_hanging_tracker_is_behind_is_bounded(warnings):
     hanging = Hanging("open")
-    with Lanes([hanging], close_s=0.0) as lanes:
-        play(lanes, MAX_WAITING + 100)
-        (lane,) = lanes._lanes
-        assert [step for step, _ in lane._waiting][0::MAX_WAITING] == [101]
+    with TrackerThreads([hanging], close_s=0.0) as trackers:
+        play(trackers, MAX_WAITING + 100)
+        (thread,) = trackers._threads
+        assert [step for step, _ in thread._waiting][0::MAX_WAITING] == [101]
     assert sum("reports behind" in text for text in warnings()) == 1
 
 
 def test_a_tracker_that_fails_every_time_warns_once_in_one_line(warnings):
     raising, kept = Raising(), Kept()
-    with Lanes([raising, kept]) as lanes:
-        play(lanes, 20)
+    with TrackerThreads([raising, kept]) as trackers:
+        play(trackers, 20)
     assert len(raising.steps) == len(kept.steps) == 20
     assert warnings() == [
         "tracking.raising misses reports: no space left on device. Training is not affected, and logs/ has every number"
@@ -122,8 +122,8 @@ def test_a_tracker_that_cannot_begin_warns_once_and_is_off(error, why, warnings)
             raise error
 
     broken = Broken()
-    with Lanes([broken]) as lanes:
-        play(lanes, 3)
+    with TrackerThreads([broken]) as trackers:
+        play(trackers, 3)
     assert broken.steps == []
     (text,) = warnings()
     assert why in text
@@ -133,8 +133,8 @@ def test_trackers_end_also_when_the_node_fails():
     kept = Kept()
 
     def interrupted():
-        with Lanes([kept]) as lanes:
-            play(lanes, 2)
+        with TrackerThreads([kept]) as trackers:
+            play(trackers, 2)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Feeds trackers without ever waiting for one: each has a thread of its own behind a short queue."""
+"""Threads that run trackers, one each with a short queue, so that the node never waits for a tracker."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from codezero.observe.trackers.metrics import Metric
 logger = logging.getLogger(__name__)
 
 MAX_WAITING = 64
-"""Reports that a slow tracker may be behind; of more it misses the oldest."""
+"""Most reports in a tracker's queue; when it is full, the oldest is dropped."""
 CLOSE_S = 4.0
-"""For all trackers together to finish when the node stops, which has to be done within 15 s."""
+"""Seconds for all trackers together to finish when the node stops, which has to be done within 15 s."""
 
 
 class Tracker(Protocol):
-    """What a lane drives, in its own thread. Every method may take its time and may raise anything."""
+    """A tracker, which runs in a thread of its own. Every method may block, and may raise any exception."""
 
     name: str
-    """Under which warnings speak of it: the setting that turns it on."""
+    """Name in warnings: the setting that enables the tracker."""
 
     def open(self) -> None: ...
 
@@ -33,38 +33,39 @@ class Tracker(Protocol):
     def close(self) -> None: ...
 
 
-class Lanes:
-    """All trackers of a node: a context that runs them while it is open. Nothing of them ever raises or waits here."""
+class TrackerThreads:
+    """The threads of a node's trackers, a context manager that runs them. No method raises a tracker's errors, and only
+    the exit waits, at most `close_s` seconds."""
 
     def __init__(self, trackers: Sequence[Tracker], close_s: float = CLOSE_S) -> None:
-        self._lanes, self._close_s = [_Lane(tracker) for tracker in trackers], close_s
+        self._threads, self._close_s = [_TrackerThread(tracker) for tracker in trackers], close_s
 
-    def __enter__(self) -> Lanes:
-        for lane in self._lanes:
-            lane.start()
+    def __enter__(self) -> TrackerThreads:
+        for thread in self._threads:
+            thread.start()
         return self
 
     def log(self, step: int, metrics: Sequence[Metric]) -> None:
-        """Hands the numbers of a round to every tracker."""
-        for lane in self._lanes:
-            lane.put(step, metrics)
+        """Queues the numbers of a round for every tracker."""
+        for thread in self._threads:
+            thread.put(step, metrics)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         deadline = time.monotonic() + self._close_s
-        for lane in self._lanes:
-            lane.ask_to_close()
-        for lane in self._lanes:
-            lane.join(deadline)
+        for thread in self._threads:
+            thread.ask_to_close()
+        for thread in self._threads:
+            thread.join(deadline)
 
 
-class _Lane:
+class _TrackerThread:
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
         self._waiting: deque[tuple[int, Sequence[Metric]]] = deque()
         self._changed = threading.Condition()
         self._is_closing = self._is_dead = False
         self._warned: set[str] = set()
-        # A daemon, so that one which hangs does not keep the node from ending.
+        # A daemon, so that a hanging tracker does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=f"tracker {tracker.name}", daemon=True)
 
     def start(self) -> None:
@@ -95,7 +96,7 @@ class _Lane:
     def _run(self) -> None:
         try:
             self._tracker.open()
-        except Exception as error:  # a boundary: trackers are other people's programs, and training goes on
+        except Exception as error:  # a boundary: trackers are third-party code, and training continues
             self._is_dead = True
             self._waiting.clear()
             self._warn("open", f"is off until the next start: {_why(error)}")
@@ -111,20 +112,20 @@ class _Lane:
             self._warn("close", f"did not finish, and may miss the last reports: {_why(error)}")
 
     def _next(self) -> tuple[int, Sequence[Metric]] | None:
-        """The oldest report that waits, when there is one; None when none will come any more."""
+        """Waits for a report and returns the oldest; None when the queue is empty and closing."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_closing)
             return self._waiting.popleft() if self._waiting else None
 
     def _warn(self, what: str, text: str) -> None:
-        """Once for each kind of failure."""
+        """Logs a warning, once for each kind of failure."""
         if what not in self._warned:
             self._warned.add(what)
             logger.warning("%s %s. Training is not affected, and logs/ has every number", self._tracker.name, text)
 
 
 def _why(error: Exception) -> str:
-    """In one line, with what to do where a package is missing."""
+    """Returns the error in one line, with what to do if a package is missing."""
     if isinstance(error, ModuleNotFoundError):
         return f"the package {(error.name or '').partition('.')[0]} is not installed: pip install 'codezero[tracking]'"
     lines = str(error).strip().splitlines()
@@ -132,5 +133,5 @@ def _why(error: Exception) -> str:
 
 
 def values_of(metrics: Sequence[Metric]) -> Mapping[str, float]:
-    """By name."""
+    """Returns the values by name."""
     return {metric.name: metric.value for metric in metrics}
