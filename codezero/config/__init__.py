@@ -1,6 +1,6 @@
-"""The settings of a node: one dataclass a section, values only, checked when they are made.
+"""The settings of a node: one dataclass per section, which checks its values when it is made.
 
-`configs/` holds the shipped values and `load.load_config()` reads them. Importing this package must not import torch.
+`configs/` has the shipped values, which `load.load_config()` reads. Importing this package must not import torch.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ __all__ = [
 @dataclass
 class NodeConfig:
     seed: int = 0
-    """Seeds task order, sampling and adapters; the same seed and state give the same rounds."""
+    """Seed of task order, sampling and adapters; the same seed and state give the same rounds."""
     rounds: int = 0
     """Stop after this many rounds; 0 runs until stopped."""
     state_dir: str = "state"
-    """Folder of checkpoints and the local ledger; one node at a time may use it."""
+    """Folder of checkpoints and the local ledger; only one node at a time can use it."""
     save_every_s: float = 120.0
-    """A kill costs at most so many seconds of finished rounds, or one round where that takes longer; 0 saves every
-    round. Written while the next round is played, and at a stop."""
+    """Seconds between checkpoints, which are written during the next round, and at a stop: a kill loses at most so many
+    seconds of finished rounds, or one round if that takes longer. 0 saves every round."""
     model: ModelConfig = field(default_factory=ModelConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     tasks: TasksConfig = field(default_factory=TasksConfig)

@@ -1,4 +1,4 @@
-"""How a section refuses a value."""
+"""Checks of settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from codezero.errors import ConfigError
 
 
 def require(holds: bool, key: str, value: object, fix: str) -> None:
-    """Raises ConfigError: the condition does not hold. The message names the key, the value and the fix."""
+    """Raises ConfigError, with the key, the value and the fix, if the condition does not hold."""
     if not holds:
         raise ConfigError(f"{key}={value} is not possible: {fix}")

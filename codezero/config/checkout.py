@@ -1,4 +1,4 @@
-"""Where codezero runs from: a checkout or unpacked source, or a package that pip has installed."""
+"""Paths and commands of this installation, which is a checkout, an unpacked source or an installed package."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _PACKAGE = Path(codezero.__file__).parent
 ROOT = _PACKAGE.parent if (_PACKAGE.parent / "run_rl_swarm.sh").is_file() else None
 """The folder of the checkout; None for an installed package."""
 CONFIGS = (ROOT or _PACKAGE) / "configs"
-"""The shipped YAML files."""
+"""The folder of the shipped YAML files."""
 CONSTRAINTS = (ROOT or _PACKAGE) / "scripts" / "constraints.txt"
-"""The versions of packages that codezero was tried with."""
+"""The file with the versions of packages that codezero was tested with."""
 START = "./run_rl_swarm.sh" if ROOT else "codezero start"
 """The command that starts a node."""
 INSTALL_AGAIN = (
@@ -24,13 +24,14 @@ INSTALL_AGAIN = (
 
 
 def version() -> str:
-    """The version and, in a git checkout, its commit: `0.1.0 (171a78c)`, or `0.1.0 (171a78c-dirty)` with edits."""
+    """Returns the version and, in a git checkout, its commit: `0.1.0 (171a78c)`, or `0.1.0 (171a78c-dirty)` with
+    edits."""
     said = git(ROOT, "describe", "--always", "--dirty", "--exclude=*") if ROOT and (ROOT / ".git").exists() else None
     return f"{codezero.__version__} ({said.decode().strip()})" if said else codezero.__version__
 
 
 def git(folder: Path, *arguments: str) -> bytes | None:
-    """The output of git in the folder; None where it fails, such as outside of a git checkout."""
+    """Returns the output of git in the folder; None if it fails, such as outside of a git checkout."""
     try:
         return subprocess.run(
             ["git", *arguments], cwd=folder, capture_output=True, timeout=20, check=True, stdin=subprocess.DEVNULL

@@ -1,4 +1,4 @@
-"""From YAML files and `key=value` overrides to a checked `NodeConfig`, and back to YAML with every key explained."""
+"""Reads YAML files and `key=value` overrides into a checked `NodeConfig`, and writes it as YAML with explained keys."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ CONFIG_DIR_ENV = "CODEZERO_CONFIG_DIR"
 
 
 def config_dir() -> Path:
-    """The folder of the YAML files that are read: CODEZERO_CONFIG_DIR, else the shipped ones."""
+    """Returns the folder of the YAML files: CODEZERO_CONFIG_DIR, else the shipped one."""
     own = os.environ.get(CONFIG_DIR_ENV)
     return Path(own).expanduser().absolute() if own else checkout.CONFIGS
 
 
 def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
-    """The shipped configuration with `key=value` overrides applied, checked.
+    """Returns the shipped configuration with `key=value` overrides, checked.
 
     A group name selects one of its files (`tasks=builtin`, `reward=faithful`, `preset=local`); any other key sets a
-    value (`train.learning_rate=2e-6`). `swarm=FILE.yaml` stands for what a swarm file says; explicit settings win.
+    value (`train.learning_rate=2e-6`). `swarm=FILE.yaml` applies the settings of a swarm file; explicit settings win.
 
-    Raises ConfigError: unknown key or choice, wrong type, value out of range, or combination that cannot work.
+    Raises ConfigError for an unknown key or choice, a wrong type, a value out of range, or an impossible combination.
     """
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
@@ -61,7 +61,7 @@ def load_config(overrides: Sequence[str] = ()) -> NodeConfig:
 
 @cache
 def _schema() -> set[str]:
-    """Makes `NodeConfig` known to Hydra as the schema; returns the keys of all its settings."""
+    """Registers `NodeConfig` with Hydra as the schema; returns the keys of all its settings."""
     from hydra.core.config_store import ConfigStore
     from omegaconf import OmegaConf
 
@@ -70,7 +70,7 @@ def _schema() -> set[str]:
 
 
 def _with_swarm_file(overrides: Sequence[str]) -> list[str]:
-    """The overrides with the content of a swarm file in place of `swarm=FILE`, before all others."""
+    """Returns the overrides with the settings of a swarm file in place of `swarm=FILE`, before all others."""
     choices = [override.removeprefix("swarm=") for override in overrides if override.startswith("swarm=")]
     files = [choice for choice in choices if swarm_file.is_swarm_file(choice)]
     if not files:
@@ -110,7 +110,7 @@ def _check_override(override: str, known: set[str]) -> None:
 
 
 def _taken_literally(override: str) -> str:
-    """The override, in quotes where Hydra cannot parse its value, such as ~/swarm.sqlite: that then means itself."""
+    """Returns the override, its value quoted if Hydra cannot parse it otherwise, such as ~/swarm.sqlite."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
@@ -123,7 +123,7 @@ def _taken_literally(override: str) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    """Hydra and OmegaConf put the key and the reason on separate lines; this keeps both and drops their tails."""
+    """Returns key and reason of an error, which Hydra and OmegaConf put on separate lines, without the rest."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -133,9 +133,9 @@ def _one_line(error: Exception) -> str:
 
 
 def explain(config: NodeConfig, shown: Callable[[str, Any], Any] = lambda _, value: value) -> str:
-    """The whole configuration as YAML, each key below its explanation; `load` accepts every value of it.
+    """Returns the configuration as YAML, each key below its explanation; `load_config` accepts every value of it.
 
-    `shown` gives what is to stand for a key's value.
+    `shown` returns the value to print for a key and its value.
     """
     return "\n".join(_explained(config, "", shown)) + "\n"
 
@@ -157,13 +157,13 @@ def _explained(section: Any, prefix: str, shown: Callable[[str, Any], Any]) -> I
 
 
 def settings_of(config: NodeConfig) -> list[str]:
-    """The `key=value` settings that make this configuration of the shipped one."""
+    """Returns the `key=value` overrides that turn the shipped configuration into this one."""
     shipped = leaves(load_config())
     return [f"{key}={_literal(value)}" for key, value in leaves(config).items() if value != shipped[key]]
 
 
 def learning_settings(config: NodeConfig) -> Mapping[str, object]:
-    """The settings by which a node learns, as plain values: no addresses, accounts or paths, for others see them."""
+    """Returns the settings of training as plain values, without addresses, accounts or paths, since others see them."""
     sections: dict[str, object] = {
         name: {key: _plain(value) for key, value in dataclasses.asdict(getattr(config, name)).items()}
         for name in ("rollout", "train", "reward")
@@ -181,7 +181,7 @@ def _plain(value: object) -> object:
 
 
 def leaves(section: Any, prefix: str = "") -> dict[str, Any]:
-    """Every value of a configuration by its key."""
+    """Returns the values of all settings by key."""
     found: dict[str, Any] = {}
     for field in dataclasses.fields(section):
         value = getattr(section, field.name)
@@ -193,7 +193,7 @@ def leaves(section: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _literal(value: Any) -> str:
-    """A value in Hydra's grammar."""
+    """Returns a value in Hydra's override grammar."""
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, str):
@@ -204,7 +204,7 @@ def _literal(value: Any) -> str:
 
 
 def field_notes(section: type) -> dict[str, str]:
-    """The string below each field of a configuration class, by field name."""
+    """Returns the docstring below each field of a configuration class, by field name."""
     (definition,) = ast.parse(inspect.getsource(section)).body
     assert isinstance(definition, ast.ClassDef)
     notes = {}
@@ -215,6 +215,6 @@ def field_notes(section: type) -> dict[str, str]:
 
 
 def scalar(value: object) -> str:
-    """A value as YAML on one line."""
+    """Returns a value as YAML on one line."""
     plain = value.value if isinstance(value, Enum) else value
     return yaml.safe_dump(plain, width=math.inf, default_flow_style=True).removesuffix("...\n").strip()

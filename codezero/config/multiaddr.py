@@ -1,6 +1,6 @@
-"""Where a peer is reached, such as /ip4/203.0.113.7/tcp/4001/p2p/Qm... (https://github.com/multiformats/multiaddr).
+"""Addresses of peers, such as /ip4/203.0.113.7/tcp/4001/p2p/Qm... (https://github.com/multiformats/multiaddr).
 
-Only what libp2p dials here: an IP address or a name, a port, and the peer behind it, if need be through a relay.
+Only the forms that libp2p dials here: an IP address or a host name, a port, the peer id, and a relay if needed.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiaddr:
     protocol: str
-    """ip4, ip6, dns, dns4 or dns6."""
+    """Kind of host: ip4, ip6, dns, dns4 or dns6."""
     host: str
     transport: str
-    """tcp or udp."""
+    """Transport protocol: tcp or udp."""
     port: int
     over: str = ""
-    """What runs over the transport, such as /quic-v1."""
+    """Protocols over the transport, such as /quic-v1."""
     peer: str | None = None
     relayed: str | None = None
-    """The peer that is meant where `peer` only relays to it."""
+    """Id of the addressed peer, if `peer` is only the relay to it."""
 
     @classmethod
     def parse(cls, text: str) -> Multiaddr:
-        """Raises ValueError: it is no such address; the message says what is wrong, not with what text."""
+        """Returns the address in `text`. Raises ValueError if it is none; the message says why, without the text."""
         if len(text) > MAX_LENGTH:
             raise ValueError(f"it has {len(text)} characters, more than {MAX_LENGTH}")
         match = _PATTERN.fullmatch(text)
@@ -59,7 +59,7 @@ class Multiaddr:
             (ipaddress.IPv4Address if self.protocol == "ip4" else ipaddress.IPv6Address)(self.host)
         except ValueError:
             return False
-        return "%" not in self.host  # a zone means something on one machine only
+        return "%" not in self.host  # a zone is valid on one machine only
 
     def __str__(self) -> str:
         text = f"/{self.protocol}/{self.host}/{self.transport}/{self.port}{self.over}"
@@ -68,7 +68,7 @@ class Multiaddr:
         return f"{text}/p2p-circuit/p2p/{self.relayed}" if self.relayed else text
 
     def at(self, host: str) -> Multiaddr:
-        """The same port and peer at another IP address or name. Raises ValueError: it is neither."""
+        """Returns the address with another IP address or host name. Raises ValueError if `host` is neither."""
         try:
             protocol = f"ip{ipaddress.ip_address(host).version}"
         except ValueError:
@@ -77,5 +77,5 @@ class Multiaddr:
 
     @property
     def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-        """None for a name."""
+        """The IP address of the host; None for a name."""
         return ipaddress.ip_address(self.host) if self.protocol in ("ip4", "ip6") else None

@@ -1,4 +1,4 @@
-"""Settings of a proposer: what writes problems, how they are checked, which level they get, and what is learned."""
+"""Settings of a proposer: the model that writes problems, their checks and levels, and its training."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ProposerConfig:
     batches: int = 0
     """Stop after this many batches; 0 runs until stopped."""
     backend: ProposerBackend = ProposerBackend.auto
-    """Where the proposer's model runs: transformers (in this process) or openai (a server that speaks that protocol);
-    auto takes the server if proposer.url is set."""
+    """Backend of the proposer's model: transformers (in this process) or openai (a server with that protocol); auto
+    takes the server if proposer.url is set."""
     model: str = "auto"
-    """The model that writes problems: auto (Qwen3-4B where an accelerator holds it, else the solver's), a catalogue
-    name, a hub id or a folder; for openai the name that the server knows it by."""
+    """The model that writes problems: auto (Qwen3-4B if it fits on an accelerator, else the solver's model), a
+    catalogue name, a hub id or a folder; for openai its name on the server."""
     batch_size: int = 4
     """Problems written at a time."""
     max_new_tokens: int = 384
@@ -44,13 +44,13 @@ class ProposerConfig:
     top_p: float = 0.95
     """Nucleus sampling mass; 1.0 samples from the whole distribution."""
     repair: bool = False
-    """Have the model write an answer that cannot be read once more, in the format asked for."""
+    """If an answer cannot be parsed, ask the model to write it once more in the right format."""
     reference: Reference = Reference.dry_run
-    """Ask for a solution too and publish only problems whose tests it passes: by dry_run (interpreted, never executed;
-    results that the model worked out wrongly are corrected) or in a sandbox, which RUNS what the model wrote."""
+    """Ask for a solution too, and publish only problems whose tests it passes: by dry_run (interpreted, never executed;
+    wrong expected results in tests are corrected) or in a sandbox, which RUNS the model's code."""
     policy: DifficultyPolicy = DifficultyPolicy.target
-    """How the level follows the solvers: target keeps their success near one half, trend goes up when it rose and down
-    when it fell."""
+    """Rule for the level: target keeps the solvers' success rate near one half, trend raises the level when their
+    success rises and lowers it when that falls."""
     level: int = 2
     """Level of the first batch, 1 (beginner) to 5 (expert)."""
     band_low: float = 0.3
@@ -58,21 +58,21 @@ class ProposerConfig:
     band_high: float = 0.7
     """Success rate above which a level is too easy, for target."""
     explore: float = 0.2
-    """Share of batches written at a neighbouring level, to know how it goes there; for target."""
+    """Share of batches written at a neighbouring level, to measure success there; for target."""
     window: int = 10
     """Judged proposals in each of the two windows that trend compares."""
     threshold: float = 0.05
-    """Difference of their mean rewards from which trend changes the level."""
+    """Smallest difference of the windows' mean rewards at which trend changes the level."""
     update_every: int = 5
-    """Batches between two decisions of trend."""
+    """Number of batches between two decisions of trend."""
     patience_s: float = 120.0
     """Longest wait for feedback before the next batch, in seconds; 0 writes without pause."""
     remembered: int = 1000
-    """Proposals that a new one is compared with, so that none is written twice."""
+    """Number of past proposals that a new one is compared with, to avoid duplicates."""
     similarity: float = 0.6
-    """Share of common word triples (Jaccard) from which two problems count as the same."""
+    """Jaccard similarity of word triples from which two problems count as duplicates."""
     train: bool = False
-    """Learn to write problems that solvers succeed at about half the time; LoRA."""
+    """Train the proposer, by LoRA, to write problems that solvers solve about half the time."""
     learning_rate: float = 1e-5
     """Adam's step size, for train."""
     lora_r: int = 16
@@ -88,11 +88,11 @@ class ProposerConfig:
     url: str = ""
     """Base URL of the server, for openai, such as http://127.0.0.1:8000/v1."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable that holds the server's key, if it wants one."""
+    """Environment variable with the server's API key, if it needs one."""
     timeout_s: float = 300.0
-    """Seconds after which a request to the server has failed."""
+    """Timeout of a request to the server, in seconds."""
     retries: int = 2
-    """Times a failed request is repeated, after a growing, jittered wait."""
+    """Number of retries of a failed request, after increasing, jittered waits."""
 
     def __post_init__(self) -> None:
         for key in ("batches", "beta", "patience_s", "retries"):

@@ -1,4 +1,4 @@
-"""Settings of how a node meets others: swarm, ledger."""
+"""Settings of the swarm and the ledger."""
 
 from __future__ import annotations
 
@@ -40,44 +40,46 @@ class PeerTasks(Enum):
 @dataclass
 class SwarmConfig:
     network: Network = Network.none
-    """How to talk to other nodes: native (signed, compressed), genrl (the format of GenRL 0.3.0), or none to train
+    """Protocol to other nodes: native (signed, compressed), genrl (the format of GenRL 0.3.0), or none to train
     alone."""
     name: str = "codezero"
-    """The swarm's name; nodes of other names are other swarms, even on the same bootnodes."""
+    """The swarm's name; nodes with other names form other swarms, even with the same bootnodes."""
     num_local: int = 2
-    """I, own tasks per round."""
+    """I, the number of own tasks per round."""
     num_external: int = 0
-    """J, at most this many groups of other peers per round."""
+    """J, the most groups of other peers to train on per round."""
     strategy: Strategy = Strategy.uniform
-    """Which J of the pool: uniform, by reward (higher mean reward more often), or fresh (newest first)."""
+    """Choice of the J groups from the pool: uniform, reward (higher mean reward more often), or fresh (newest
+    first)."""
     pool: int = 0
-    """Most groups of other peers judged in a round, J is chosen from these; 0 takes 2 x num_external."""
+    """Most groups of other peers judged in a round, of which J are chosen; 0 takes 2 x num_external."""
     window: int = 2
-    """W, how many of its own rounds back a node takes peers' groups from; each is used at most once."""
+    """W, the number of its own latest rounds from which a node uses peers' groups; each is used at most once."""
     patience: float = 1.0
-    """Longest wait for peers in a round, as a share of the time the round has taken so far; silent peers are not
-    waited for."""
+    """Longest wait for peers in a round, as a share of the round's time so far; silent peers are not waited for."""
     vote: Vote = Vote.mean
-    """Which peer gets a round's vote: the one whose groups have the highest mean reward, where copies of groups count
-    for nothing (mean), or the one with the highest sum of rewards, copies and all (sum)."""
+    """The peer that gets a round's vote: mean votes for the highest mean reward of groups without copies, sum for the
+    highest sum of rewards, copies included."""
     tasks: PeerTasks = PeerTasks.any
-    """Which tasks of peers are trained on: any, or known ones only, which are the built-in problems, what this node's
-    own sources hold, and proposals that it took up itself, each with these tests and no others."""
+    """Tasks of peers to train on: any, or known ones only, which are the built-in problems, those of this node's own
+    sources, and proposals that it received itself, each only with the tests known here."""
     bootnodes: list[str] = field(default_factory=list)
-    """Multiaddresses of nodes to join through, such as /ip4/203.0.113.7/tcp/4001/p2p/Qm...; empty hosts a new swarm."""
+    """Multiaddresses of nodes through which to join, such as /ip4/203.0.113.7/tcp/4001/p2p/Qm...; empty starts a new
+    swarm."""
     listen: list[str] = field(default_factory=lambda: ["/ip4/0.0.0.0/tcp/0"])
     """Multiaddresses to listen on; port 0 takes a free one."""
     announce: list[str] = field(default_factory=list)
-    """Multiaddresses under which others reach this node, where they differ from listen (port forwarding)."""
+    """Multiaddresses at which others reach this node, if they differ from listen (port forwarding)."""
     reach: Reach = Reach.auto
-    """server stores records for others, client only uses the swarm (behind NAT), relay is a server reached through
-    the bootnodes; auto takes client when the bootnodes are public and no own address is."""
+    """Role in the network: server stores records for others, client only uses the swarm (behind NAT), relay is a server
+    that others reach through the bootnodes; auto takes client if the bootnodes are public and no own address is."""
     identity_path: str | None = None
-    """The node's RSA key, made on first start; null takes IDENTITY_PATH, else swarm.pem in the current folder."""
+    """File of the node's RSA key, made at the first start; null takes IDENTITY_PATH, else swarm.pem in the current
+    folder."""
     banned_peers: list[str] = field(default_factory=list)
     """Peer ids whose groups are never used."""
     startup_timeout_s: float = 60.0
-    """Longest wait for the p2p daemon to start."""
+    """Longest wait for the p2p daemon to start, in seconds."""
 
     def __post_init__(self) -> None:
         require(self.num_local >= 1, "swarm.num_local", self.num_local, "use 1 or more tasks a round")
@@ -105,47 +107,49 @@ class LedgerKind(Enum):
 @dataclass
 class LedgerConfig:
     kind: LedgerKind = LedgerKind.local
-    """Where rounds, rewards and votes are kept: local is a database in the state folder; wallet also submits them to a
-    contract, as an account of this machine, modal through the sign-in app."""
+    """Storage of rounds, rewards and votes: local is a database in the state folder; wallet also submits them to a
+    contract from an account on this machine, modal through the sign-in app."""
     path: str = ""
-    """For local: a database that several nodes of this machine may share; empty takes one in the state folder."""
+    """Database file for local, which several nodes of this machine may share; empty takes one in the state folder."""
     round_s: float = 0.0
-    """For local: seconds that a round takes by the database's clock, the same for all that share it; 0 counts the
+    """Seconds per round for local, by the database's clock and the same for all nodes that share it; 0 counts the
     rounds that the node finishes."""
     rpc_url: str = ""
-    """The chain's JSON-RPC server, for wallet and modal, such as http://127.0.0.1:8545."""
+    """URL of the chain's JSON-RPC server for wallet and modal, such as http://127.0.0.1:8545."""
     contract_address: str = ""
-    """The SwarmCoordinator contract: 0x and 40 hex digits."""
+    """Address of the SwarmCoordinator contract: 0x and 40 hex digits."""
     chain_id: int = 685685
-    """The chain that the contract is on; nothing is ever signed for another one. 685685 is the Gensyn testnet."""
+    """Id of the contract's chain; transactions are signed for no other. 685685 is the Gensyn testnet."""
     keystore: str = "wallet.json"
-    """The account's encrypted key (`codezero wallet create`)."""
+    """File of the account's encrypted key (`codezero wallet create`)."""
     passphrase_file: str | None = None
-    """A file that holds the keystore's passphrase; null takes CODEZERO_WALLET_PASSPHRASE, else asks."""
+    """File with the keystore's passphrase; null takes CODEZERO_WALLET_PASSPHRASE, else asks."""
     proxy_url: str = ""
-    """For modal: where the sign-in app is, such as http://localhost:3000."""
+    """URL of the sign-in app for modal, such as http://localhost:3000."""
     org_id: str = ""
-    """For modal: the id of the user who has signed in; empty takes the only one in login_dir."""
+    """Id of the signed-in user for modal; empty takes the only one in login_dir."""
     account_address: str = ""
-    """For modal: the user's smart account; empty reads it in login_dir, which only the app's machine has."""
+    """Address of the user's smart account for modal; empty reads it from login_dir, which only the app's machine
+    has."""
     login_dir: str = "modal-login/temp-data"
-    """For modal: the folder in which the app notes who has signed in, and the token that it asks of nodes."""
+    """Folder for modal in which the app stores the signed-in users, and the token that nodes have to send."""
     submit_period_s: float = 10800.0
-    """The sum of rewards is submitted this long after the first of them, and when the node stops."""
+    """Seconds after the first reward until the sum of rewards is submitted; it is also submitted when the node
+    stops."""
     submit_threshold: float = 0.0
-    """The sum is submitted at once from this many points on, up or down; 0 waits for the period."""
+    """Points, positive or negative, at which the sum is submitted at once; 0 waits for the period."""
     max_fee_gwei: float = 100.0
-    """Most that is paid for a unit of gas, in gwei."""
+    """Highest price for a unit of gas, in gwei."""
     warn_below_eth: float = 0.01
-    """Warn when the account holds less; 0 never does."""
+    """Balance in ETH below which the node warns; 0 never warns."""
     patience_s: float = 600.0
-    """How long a chain that does not answer may keep the node from its next round, in seconds."""
+    """Longest time in seconds that a chain which does not answer may delay the next round."""
     bootnodes: bool = True
-    """Also join the swarm through the bootnodes that the contract names."""
+    """Join the swarm through the contract's bootnodes too."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether other nodes use it too, so that it has to tell peers apart."""
+        """True if other nodes use the ledger too, so that it has to distinguish peers."""
         return self.kind is not LedgerKind.local or self.path != ""
 
     def __post_init__(self) -> None:

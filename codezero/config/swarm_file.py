@@ -1,4 +1,4 @@
-"""The swarm file: what a node needs to know to join a swarm, small enough to send to a friend.
+"""The swarm file: the settings that a node needs to join a swarm, in a small file to send to others.
 
     version: 1
     name: home
@@ -8,7 +8,7 @@
     ledger: local
     num_generations: 4
 
-A file that is read comes from a stranger: it is data of a fixed shape, and nothing in it can reach other settings.
+A file may come from a stranger: it is data of a fixed form that cannot change any other setting.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Choice = TypeVar("Choice", bound=Enum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwarmFile:
-    """Raises ConfigError when made of values that no swarm has."""
+    """The content of a swarm file. Raises ConfigError for values that no swarm can have."""
 
     name: str
     network: Network
     bootnodes: tuple[str, ...]
-    """Multiaddresses with the peer at their end."""
+    """Multiaddresses that end with the peer id."""
     ledger: LedgerKind
     num_generations: int
-    """G; a swarm drops groups of another size."""
+    """G, the number of rollouts in a group; nodes drop groups of another size."""
 
     def __post_init__(self) -> None:
         require(self.network is not Network.none, "network", "none", "use native or genrl")
@@ -66,12 +66,12 @@ class SwarmFile:
 
 
 def is_swarm_file(choice: str) -> bool:
-    """Whether `swarm=CHOICE` means a file, not one of the shipped choices."""
+    """Returns True if `swarm=CHOICE` means a file and not a shipped choice."""
     return choice.lower().endswith(SUFFIXES)
 
 
 def write(path: Path, swarm: SwarmFile) -> None:
-    """Replaces the file in one step. Raises ConfigError: it cannot be written."""
+    """Replaces the file atomically. Raises ConfigError if it cannot be written."""
     content = {
         "version": VERSION,
         "name": swarm.name,
@@ -96,7 +96,7 @@ def write(path: Path, swarm: SwarmFile) -> None:
 
 
 def read(path: Path) -> SwarmFile:
-    """Raises ConfigError: there is no such file, or it is no swarm file; the message names the file, key and fix."""
+    """Returns the content of a swarm file. Raises ConfigError, with file, key and fix, if it is missing or invalid."""
     try:
         values = _values(path)
         return SwarmFile(
@@ -111,7 +111,7 @@ def read(path: Path) -> SwarmFile:
 
 
 def overrides(swarm: SwarmFile) -> list[str]:
-    """The settings of a node that joins, for `load_config`."""
+    """Returns the overrides for `load_config` of a node that joins the swarm."""
     return [
         f"swarm={swarm.network.value}",
         f"swarm.name={quoted(swarm.name)}",
@@ -122,18 +122,18 @@ def overrides(swarm: SwarmFile) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """The text as a value of an override that means these characters and nothing else.
+    """Returns the value of an override that Hydra reads as exactly this text.
 
-    Within quotes Hydra knows one escape, a backslash before the quote, and doubles backslashes only there and at the
-    end (https://hydra.cc/docs/advanced/override_grammar/basic/#quoted-values). OmegaConf reads `${` in the outcome as
-    an interpolation unless an odd number of backslashes stands before it.
+    Within quotes Hydra has one escape, a backslash before the quote; backslashes are doubled only there and at the end
+    (https://hydra.cc/docs/advanced/override_grammar/basic/#quoted-values). OmegaConf then reads `${` as an
+    interpolation unless it follows an odd number of backslashes.
     """
     literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
     return "'" + re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), literal) + "'"
 
 
 def _values(path: Path) -> dict[str, Any]:
-    """The file's mapping, with every scalar as the text it was written as."""
+    """Returns the file's mapping, with every scalar as text. Raises ConfigError."""
     try:
         if not path.is_file():
             raise ConfigError("there is no such file; check the path")
@@ -141,7 +141,7 @@ def _values(path: Path) -> dict[str, Any]:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             raise ConfigError(f"it has more than {MAX_BYTES // 1024} KiB; this is no swarm file")
-        # BaseLoader is stricter than safe_load: no merge keys that multiply, no numbers or dates to be converted.
+        # BaseLoader is stricter than safe_load: no merge keys that multiply data, no conversion of numbers or dates.
         values = yaml.load(raw.decode("utf-8"), Loader=yaml.BaseLoader)
     except OSError as error:
         raise ConfigError(f"it cannot be read: {error.strerror}") from error
@@ -187,7 +187,7 @@ def _choice(values: dict[str, Any], key: str, choices: type[Choice]) -> Choice:
 
 
 def _shown(value: object) -> str:
-    """A stranger's value in a message: short, in one line, without control characters."""
+    """Returns an untrusted value for a message: short, in one line, without control characters."""
     if not isinstance(value, str):
         return "nothing" if value is None else f"a {type(value).__name__}"
     return ascii(value if len(value) <= 60 else value[:60] + "...")

@@ -1,4 +1,4 @@
-"""Settings of what a node records, and where."""
+"""Settings of logs, trackers and the terminal."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ class TrackingConfig:
     level: str = "INFO"
     """Least severe level written to swarm.log."""
     log_format: LogFormat = LogFormat.text
-    """Of swarm.log: text, or json with one object a line (time, level, logger, message, and exception if any)."""
+    """Format of swarm.log: text, or json with one object per line (time, level, logger, message, and exception if
+    any)."""
     tensorboard: bool = False
     """Also write the rounds to log_dir/tensorboard; needs pip install 'codezero[tracking]'."""
     wandb: Wandb = Wandb.off
     """Weights & Biases: offline keeps runs in log_dir/wandb, without account or network (`wandb sync` uploads them),
     online sends them, with WANDB_API_KEY; needs pip install 'codezero[tracking]'."""
     wandb_project: str = "codezero"
-    """The project that runs go to."""
+    """Project of the runs in Weights & Biases."""
     wandb_entity: str = ""
-    """The user or team that owns it; empty takes the account's own."""
+    """User or team that owns the project; empty takes the account's own."""
     wandb_name: str = ""
-    """The run's name; empty takes the node's animal name."""
+    """Name of the run; empty takes the node's animal name."""
     prometheus_port: int = 0
-    """Serve the latest round at http://prometheus_host:prometheus_port/metrics; 0 does not."""
+    """Port to serve the latest round at http://prometheus_host:prometheus_port/metrics; 0 serves nothing."""
     prometheus_host: str = "127.0.0.1"
-    """The address to serve it on; whoever reaches it can read it."""
-
+    """Address to serve the metrics on; anyone who reaches it can read them."""
     view: TerminalView = TerminalView.auto
-    """What a terminal shows: auto is one screen that renews itself where it can, off is lines."""
+    """Output on a terminal: auto is one screen that updates itself where possible, off is lines."""
 
     def __post_init__(self) -> None:
         levels = ("DEBUG", "INFO", "WARNING", "ERROR")

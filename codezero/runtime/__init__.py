@@ -1,1 +1,1 @@
-"""What any process of codezero needs: console and logs, the state folder and its lock, stopping, a database."""
+"""Services for every process of codezero: console and logs, the state folder and its lock, stopping, databases."""

@@ -1,10 +1,10 @@
-"""Times and sizes as people read them, the same wherever they are shown."""
+"""Durations and sizes as text, in the same form everywhere."""
 
 from __future__ import annotations
 
 
 def brief(value: float) -> str:
-    """Seconds in few cells, as 8s, 2m05s, 3h07m or 4d02h."""
+    """Returns seconds in short form, such as 8s, 2m05s, 3h07m or 4d02h."""
     value = max(0, round(value))
     if value < 60:
         return f"{value}s"
@@ -16,7 +16,7 @@ def brief(value: float) -> str:
 
 
 def span(value: float) -> str:
-    """Seconds in a sentence, as 8 s, 2 min, 3 h 7 min or 4 days; a dash for what no clock has shown."""
+    """Returns seconds for a sentence, such as 8 s, 2 min, 3 h 7 min or 4 days; a dash for 1e12 or more, and for NaN."""
     if not abs(value) < 1e12:
         return "\N{EN DASH}"
     whole = max(0, round(value))
@@ -30,4 +30,5 @@ def span(value: float) -> str:
 
 
 def gib(size: float) -> str:
+    """Returns bytes in GiB, such as 1.5 GiB."""
     return f"{size / 2**30:.1f} GiB"

@@ -1,4 +1,4 @@
-"""What the terminal shows: lines, and progress inside a long stage."""
+"""Output to the terminal: lines, and the progress of a long stage."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 PLAIN_INTERVAL_S = 30.0
-"""Between two progress lines where the output is no terminal."""
+"""Seconds between two progress lines if the output is no terminal."""
 LIVE_INTERVAL_S = 0.2
+"""Seconds between two updates of the progress line on a terminal."""
 REMEMBERED = 500
-"""Lines, for those who show them again."""
+"""Number of latest lines kept, for views that show them again."""
 SHOWN_AFTER = 20
-"""Of the lines held back, how many are printed when they may be."""
+"""Most held-back lines that are printed on release."""
 
 
 class Console:
-    """Writes to one stream; on a terminal progress is one line that is redrawn, elsewhere an occasional line."""
+    """Writer of lines and progress to one stream. On a terminal progress is one line that is redrawn, elsewhere an
+    occasional line."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
         if isinstance(self._stream, io.TextIOWrapper):
-            self._stream.reconfigure(errors="backslashreplace")  # whatever peers write, on whatever terminal
+            self._stream.reconfigure(errors="backslashreplace")  # any text of peers, on any terminal
         self._live = self._stream.isatty()
         self._shown_at_s = time.monotonic()
         self._progress_width = 0
         self._lines: deque[tuple[float, str]] = deque(maxlen=REMEMBERED)
         self._held: int | None = None
         self.on_line: Callable[[str], None] | None = None
-        """What else gets each line, once there is a log."""
+        """Function that logs each line; None before there is a log."""
 
     def line(self, text: str) -> None:
-        """Prints one line above any progress; control characters in it are shown as escapes. It is logged too."""
+        """Prints and logs one line, above any progress; its control characters are escaped."""
         self.show(text)
         if self.on_line is not None:
             self.on_line(text)
 
     def show(self, text: str) -> None:
-        """The same without logging it."""
+        """Prints one line like `line`, without logging it."""
         shown = printable(text)
         self._lines.append((time.time(), shown))
         if self._held is not None:
@@ -55,31 +57,31 @@ class Console:
 
     @property
     def stream(self) -> TextIO:
-        """Where the lines go."""
+        """The stream of the lines."""
         return self._stream
 
     def lines(self) -> list[tuple[float, str]]:
-        """The latest lines, each with the Unix time at which it was said."""
+        """Returns the latest lines, each with the Unix time of its output."""
         return list(self._lines)
 
     def hold(self) -> None:
-        """Prints nothing from now on: something else has the terminal."""
+        """Holds all output back from now on, while a view uses the terminal."""
         self._clear()
         self._stream.flush()
         self._held = 0
 
     def release(self) -> None:
-        """Prints again, first the last of what was held back."""
+        """Prints the latest of the held-back lines, and resumes output."""
         held, self._held = self._held or 0, None
         latest = self.lines()[-min(held, SHOWN_AFTER) :] if held else []
         if held > len(latest):
             latest.insert(0, (0.0, f"({held - len(latest)} earlier lines were shown in the view)"))
-        with suppress(OSError):  # the terminal is gone; a signal handler that asks for this has more to do
+        with suppress(OSError):  # the terminal is gone; a signal handler that calls this has to continue
             self._stream.write("".join(f"{text}\n" for _, text in latest))
             self._stream.flush()
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress: shows how far a stage is, now and then."""
+        """ports.Progress: shows the progress of a stage, at most once per interval."""
         if self._held is not None:
             return
         interval = LIVE_INTERVAL_S if self._live else PLAIN_INTERVAL_S
@@ -100,8 +102,8 @@ class Console:
 
 
 def printable(text: str) -> str:
-    """The text with every control and formatting character but newline escaped, so that text from peers, models or
-    datasets cannot move the cursor, forge lines or change colours."""
+    """Returns the text with all control and formatting characters except newlines escaped, so that text of peers,
+    models or datasets cannot move the cursor, forge lines or change colours."""
     return "".join(ascii(c)[1:-1] if c != "\n" and _moves(c) else c for c in text)
 
 
@@ -111,5 +113,6 @@ def _moves(char: str) -> bool:
 
 
 def json_line(value: Any) -> str:
-    """A JSON document on one line, in ASCII: whatever peers wrote, it moves no cursor."""
+    """Returns a JSON document on one line, in ASCII without control characters: text of peers cannot move the
+    cursor."""
     return json.dumps(value).replace("\x7f", "\\u007f")

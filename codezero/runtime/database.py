@@ -1,4 +1,4 @@
-"""SQLite: reading a database that a node may be writing, also where its folder cannot be written; transactions."""
+"""SQLite: transactions, and reading a database during a node's writes, also in a read-only folder."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from pathlib import Path
 from codezero.errors import LedgerError
 
 BUSY_S = 1.0
-"""Longest wait for a file that is being made or mended."""
+"""Longest wait for a database that is being created or recovered, in seconds."""
 
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
-    """`what` names the file in words. Raises LedgerError: it is missing, damaged or unreadable."""
+    """Gives a read-only connection. Raises LedgerError, which calls the file `what`, if it is missing, damaged or
+    unreadable."""
     try:
         with read_only(path, BUSY_S) as db:
             yield db
-    except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: rows of another form
+    except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: rows of another format
         raise LedgerError(f"cannot read the {what} {path}: {error}; see that the file is whole and readable") from error
 
 
 @contextmanager
 def read_only(path: Path, timeout_s: float) -> Iterator[sqlite3.Connection]:
-    """A connection that holds no lock that a writer waits for. Raises sqlite3.Error, at the end too: what was read
-    meanwhile is then not to be used.
+    """Gives a read-only connection, which never blocks a writer. Raises sqlite3.Error, also at its end: the data read
+    until then must not be used.
 
-    A database in WAL mode that nobody has open is one file, and SQLite makes its `-shm` anew to read it, which a folder
-    mounted read-only (a container's) refuses. That file is then read as one that does not change (`immutable=1`),
-    which SQLite does not check: https://www.sqlite.org/uri.html#uriimmutable. So it is checked here.
+    To read a database in WAL mode that no process has open, SQLite creates its `-shm` file, which fails in a folder
+    mounted read-only (a container's). The database is then read with `immutable=1`, for which SQLite does not check
+    that it stays unchanged (https://www.sqlite.org/uri.html#uriimmutable), so this function does.
     """
     uri = path.absolute().as_uri()
     with closing(sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=timeout_s)) as db:
@@ -50,8 +51,8 @@ def read_only(path: Path, timeout_s: float) -> Iterator[sqlite3.Connection]:
 
 
 def _at_rest(path: Path) -> tuple[int, int, int] | None:
-    """What changes when the file does; None while somebody has it open to write or left something unfinished beside it,
-    and if it is not there."""
+    """Returns inode, size and modification time of the file; None if it is missing, and while it has a write-ahead log
+    or a journal."""
     try:
         if any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal")):
             return None
@@ -63,7 +64,7 @@ def _at_rest(path: Path) -> tuple[int, int, int] | None:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All writes inside, or none of them, whatever ends it. Raises sqlite3.Error: they cannot be written."""
+    """Commits all writes inside, or none if it ends by an exception. Raises sqlite3.Error if they cannot be written."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

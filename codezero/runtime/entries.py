@@ -1,4 +1,4 @@
-"""Entries of a log read again, as `logs` writes them: a line of text or of JSON each, and the exception below it."""
+"""Reader of log entries that `logs` writes: a line of text or JSON each, and the exception below it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b.*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """One thing that was logged; untrusted text in part, without control characters."""
+    """A log entry; it has untrusted text, without control characters."""
 
     at_s: float
-    """Unix time."""
+    """Unix time in seconds."""
     level: str
     text: str
     below: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class LogEntry:
 
     @property
     def raised(self) -> str:
-        """The exception that a traceback below it ends with; empty without one."""
+        """The last line of its traceback, with the exception; empty without one."""
         starts = [number for number, line in enumerate(self.below) if line.startswith("Traceback (most recent call")]
         return next((line for line in self.below[starts[-1] :] if _RAISED.match(line)), "") if starts else ""
 
@@ -50,7 +50,7 @@ class _Json(msgspec.Struct):
 
 
 def entries(text: str) -> list[LogEntry]:
-    """The newest last. What stands before the first entry, and lines of another form, are left out."""
+    """Returns the entries of a log, the newest last, without lines before the first entry or of another format."""
     found: list[LogEntry] = []
     for line in text.split("\n"):
         if (entry := _entry(line)) is not None:

@@ -1,4 +1,4 @@
-"""The few Linux calls that Python's `os` lacks, or has only from 3.12 on. Constants are the kernel's."""
+"""Linux system calls that Python's `os` does not have, or only from 3.12 on. Constants are the kernel's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEWIPC = 0x08000000
 NEWUSER = 0x10000000
 NEWPID = 0x20000000
 NEWNET = 0x40000000
-"""clone(2) flags of the namespaces: mounts, host name, IPC, users, processes, network."""
+"""clone(2) flags of namespaces: mounts, host name, IPC, users, processes, network."""
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _call(name: str, *arguments: object) -> None:
-    """Raises OSError, also where this C library has no such function."""
+    """Calls a function of the C library. Raises OSError if it fails, or if the library does not have it."""
     function = getattr(_libc, name, None) if IS_LINUX else None
     if function is None:
         raise OSError(f"no {name} here")
@@ -52,7 +52,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def pivot_root(new: str, old: str) -> None:
-    """Makes `new` the root of the mount namespace, and puts the old root at `old`."""
+    """Makes `new` the root of the mount namespace, and mounts the old root at `old`."""
     _call("pivot_root", os.fsencode(new), os.fsencode(old))
 
 
@@ -61,17 +61,17 @@ def detach(target: str) -> None:
 
 
 def die_with_parent() -> None:
-    """Has the kernel kill this process when the thread that forked it ends. A change of user undoes it."""
+    """Makes the kernel kill this process when the thread that forked it ends. A change of user resets this."""
     _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
 
 
 def forbid_tracing() -> None:
-    """Processes of the same user may then neither trace this one nor read its memory."""
+    """Forbids processes of the same user to trace this process or to read its memory."""
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def forbid_new_privileges() -> None:
-    """No program started from here on gains rights, set-user-id or not."""
+    """Prevents programs started from now on from gaining privileges, as by set-user-id."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 

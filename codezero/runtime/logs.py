@@ -1,5 +1,5 @@
-"""Logging, set up once: everything into a file, also what the console shows; our own warnings on the console,
-libraries' chatter on neither."""
+"""Set-up of logging: all records and console lines go to a file, codezero's warnings also to the console. Messages of
+libraries below warnings are dropped."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ QUIET_LIBRARIES = (
 
 
 def utc(at_s: float | None = None) -> str:
-    """A time, or now, as logs have it: ISO 8601 in UTC to the millisecond, such as 2026-11-21T23:59:59.123Z."""
+    """Returns a Unix time, or now, as ISO 8601 in UTC with milliseconds, such as 2026-11-21T23:59:59.123Z."""
     at = datetime.fromtimestamp(time.time() if at_s is None else at_s, timezone.utc)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class _OneLine(logging.Formatter):
-    """One record a line, with the lines of an exception indented below it: untrusted text inside a message cannot start
-    a line of its own."""
+    """Formatter of one line per record, with the lines of an exception indented below: untrusted text in a message
+    cannot start a line."""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return utc(record.created)
@@ -52,7 +52,7 @@ class _OneLine(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line."""
+    """Formatter of one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         found = {
@@ -79,7 +79,7 @@ class _ConsoleHandler(logging.Handler):
 
 
 class _File(RotatingFileHandler):
-    """A full disk costs lines of the log and one of the terminal, not a traceback for each."""
+    """Log file that reports a full disk once on the console, not by a traceback per lost record."""
 
     def __init__(self, path: Path, console: Console) -> None:
         super().__init__(path, maxBytes=MAX_LOG_BYTES, backupCount=3, encoding="utf-8")
@@ -104,7 +104,7 @@ def set_up(
     name: str = "swarm.log",
     log_format: LogFormat = LogFormat.text,
 ) -> None:
-    """Routes logging of this process to the file of this name. Raises StateError: the log folder cannot be written."""
+    """Sends this process's logging to the file `name`. Raises StateError if the log folder cannot be written."""
     try:
         log_dir.mkdir(parents=True, exist_ok=True)
         file = _File(log_dir / name, console)
@@ -130,7 +130,7 @@ def set_up(
 
 
 def log_end(error: BaseException) -> None:
-    """Notes why the process ends, where there is a log; the terminal has been told."""
+    """Logs why the process ends, if logging is set up. The caller shows it on the terminal."""
     own = logging.getLogger("codezero")
     if own.handlers:
         told = isinstance(error, CodezeroError)
@@ -138,7 +138,7 @@ def log_end(error: BaseException) -> None:
 
 
 def quiet_libraries() -> None:
-    """Turns off progress bars and advice of the libraries; must run before they are imported."""
+    """Turns off progress bars and advice of libraries; must run before they are imported."""
     for name, value in {
         "TRANSFORMERS_VERBOSITY": "error",
         "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",

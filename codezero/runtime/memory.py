@@ -1,4 +1,4 @@
-"""The memory of the process: how much it has used, and what the garbage collector need not look at."""
+"""Memory of the process: its peak use, and imports that the garbage collector skips."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import contextmanager
 
 
 def peak_rss_bytes() -> int:
-    """The largest resident set of this process so far, in bytes."""
+    """Returns the largest resident set of this process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
 
 
 @contextmanager
 def imports_that_stay() -> Iterator[None]:
-    """Modules imported inside are imported without the garbage collector, which never visits their objects later.
+    """Turns the garbage collector off for imports inside, and makes it skip their objects later.
 
-    torch and transformers are a million objects: visiting them again and again took 1.6 of the 5.7 seconds of processor
-    time that a node needs to import them and to end.
+    torch and transformers have a million objects: their repeated traversal took 1.6 of the 5.7 seconds of processor
+    time in which a node imports them and ends.
     """
     gc.disable()
     try:

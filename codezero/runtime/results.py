@@ -1,5 +1,5 @@
-"""Results on disk: one JSON line a solution, with the settings that they were made with, so that a stopped run goes
-on."""
+"""Results on disk, one line of JSON per solution, with the settings of their run, so that a stopped run can
+continue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codezero.errors import StateError
 
 
 class Results:
-    """The results in a file, held by this process while it is open."""
+    """The results in a file, which this process locks while it is open."""
 
     def __init__(
         self,
@@ -24,10 +24,10 @@ class Results:
         lines_a_group: int = 1,
         fields: Collection[str] = (),
     ) -> None:
-        """Opens or begins them in `path`, and the settings in `made_with`; what a killed run has left half written, a
-        group of fewer lines or a line without one of these fields, is cut off.
+        """Opens or creates the results in `path` and the settings in `made_with`. Cuts off what a killed run left
+        incomplete: a group of fewer lines, or a line without one of `fields`.
 
-        Raises StateError: a file cannot be used, is in use, or the results were made with other settings.
+        Raises StateError if a file cannot be used, is in use, or the results were made with other settings.
         """
         self._path, self._made_with, self._fields = path, made_with, set(fields)
         if path.exists() and not path.is_file():
@@ -53,11 +53,11 @@ class Results:
 
     @property
     def groups(self) -> set[str]:
-        """Groups that are done."""
+        """Names of the finished groups."""
         return {row["group"] for row in self.rows}
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Adds the lines of one group, for good. Raises StateError: the disk is full."""
+        """Appends the lines of one group and syncs the file. Raises StateError if it cannot be written."""
         try:
             self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
             self._file.flush()
@@ -91,7 +91,7 @@ class Results:
                 )
 
     def _read(self, lines_a_group: int) -> list[dict[str, Any]]:
-        """The lines of whole groups; whatever follows them is cut off."""
+        """Returns the lines of complete groups, and cuts off the rest of the file."""
         self._file.seek(0)
         rows: list[dict[str, Any]] = []
         pending: list[dict[str, Any]] = []

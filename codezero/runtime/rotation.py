@@ -1,4 +1,4 @@
-"""Keeps files that only grow within bounds: one earlier file is kept, so that two together are the most there is."""
+"""Rotation of files that only grow; one earlier file is kept."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_BYTES = 20_000_000
+"""Size from which a file is rotated, in bytes."""
 
 
 def earlier(path: Path) -> Path:
-    """Where the older part of a file lies: `output.1.log` for `output.log`."""
+    """Returns the path of the earlier file: `output.1.log` for `output.log`."""
     return path.with_suffix(f".1{path.suffix}")
 
 
 def rotate(path: Path, max_bytes: int = MAX_BYTES) -> None:
-    """Puts a file that has grown beyond this aside, in place of the one before; for files that are opened for each
-    line. A disk that does not do it costs nothing but the bound."""
+    """Renames a file above `max_bytes` to the earlier one, which it replaces; for files that are opened for each line.
+    Errors of the disk are ignored."""
     with suppress(OSError):
         if path.stat().st_size > max_bytes:
             os.replace(path, earlier(path))
 
 
 def cut(path: Path, max_bytes: int = MAX_BYTES) -> None:
-    """The same for a file that another process holds open, for appending: it is copied, then emptied. What that process
-    writes in between is lost."""
+    """Rotates a file that another process has open for appending: copies it, then truncates it. Lines written in
+    between are lost."""
     with suppress(OSError):
         if path.stat().st_size > max_bytes:
             shutil.copyfile(path, earlier(path))

@@ -1,4 +1,4 @@
-"""The state folder of a node: one node at a time, one model and method for good."""
+"""The state folder of a node, for one node at a time and always the same model and method."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _STARTED = "started_with.json"
 
 @contextmanager
 def locked_state(folder: Path) -> Iterator[Path]:
-    """Holds a node's folder for this process, making it if needed.
+    """Locks a node's state folder for this process, and creates it if needed.
 
-    Raises StateError: another live node holds it, or it cannot be made or written.
+    Raises StateError if another live node has locked it, or if it cannot be created or written.
     """
     with locked(folder, what="state folder", holder="node", setting="state_dir"):
         yield folder
@@ -31,9 +31,8 @@ def locked_state(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[int]:
-    """Holds a folder, making it if needed; gives a file descriptor, and a process that inherits it holds it too.
-
-    The lock goes with the last such process, however it ends. Raises StateError: it is held, or cannot be written.
+    """Locks a folder, and creates it if needed. Gives the lock's file descriptor; a process that inherits it shares the
+    lock, which ends with the last such process. Raises StateError if the folder is locked or cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,11 +56,11 @@ def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[in
 
 
 def holder(folder: Path, name: str = "node") -> int | None:
-    """Process id of the program that holds a folder under this name; None: nobody does.
+    """Returns the id of the process that has locked a folder under this name; None if no process has.
 
-    To try a lock is to hold it for a moment, in which a program that starts would be refused, so a process id that
-    nobody has is answer enough; not in a folder mounted read-only, which is another container's, with process ids of
-    its own. Raises StateError: the folder cannot be read.
+    A try of the lock holds it for a moment, in which a program that starts would be refused, so the lock is not tried
+    if no process has the noted id. A folder mounted read-only is another container's, which has process ids of its own:
+    there the lock is always tried. Raises StateError if the folder cannot be read.
     """
     try:
         with (folder / f"{name}.lock").open(encoding="utf-8") as file:
@@ -83,7 +82,7 @@ def holder(folder: Path, name: str = "node") -> int | None:
 
 
 def bound_settings(folder: Path) -> dict[str, Any]:
-    """The settings this folder's state was made with; empty for a new folder. Raises StateError: unreadable."""
+    """Returns the settings of this folder's state; empty for a new folder. Raises StateError if they cannot be read."""
     path = folder / _SETTINGS
     try:
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +94,7 @@ def bound_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Raises StateError: the folder's state was made with another value of one of the settings."""
+    """Raises StateError if the folder's state was made with another value of one of the settings."""
     bound = bound_settings(folder)
     for key, value in settings.items():
         if key in bound and bound[key] != value:
@@ -106,8 +105,8 @@ def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def note_start(folder: Path, settings: Sequence[str]) -> None:
-    """Notes what the node is started with (`settings_of`), for who looks into it later. Only the owner may read
-    it, since the address of a chain's RPC can have a key in it. Raises StateError: it cannot be written."""
+    """Writes the settings of the node's start (`settings_of`) to the folder. Only the owner can read the file, since
+    the URL of a chain's RPC may have a key. Raises StateError if it cannot be written."""
     path = folder / _STARTED
     temporary = path.with_suffix(".tmp")
     try:
@@ -119,7 +118,7 @@ def note_start(folder: Path, settings: Sequence[str]) -> None:
 
 
 def noted_start(folder: Path) -> list[str]:
-    """The settings that a node of this folder was started with last; empty where that is not known."""
+    """Returns the settings of the last start of a node in this folder; empty if unknown."""
     try:
         found = json.loads((folder / _STARTED).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -128,7 +127,7 @@ def noted_start(folder: Path) -> list[str]:
 
 
 def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Notes settings that the folder's state depends on. Raises StateError: it cannot be written."""
+    """Stores settings on which the folder's state depends. Raises StateError if they cannot be written."""
     bound = bound_settings(folder)
     if {**bound, **settings} == bound:
         return

@@ -1,6 +1,6 @@
-"""Stopping when asked: Ctrl-C and SIGTERM end the running round, a node that is deep in arithmetic is ended by a timer.
+"""Stopping by Ctrl-C and SIGTERM: both end the current round; a timer ends a process that does not react.
 
-What is on disk is whole at every moment, so nothing is lost but the running round, whichever way it ends.
+The files on disk are consistent at every moment, so only the current round is lost, whichever way it ends.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
 GRACE_S = 12.0
-"""A stop is answered within 15 s; this leaves some for the process to end."""
+"""Seconds until a stop ends the process by force; the rest of the promised 15 s is for its exit."""
 SAVE_S = 60.0
-"""What those who stop a node, and then kill it, leave it for its last checkpoint: some gigabytes on a slow disk."""
-
-
+"""Seconds that a supervisor gives a node for its last checkpoint, some gigabytes on a slow disk, before it kills it."""
 _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved (once more to stop at once)\n"
 
 
@@ -26,11 +24,11 @@ _STOPPING = b"\nstopping: the running round is dropped, finished ones are saved 
 def stop_on_signals(
     leave: Callable[[], None] = lambda: None,
 ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread; a second one, or a grace period
-    that runs out, ends the process at once with exit code 0. `leave` gives the terminal back before anything is said
-    or ended; it is called inside a signal handler.
+    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread. A second one, or the end of the
+    grace period, ends the process at once with exit code 0. The signal handler first calls `leave`, which releases the
+    terminal.
 
-    Gives a context in which the grace period does not run: for work that must not be cut off, such as a last save."""
+    Gives a context manager that suspends the grace period for work that must finish, such as a last checkpoint."""
     asked = threading.Event()
     timer = _exit_timer()
 
@@ -40,7 +38,7 @@ def stop_on_signals(
         asked.set()
         timer.start()
         leave()
-        # Not print(): the signal may have come in the middle of one.
+        # Not print(): the signal may have interrupted one.
         os.write(2, _STOPPING)
         raise KeyboardInterrupt
 
@@ -71,9 +69,9 @@ def _exit_timer() -> threading.Timer:
 
 
 def stop_with_parent() -> None:
-    """Has this process stop, as if asked by SIGTERM, when its standard input ends.
+    """Stops this process, as by SIGTERM, when its standard input ends.
 
-    A parent that keeps the other end of that pipe open, and never writes, is so outlived by no child, however it ends.
+    The parent keeps the other end of that pipe open and never writes, so its children end with it in any case.
     """
 
     def wait_for_end() -> None:  # of file descriptor 0

@@ -1,4 +1,4 @@
-"""`system_info.txt`: what the node runs on, for those who are asked for help; no user, path or address is in it."""
+"""`system_info.txt`: the node's hardware and software for bug reports, without users, paths or addresses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GIB = 1 << 30
 
 
 def write(log_dir: Path) -> None:
-    """Replaces the file by what is so at this start. A disk that does not take it costs the file."""
+    """Replaces the file with the facts of this start; a failed write is logged as a warning."""
     text = "".join(f"{name}: {value}\n" for name, value in facts())
     try:
         (log_dir / NAME).write_text(text, encoding="utf-8")
@@ -33,7 +33,7 @@ def write(log_dir: Path) -> None:
 
 
 def facts() -> Iterator[tuple[str, str]]:
-    """Names and values, one a line."""
+    """Yields the names and values of the lines."""
     yield "time", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     yield "codezero", __version__
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"

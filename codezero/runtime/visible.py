@@ -1,6 +1,6 @@
-"""Untrusted text made fit to be shown on a page: nothing in it hides or moves what stands beside it.
+"""Escaping of invisible characters in untrusted text for web pages, so that it cannot hide or move other text.
 
-Escaping it for HTML is the page's own part.
+The page itself escapes it for HTML.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import unicodedata
 
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2028\u2029\u2800\u3164\uffa0")
-"""Fillers, blanks and separators that are not of Unicode's category of control characters."""
+"""Fillers, blanks and separators outside of Unicode's category of control characters."""
 _SELECTORS = ((0x180B, 0x180D), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
-"""Variation selectors: they show nothing, and have carried hidden messages."""
+"""Ranges of variation selectors, which are invisible and have been used for hidden messages."""
 MAX_MARKS = 4
-"""Combining marks on one letter; more would grow over the lines around."""
+"""Most combining marks on one letter; more would cover other lines."""
 
 
 def visible(text: str) -> str:
-    """The text with invisible, control and direction characters as escapes, such as \\u202e; newlines and tabs stay."""
+    """Returns the text with invisible, control and direction characters escaped, as \\u202e; newlines and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
     shown, marks = [], 0
