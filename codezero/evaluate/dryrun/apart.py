@@ -30,7 +30,7 @@ def apart(setup: ast.Module, cases: Sequence[ast.Module]) -> list[list[int]]:
 
 
 def _called(case: ast.Module) -> str | None:
-    """Returns the function's name of a case that is a bare call, empty for any other callee; None for an assert."""
+    """Returns the name of the called function if the case is a bare call, empty for any other callee; else None."""
     value = case.body[0].value if case.body and isinstance(case.body[0], ast.Expr) else None
     if not isinstance(value, ast.Call):
         return None

@@ -18,7 +18,7 @@ from codezero.evaluate.dryrun.targets import delete_name, target_store
 from codezero.evaluate.dryrun.text import repr_of
 from codezero.evaluate.dryrun.values import Frame, TypeValue, charged
 
-_OURS = __name__.rpartition(".")[0]
+_PACKAGE = __name__.rpartition(".")[0]
 
 
 def _if(unit: Unit, node: ast.If) -> Statement:
@@ -93,7 +93,7 @@ class Handler:
     def enter(self, frame: Frame, error: BaseException) -> list[BaseException]:
         """Starts the handler. Returns the list of handled errors for `leave`: a generator of an earlier case, whose
         list is another, may be collected in a later one."""
-        if any(callable(arg) and not type(arg).__module__.startswith(_OURS) for arg in error.args):
+        if any(callable(arg) and not type(arg).__module__.startswith(_PACKAGE) for arg in error.args):
             raise Stop("an error of the host")  # no known one holds a host function or type
         # Tracebacks are not used, and they keep every frame alive.
         error.__traceback__ = error.__context__ = error.__cause__ = None

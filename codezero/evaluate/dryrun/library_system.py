@@ -8,6 +8,7 @@ from typing import Any
 from codezero.evaluate.dryrun.attributes import get_attribute
 from codezero.evaluate.dryrun.budget import RECURSION_LIMIT, Unsupported, meter
 from codezero.evaluate.dryrun.classes import Class
+from codezero.evaluate.dryrun.functions import BUILTINS
 from codezero.evaluate.dryrun.methods_streams import byte_stream, read_descriptor, text_stream, write_descriptor
 from codezero.evaluate.dryrun.objects import Instance
 from codezero.evaluate.dryrun.streams import PER_CASE, FileStatus, open_file
@@ -29,14 +30,10 @@ def _set_recursion_limit(limit: Any) -> None:
     meter.recursion_limit = limit
 
 
-def _exit(code: Any = None, /) -> None:
-    raise SystemExit(code)
-
-
 SYS: dict[str, Any] = {
     "maxsize": sys.maxsize,
     "argv": PerCase("argv", lambda: ["program.py"]),
-    "exit": Builtin("exit", _exit),
+    "exit": BUILTINS["exit"],
     "setrecursionlimit": Builtin("setrecursionlimit", _set_recursion_limit),
     "getrecursionlimit": Builtin("getrecursionlimit", lambda: meter.recursion_limit),
     "set_int_max_str_digits": Builtin("set_int_max_str_digits", lambda maxdigits: None),

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
@@ -130,8 +130,3 @@ def _why(error: Exception) -> str:
         return f"the package {(error.name or '').partition('.')[0]} is not installed: pip install 'codezero[tracking]'"
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-def values_of(metrics: Sequence[Metric]) -> Mapping[str, float]:
-    """Returns the values by name."""
-    return {metric.name: metric.value for metric in metrics}

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from codezero.observe.trackers.metrics import Metric
-from codezero.observe.trackers.threads import values_of
 
 INIT_S = 60.0
 """Seconds for a run to start; offline it takes two."""
@@ -89,7 +88,7 @@ class WandB:
 
     def log(self, step: int, metrics: Sequence[Metric]) -> None:
         """Sends the numbers to the child. Raises OSError if the child has ended."""
-        self._send({"step": step, "values": values_of(metrics)})
+        self._send({"step": step, "values": {metric.name: metric.value for metric in metrics}})
 
     def close(self) -> None:
         """Ends the run and the child.

@@ -1,5 +1,4 @@
-"""The child process of trackers/wandb.py: starts a run, logs the lines of JSON from standard input, and ends it with
-them.
+"""The child process of trackers/wandb.py: starts a run, logs lines of JSON from standard input until its end.
 
 Prints one line: `ready`, or the reason why there is no run.
 """
