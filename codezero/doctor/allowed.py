@@ -1,7 +1,7 @@
-"""What of a node's settings and records may come into a support archive: the fields that are named here, and no others.
+"""The allow-lists of the support archive: which settings and which fields of records may come into it.
 
-Numbers, switches and choices tell no secret. A text may: of the settings only those listed come in, of records only the
-fields that their type has today.
+Numbers, switches and choices tell no secret, but a text may. So a setting that is a text comes in only if it is listed
+here, and a field of a record only if the record's type has it today.
 """
 
 from __future__ import annotations
@@ -16,43 +16,65 @@ from codezero.config import NodeConfig
 from codezero.config.load import leaves
 
 SET = "[set]"
-"""Stands for a text that is none of the listed."""
+"""The placeholder for a text that is not listed."""
 _TEXTS = frozenset(
     (
-        *("state_dir", "model.name", "model.cache_dir", "evaluator.model", "proposer.model"),
-        *("tasks.mbpp.path", "tasks.mbpp.split", "tasks.code_contests.path", "tasks.code_contests.split"),
-        *("swarm.name", "swarm.bootnodes", "swarm.listen", "swarm.announce", "swarm.banned_peers"),
-        *("swarm.identity_path", "ledger.path", "ledger.keystore", "ledger.login_dir", "ledger.contract_address"),
-        *("ledger.account_address", "market.contract_address", "market.max_bet", "push.repo"),
-        *("evaluator.api_key_env", "proposer.api_key_env"),
-        *("tracking.log_dir", "tracking.level", "tracking.prometheus_host"),
+        "state_dir",
+        "model.name",
+        "model.cache_dir",
+        "evaluator.model",
+        "evaluator.api_key_env",
+        "proposer.model",
+        "proposer.api_key_env",
+        "tasks.mbpp.path",
+        "tasks.mbpp.split",
+        "tasks.code_contests.path",
+        "tasks.code_contests.split",
+        "swarm.name",
+        "swarm.bootnodes",
+        "swarm.listen",
+        "swarm.announce",
+        "swarm.banned_peers",
+        "swarm.identity_path",
+        "ledger.path",
+        "ledger.keystore",
+        "ledger.login_dir",
+        "ledger.contract_address",
+        "ledger.account_address",
+        "market.contract_address",
+        "market.max_bet",
+        "push.repo",
+        "tracking.log_dir",
+        "tracking.level",
+        "tracking.prometheus_host",
     )
 )
 _URLS = frozenset(("ledger.rpc_url", "ledger.proxy_url", "evaluator.url", "proposer.url", "judge.url", "push.endpoint"))
-"""Of these the server alone comes in: what follows, or stands before it, may be a key."""
+"""The settings of which only scheme, host and port come in: user, path and query of a URL may hold a key."""
 
 
 def value(name: str, value: Any) -> Any:
-    """What may be shown of a setting."""
+    """Returns the part of a setting's value that may be shown: all, the server of a URL, or a placeholder."""
     if name in _TEXTS or value is None or value in ("", []) or isinstance(value, bool | int | float | Enum):
         return value
     return _server(str(value)) if name in _URLS else SET
 
 
 def settings(text: str, config: NodeConfig) -> str:
-    """Of a JSON object of settings those that a configuration has. Raises ValueError: it is none."""
+    """Returns a JSON object of settings without those that the configuration does not have, each value as `value` shows
+    it. Raises ValueError: the text is no JSON object."""
     known = leaves(config)
     return _dumped({name: value(name, found) for name, found in _object(text).items() if name in known})
 
 
 def record(text: str, kind: type) -> str:
-    """Of a JSON object those fields that the dataclass has. Raises ValueError: it is none."""
+    """Returns a JSON object with only the fields of the dataclass. Raises ValueError: the text is no JSON object."""
     names = {field.name for field in dataclasses.fields(kind)}
     return _dumped({name: value for name, value in _object(text).items() if name in names})
 
 
 def records(text: str, kind: type) -> str:
-    """The same for each line; a line that is no object comes to an empty one, so that they can be counted."""
+    """Applies `record` to each line. A line that is no JSON object becomes an empty one, so that the count stays."""
     lines = []
     for line in text.splitlines():
         try:

@@ -1,4 +1,4 @@
-"""Each node that is dialled to join the swarm: whether its address is found, its port open, and libp2p behind it."""
+"""The check of each node that is dialled to join the swarm: its name resolves, its port is open, it speaks libp2p."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from codezero.doctor.finding import Finding, info, ok, warning
 
 CONNECT_S = 4.0
 MOST = 32
+"""The largest number of addresses that are dialled."""
 HELLO = b"\x13/multistream/1.0.0\n"
-"""What both sides of a libp2p connection say first (https://github.com/multiformats/multistream-select)."""
+"""The first bytes that each side of a libp2p connection sends (https://github.com/multiformats/multistream-select)."""
 
 
 def check(case: Case) -> Iterator[Finding]:
@@ -38,7 +39,7 @@ def check(case: Case) -> Iterator[Finding]:
 
 
 def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
-    """A finding for each, and one more if none answers."""
+    """Dials the addresses at once and yields a finding for each, and one more if none answers."""
     faults: dict[str, str | None] = {}
     threads = [
         threading.Thread(target=lambda one=text: faults.update({one: why_not(one)}), daemon=True)
@@ -68,8 +69,8 @@ def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
 
 
 def why_not(text: str) -> str | None:
-    """Why a node there cannot be joined through, None if it says the first words of libp2p. Whether it has the peer id
-    of its address shows only when a node joins."""
+    """Returns why a node cannot join the swarm through this address, or None if a libp2p host answers there. The peer
+    id is not checked: that happens when a node joins."""
     try:
         address = Multiaddr.parse(text)
     except ValueError as fault:

@@ -1,7 +1,7 @@
-"""The support archive: what somebody needs to help, from allow-lists of files and of their fields, and no secret in it.
+"""The support archive: listed files, with listed fields, for somebody who helps with a problem.
 
-What is left is searched: for the secrets of this machine by their values (`secrets`), and for all that looks like one
-(`patterns`).
+Every text is then searched for secrets, which are removed: the known values of this machine (`secrets`), and whatever
+looks like a secret (`patterns`).
 """
 
 from __future__ import annotations
@@ -39,29 +39,31 @@ if TYPE_CHECKING:
     from codezero.ledger.pending import Pending
 
 LOG_BYTES = 1_000_000
-"""Of each log, from its end."""
+"""Bytes taken from the end of each log."""
 REPORT_BYTES = 300_000
-"""Of each file of reports, from its end."""
+"""Bytes taken from the end of each file of reports."""
 SMALL_BYTES = 100_000
-"""Of files that are small if they are what they should be."""
+"""The size in bytes above which a settings or status file is left out, since a genuine one is never that large."""
 _LOGS = ("swarm.log", "swarm.log.1", "swarm.log.2", "swarm.log.3", "proposer.log", "proposer.log.1", "yarn.log")
 _REPORTS = {"rounds.jsonl": RoundReport, "proposals.jsonl": BatchReport}
 _PARTS = ("", "proposer/")
-"""Where states lie in a state folder."""
+"""The places in a state folder with settings and a status: the solver's and the proposer's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
+    """The contents of a support archive."""
+
     files: dict[str, bytes]
-    """By their names in the archive."""
+    """The content of each file, by its name in the archive."""
     left_out: dict[str, str]
-    """Why, by name."""
+    """The reason why a file was left out, by its name."""
 
 
 def write(path: Path, case: Case, findings: Sequence[Finding]) -> list[str]:
-    """Writes the archive for its owner alone, and tells what is in it in lines for the user.
+    """Writes the archive, readable by its owner alone, and returns lines that tell the user what is in it.
 
-    Raises StateError: there is a file of this name, it is no name of an archive, or it cannot be written.
+    Raises StateError: the path exists already, does not end as an archive's name does, or cannot be written.
     """
     if not path.name.endswith((".tar.gz", ".tgz", ".zip")):
         raise StateError(f"{path} is no name of an archive: end it in .tar.gz or .zip")
@@ -83,7 +85,7 @@ def write(path: Path, case: Case, findings: Sequence[Finding]) -> list[str]:
 
 
 def without_secrets(case: Case, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings for their user's eyes: names of users and folders stay."""
+    """Returns the findings with secrets removed, to show to the user: names of users and folders stay in them."""
     return _redacted(Redactor(secrets.values(case), public=_hashes(case.state_dir / "outbox.sqlite")), findings)
 
 
@@ -116,7 +118,7 @@ def collect(case: Case, findings: Sequence[Finding]) -> Contents:
 
 
 def _parts(case: Case, findings: Sequence[Finding]) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Everything that may come into an archive, by its name in it."""
+    """Yields, for each file that may come into an archive, its name in the archive and a function that reads it."""
     yield "doctor.json", lambda: as_json(findings)
     yield "versions.json", _versions
     yield "config.yaml", lambda: explain(case.config, allowed.value)
@@ -131,7 +133,7 @@ def _parts(case: Case, findings: Sequence[Finding]) -> Iterator[tuple[str, Calla
     yield "logs/prg_record.txt", lambda: _end(case.log_dir / "prg_record.txt", REPORT_BYTES)
     for name in _LOGS:
         yield f"logs/{name}", lambda name=name: _end(case.log_dir / name, LOG_BYTES)  # type: ignore[misc]
-    # of a node that a launcher started: all that it printed, also before it had a log
+    # a launcher keeps here all that its node printed, also before the node had a log
     yield "output.log", lambda: _end(case.state_dir.parent / "output.log", LOG_BYTES)
 
 
@@ -153,7 +155,7 @@ def _versions() -> str:
 
 
 def _outbox(path: Path) -> str:
-    """What waits and what became of the latest, without the transactions themselves."""
+    """Returns the outbox as JSON: its last 200 entries with their states, without the signed transactions."""
     pending = _pending(path)
     items = [asdict(item) for item in pending.items[-200:]]
     owed = [{**asdict(scope), "points": points} for scope, points in pending.owed]
@@ -161,7 +163,7 @@ def _outbox(path: Path) -> str:
 
 
 def _hashes(path: Path) -> list[str]:
-    """Of own transactions, which the chain shows to all, and which help to find them there."""
+    """Returns the hashes of the node's transactions: they are public on the chain, and help to find them there."""
     try:
         references = [item.reference for item in _pending(path).items]
     except (Unusable, CodezeroError):
@@ -178,7 +180,7 @@ def _pending(path: Path) -> Pending:
 
 
 def _tar(files: dict[str, bytes]) -> bytes:
-    """Without names of users and of the archive itself, which both formats would keep."""
+    """Packs the files as .tar.gz, without the user's name and the archive's own, which tar and gzip would record."""
     out = io.BytesIO()
     with (
         contextlib.closing(gzip.GzipFile(filename="", fileobj=out, mode="wb")) as packed,

@@ -1,4 +1,4 @@
-"""What is examined: the node that a configuration would start here, or has started."""
+"""The node under examination: the one that a configuration would start here, or has started."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ class Case:
     config: NodeConfig
     environment: Mapping[str, str]
     settings: Sequence[str] = ()
-    """What `config` was loaded with."""
+    """The `key=value` settings that `config` was loaded with."""
     skews: list[tuple[str, float]] = field(default_factory=list)
-    """Of each server that told its time in passing: who, and by how many seconds it is ahead of this machine."""
+    """Pairs of a server's name and the seconds by which its clock is ahead of this machine's, from replies to other
+    checks."""
 
     @property
     def child_environment(self) -> dict[str, str]:
-        """For programs that are started: without the tokens of the hub, which no other program is to see."""
+        """The environment for programs that checks start, without the hub's tokens, which no other program may see."""
         return {name: value for name, value in self.environment.items() if name not in TOKEN_ENVS}
 
     @property

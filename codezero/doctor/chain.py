@@ -1,4 +1,4 @@
-"""The chain, its contracts, and the node's account and registration there."""
+"""Checks of the chain, its contracts, and the node's account and registration there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOBODY = "0x" + "00" * 20
 
 
 def check(case: Case) -> Iterator[Finding]:
-    """With the calls that a node makes: servers that refuse others, such as web3_clientVersion, are fine."""
+    """Makes only the calls that a node makes, so a server that refuses others, such as web3_clientVersion, passes."""
     config = case.config.ledger
     if config.kind is LedgerKind.local:
         yield info("chain", "none: rewards are kept in a file")
@@ -108,7 +108,7 @@ def _registration(peer_id: str, owner: str | None, account: str) -> Finding:
 
 
 def _account(config: LedgerConfig) -> str:
-    """The address that will own the peer. Raises LedgerError: there is none."""
+    """Returns the address of the account that will own the peer. Raises LedgerError: there is none."""
     if config.kind is LedgerKind.wallet:
         from codezero.ledger import keystore
 

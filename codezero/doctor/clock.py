@@ -1,4 +1,4 @@
-"""This machine's clock, against what servers said in passing; no time server is asked."""
+"""The check of this machine's clock against the times in the replies to other checks; no time server is asked."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 
 SWARM_S = 60.0
-"""By which clocks of a native swarm may differ."""
+"""The largest difference of clocks that nodes of a native swarm accept, in seconds."""
 GENRL_S = 3.0
-"""By which hivemind's nodes let them differ."""
+"""The largest difference of clocks that hivemind's nodes accept, in seconds."""
 _SET = "set the clock, and keep it so: `timedatectl set-ntp true`, or the settings for date and time"
 
 
@@ -41,7 +41,7 @@ def check(case: Case) -> Iterator[Finding]:
 
 
 def ntp(case: Case) -> bool | None:
-    """Whether the system says that it is synchronised; None where it does not say."""
+    """Returns whether the system reports its clock as synchronised, or None where it reports nothing."""
     program = shutil.which("timedatectl", path=case.environment.get("PATH"))
     if program is None:
         return None

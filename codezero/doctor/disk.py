@@ -1,4 +1,4 @@
-"""The folders that a node writes to: whether it can, and how much room there is."""
+"""Checks that the folders a node writes to are writable, and how much space is free in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codezero.llm.store import ModelState
 
 GIB = 2**30
 LOW_BYTES = 2 * GIB
-"""Below that logs, checkpoints and downloads are soon cut off."""
+"""Free space in bytes below which logs, checkpoints and downloads are soon cut off."""
 
 
 def check(case: Case) -> Iterator[Finding]:
@@ -27,11 +27,11 @@ def check(case: Case) -> Iterator[Finding]:
     )
     for setting, folder, means in folders:
         yield _folder(setting, folder, means)
-    yield from _room_for_weights(case)
+    yield from _space_for_weights(case)
 
 
 def _folder(setting: str, folder: Path, means: str) -> Finding:
-    """A new one is made at the start, in the nearest folder that is there."""
+    """Examines one folder, or, where it does not exist yet, the nearest parent that does: the node makes it there."""
     there = folder
     while not os.path.lexists(there):
         there = there.parent
@@ -60,8 +60,8 @@ def _why_unwritable(folder: Path) -> str | None:
     return None
 
 
-def _room_for_weights(case: Case) -> Iterator[Finding]:
-    """`store.prepare` refuses to begin where there is too little."""
+def _space_for_weights(case: Case) -> Iterator[Finding]:
+    """Compares the free space with what `store.prepare` needs, which refuses to begin with less."""
     known = catalogue.find(case.config.model.name)
     states = {model.name: model.state for model in store.list_models(case.cache_dir)}
     if known is None or states.get(known.name) is ModelState.PREPARED:

@@ -1,4 +1,4 @@
-"""All checks at once, each with a limit of its own: none can hold up or end the others."""
+"""Runs all checks at once, each in a thread with a time limit, so that none can delay or end the others."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, warning
 
 NETWORK_S = 10.0
-"""For a check that asks one server after another."""
+"""The limit for a check that asks one server after another, in seconds."""
 LOCAL_S = 8.0
 LAST_S = 2.0
 PROBE_S = 18.0
-"""For torch and the memory plan: importing both takes 8 s on two free cores."""
+"""The limit for torch and the memory plan, in seconds: importing both takes 8 s on two free cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
+    """One check of the doctor."""
+
     name: str
     run: Callable[[Case], Iterable[Finding]]
-    """What it has found when it runs out of time, or fails, still counts."""
+    """The check itself. Findings that it has yielded before it fails or runs out of time count."""
     limit_s: float
 
 
 def _check(name: str, where: str, limit_s: float = LOCAL_S) -> Check:
-    """The function is imported by the check's own thread: a package that is broken or missing is a finding too."""
+    """Returns a check whose function is imported by the check's own thread, so that a broken or missing package is a
+    finding too. `where` is `module:function`."""
     return Check(name=name, run=partial(_imported, where), limit_s=limit_s)
 
 
@@ -66,11 +69,12 @@ CHECKS = (
     _check("log", "history:check_log"),
 )
 LAST = (_check("clock", "clock:check", LAST_S),)
-"""Of what the others have seen in passing."""
+"""The checks that run after the others, because they use what those have noted."""
 
 
 def examine(case: Case, checks: Sequence[Check] = CHECKS, last: Sequence[Check] = LAST) -> list[Finding]:
-    """The findings in the order of the checks. Takes at most as long as the longest limit of each of the two: 20 s."""
+    """Returns the findings in the order of the checks. Takes at most the longest limit of `checks` plus that of `last`,
+    20 s."""
     return [*_all_at_once(case, checks), *_all_at_once(case, last)]
 
 
@@ -79,7 +83,7 @@ def _all_at_once(case: Case, checks: Sequence[Check]) -> list[Finding]:
     running: list[tuple[Check, list[Finding], threading.Thread]] = []
     for check in checks:
         found: list[Finding] = []
-        # A daemon: one that hangs, as in a search for a host's address, cannot be ended and must not be waited for.
+        # A daemon thread: one that hangs, such as in a DNS look-up, cannot be ended and must not be waited for.
         thread = threading.Thread(target=_run, args=(check, case, found), name=f"check {check.name}", daemon=True)
         thread.start()
         running.append((check, found, thread))
@@ -105,7 +109,7 @@ def _run(check: Check, case: Case, found: list[Finding]) -> None:
                 checkout.INSTALL_AGAIN,
             )
         )
-    except Exception as fault:  # a boundary: what one check did not foresee must not hide what others find
+    except Exception as fault:  # a boundary: an error that one check did not foresee must not hide others' findings
         found.append(
             warning(
                 check.name,

@@ -1,4 +1,4 @@
-"""Reading files that may not be what they seem: never a link, never all of a huge one."""
+"""Reads the ends of files that may not be what they seem: no links, and never a huge file as a whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 
 
 class Unusable(Exception):
-    """A file is left alone, for the reason in its text."""
+    """Raised for a file that is not read; its text says why."""
 
 
 def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
-    """The last `most` bytes, from the beginning of a line on. Raises Unusable: a link, no plain file, one with other
-    names (it may be anything of the user's), binary unless zeros are allowed, or unreadable."""
+    """Returns the last `most` bytes of a file, from the beginning of a line on.
+
+    Raises Unusable: the file is missing, a link, no plain file, hard-linked (its other name may be any file of the
+    user's), binary (unless zeros are allowed) or unreadable.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as fault:
@@ -38,6 +41,6 @@ def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
 
 
 def text_of(path: Path, most: int) -> str:
-    """`read_end` as text; bytes that are none of UTF-8 are replaced, and the zeros that a power cut leaves in a growing
-    file are left out. Raises Unusable."""
+    """Returns `read_end` as text. Bytes that are not UTF-8 are replaced, and zeros, which a power cut leaves in a
+    growing file, are left out. Raises Unusable as `read_end` does."""
     return read_end(path, most, allows_zeros=True).replace(b"\0", b"").decode("utf-8", "replace")

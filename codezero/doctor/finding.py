@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""The findings of checks, and how severe they are."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ class Severity(str, Enum):
     INFO = "info"
     """Nothing is wrong; good to know."""
     WARNING = "warning"
-    """A node runs, but worse than it could, or something of its does not arrive."""
+    """A node runs, but worse than it could, or something that it sends does not arrive."""
     ERROR = "error"
     """A node does not start, or stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
+    """One result of a check."""
+
     name: str
-    """What was looked at, in a word or two."""
+    """The subject, in a word or two."""
     severity: Severity
     found: str
-    """What is the case, with the value. May hold untrusted text."""
+    """The fact, with its value. May hold untrusted text."""
     means: str = ""
-    """What follows from it for the node."""
+    """The consequence for the node."""
     do: str = ""
-    """What to do about it; empty where nothing is to be done."""
+    """The remedy; empty where nothing is to be done."""
 
 
 def ok(name: str, found: str) -> Finding:
@@ -47,6 +49,6 @@ def error(name: str, found: str, means: str, do: str) -> Finding:
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
-    """2 with an error, 1 with a warning, else 0."""
+    """Returns the exit code of `codezero doctor`: 2 with an error, 1 with a warning, else 0."""
     found = {finding.severity for finding in findings}
     return 2 if Severity.ERROR in found else 1 if Severity.WARNING in found else 0

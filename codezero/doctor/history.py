@@ -1,4 +1,4 @@
-"""What the node has left behind: the last failure in its log, its last rounds, and what waits for the chain."""
+"""Checks of a node's records: the last failure in its log, its last rounds, and what waits to be sent to the chain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codezero.runtime.entries import entries
 
 _LOG_BYTES = 1 << 20
 _ROUNDS = 20
-"""Reports looked at."""
+"""The number of rounds' reports that are examined, the newest."""
 _SHOWN = 300
 
 
@@ -34,7 +34,7 @@ def check_log(case: Case) -> Iterator[Finding]:
         yield warning(
             "log",
             f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}",
-            "what ended the node, or a part of it, last",
+            "it ended the node, or a part of it",
             f"see the lines before it in {path}, and docs/troubleshooting.md",
         )
     if warnings:
@@ -54,7 +54,7 @@ def check_rounds(case: Case) -> Iterator[Finding]:
     try:
         reports = list(_reports(text_of(path, _LOG_BYTES)))[-_ROUNDS:]
     except Unusable as reason:
-        means = "no round has been finished with this log folder" if not path.exists() else "what it tells is not known"
+        means = "no round has been finished with this log folder" if not path.exists() else "its rounds are not known"
         yield info("rounds", f"{path}: {reason}", means)
         return
     if not reports:
@@ -88,7 +88,7 @@ def check_rounds(case: Case) -> Iterator[Finding]:
 
 
 def _growth(peaks: list[int]) -> Iterator[Finding]:
-    """A peak never falls, so it is its last rise that counts."""
+    """Warns where the peak memory has grown by a fifth over the last half of the rounds; a peak itself never falls."""
     if len(peaks) >= 10 and peaks[-1] > 1.2 * peaks[len(peaks) // 2] > 0:
         yield warning(
             "memory",
@@ -100,7 +100,7 @@ def _growth(peaks: list[int]) -> Iterator[Finding]:
 
 
 def _reports(text: str) -> Iterator[dict[str, Any]]:
-    """Those lines that are reports; torn ones are left out."""
+    """Yields the lines that are reports; torn lines are left out."""
     for line in text.splitlines():
         try:
             found = json.loads(line)
@@ -119,7 +119,7 @@ def _items(value: object) -> list[tuple[object, object]]:
 
 
 def check_outbox(case: Case) -> Iterator[Finding]:
-    """What users saw as "failed to submit": what waits, since when, and why."""
+    """Reports what waits in the outbox, since when, and why: users see it as "failed to submit" in the log."""
     config, path = case.config.ledger, case.state_dir / "outbox.sqlite"
     if not path.exists():
         if config.kind is not LedgerKind.local:

@@ -1,4 +1,4 @@
-"""Who the node is: its key, and whether another live node has it."""
+"""Checks of the node's key: it can be read, others cannot read it, and no other live node uses it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from codezero.runtime import state
 
 
 def needs_key(case: Case) -> bool:
-    """As `network.join` has it."""
+    """Returns whether a node with this configuration needs a key, by the rule of `network.join`."""
     ledger = case.config.ledger
     return case.config.swarm.network is not Network.none or ledger.kind is not LedgerKind.local or ledger.path != ""
 
 
 def key_path(case: Case) -> Path:
-    """Raises IdentityError."""
+    """Returns the absolute path of the node's key. Raises IdentityError as `keyfile.identity_path` does."""
     return keyfile.identity_path(case.config.swarm.identity_path or case.environment.get("IDENTITY_PATH")).absolute()
 
 
 def load(case: Case) -> Identity | None:
-    """The node's key; None if it needs none, or has none that can be read."""
+    """Returns the node's key, or None if it needs none or has none that can be read."""
     try:
         path = key_path(case)
         return key.load(path) if needs_key(case) and os.path.lexists(path) else None

@@ -1,4 +1,4 @@
-"""Python, and the installed packages against what codezero asks for and what it was tried with."""
+"""Checks of Python, and of installed packages against codezero's requirements and the versions it was tested with."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_packages(case: Case) -> Iterator[Finding]:
 
 
 def _required() -> list[str]:
-    """What codezero asks for: from its installed metadata, else from pyproject.toml of the checkout it runs in."""
+    """Returns codezero's requirements, from its installed metadata or else from pyproject.toml of the checkout."""
     try:
         return metadata.requires("codezero") or []
     except metadata.PackageNotFoundError:
@@ -82,7 +82,8 @@ def _required() -> list[str]:
 
 
 def _broken(installed: dict[Any, str], requirement: Any, canonical: Any) -> Iterator[Finding]:
-    """The classic: protobuf's generated code refuses an older protobuf at import (VersionError), or grpcio does."""
+    """Warns of packages whose own requirements are not met. Generated code of protobuf, for one, refuses an older
+    protobuf at import (VersionError), and grpcio does likewise."""
     for name in ("hivemind", "grpcio-tools", "transformers", "peft", "huggingface-hub", "datasets"):
         try:
             asks = metadata.requires(name) or []
@@ -102,7 +103,7 @@ def _broken(installed: dict[Any, str], requirement: Any, canonical: Any) -> Iter
 
 
 def _drift(installed: dict[Any, str], requirement: Any, canonical: Any) -> Iterator[Finding]:
-    """Other versions than those that setup pins: they may work, and nobody has tried."""
+    """Reports versions other than those that setup pins: they may work, but are untested."""
     try:
         lines = checkout.CONSTRAINTS.read_text(encoding="utf-8").splitlines()
     except OSError:

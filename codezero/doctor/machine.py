@@ -1,4 +1,4 @@
-"""Processor and memory of this machine, as a node may use them."""
+"""Checks of this machine's processor and memory, as far as a node may use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codezero.runtime import state
 GIB = 2**30
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 _FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
-"""That make arithmetic on a CPU fast, by the kernel's names."""
+"""The instruction sets that make arithmetic on a CPU fast, by the kernel's names."""
 
 
 def check_processor(case: Case) -> Iterator[Finding]:
@@ -66,7 +66,7 @@ def _threads(case: Case, cores: int, quota: float | None, load: float) -> Iterat
 
 
 def check_memory(case: Case) -> Iterator[Finding]:
-    """Whether it is enough is told by the plan, see `torch_build`."""
+    """Reports free memory and swap. Whether it is enough for the node is told by the memory plan (`torch_build`)."""
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
     line = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB free, swap {swap.free / GIB:.1f} GiB free"
     yield info("memory", line)
@@ -88,7 +88,7 @@ def check_memory(case: Case) -> Iterator[Finding]:
 
 
 def cpu_quota(path: Path) -> float | None:
-    """Cores that a container may use (cgroup v2); None without a limit."""
+    """Returns the number of cores that a container may use (cgroup v2), or None without a limit."""
     try:
         most, period = path.read_text(encoding="ascii").split()
         return None if most == "max" else int(most) / int(period)
@@ -97,7 +97,7 @@ def cpu_quota(path: Path) -> float | None:
 
 
 def _cpu_info(path: Path) -> tuple[str, list[str]]:
-    """The processor's name and those of its features that count; empty where the system has no such file."""
+    """Returns the processor's name and which of `_FEATURES` it has; both empty where the system has no such file."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

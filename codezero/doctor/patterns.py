@@ -1,4 +1,4 @@
-"""How secrets look: a mark of their issuer, a word before them, or a shape of their own."""
+"""Regular expressions for texts that look like secrets: by an issuer's prefix, a word before them, or their form."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _REACH = 20_000
-"""Characters of a key as a text block, its lines' own starts included."""
+"""The largest length of a PEM block in characters, including prefixes that a log adds to its lines."""
 _NAMES = (
     r"(?:pass(?:word|phrase|wd|code)?|secret|token|api[_-]?key|private[_-]?key|session[_-]?key|access[_-]?key|"
     r"account[_-]?key|credentials?|bearer|org[_-]?id|user[_-]?id|otp)"
 )
 _IS = r"(?:[:=\uff1a\uff1d\ufe55]|\\uff1[ad]|\\ufe55)"
-"""A colon or an equals sign, also in full width as East Asian keyboards write it, and that escaped as in JSON."""
+"""A colon or an equals sign, also full-width as East Asian keyboards write it, and also escaped as in JSON."""
 _GONE = r"(?!\[(?:removed|set)\])"
 _BEGIN, _END = r"-----BEGIN [^\n-]{0,60}-----", r"-----END [^\n-]{0,60}-----"
 _BASE58 = r"[1-9A-HJ-NP-Za-km-z]"
 _SCHEME = r"[a-z][a-z0-9+.-]{1,20}://"
 _ALL = (
-    # Keys as text blocks, also where their lines carry other things, or one of the ends is missing.
+    # Keys in PEM, also where lines have prefixes, or where the first or last line is missing.
     ("", rf"(?s){_BEGIN}(?:(?!-----BEGIN ).){{0,{_REACH}}}?{_END}"),
     ("", rf"(?s){_BEGIN}.{{0,{_REACH}}}"),
     ("", rf"(?s)\A.{{0,{_REACH}}}{_END}"),
@@ -38,7 +38,7 @@ _ALL = (
     ("", r"\b(?:pypi-(?=[\w-]*\d)[\w-]{16,}|SG\.[\w-]{8,}\.[\w-]{8,}|hvs\.[\w-]{12,}|tskey-[\w-]{12,})"),
     ("", r"\b(?:AGE-SECRET-KEY-1[a-z0-9]{16,}|nsec1[a-z0-9]{32,}|\d{8,10}:[\w-]{35})(?![\w-])"),
     ("", r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
-    # What stands behind a word for a secret, or at its place in a line of a known form.
+    # A value after a word such as "password", or in the secret's column of a known format.
     (r"\1", rf"\b((?:(?:proxy-)?authorization|(?:set-)?cookie)[\"'\\]{{0,3}}\s{{0,3}}{_IS})[^\n]{{1,4000}}"),
     (r"\1", r"\b((?:bearer|basic)\s+)(?=\S*[\d=+/_-])[\w.~+/=-]{6,}"),
     (r"\1", rf"((?:mnemonic|seed[ _]phrase|recovery[ _]phrase)\b[^\n]{{0,10}}?(?:{_IS}| )\s{{0,3}})[^\n]{{4,400}}"),
@@ -52,23 +52,24 @@ _ALL = (
         rf"(?<![\w.:-])([\w.*-]{{1,253}}:(?:\d{{1,5}}|\*):[\w*-]{{1,63}}:[\w.*-]{{1,63}}:){_GONE}\S{{1,2000}}",
     ),  # pgpass
     (r"\1", r"((?:wandb|api|key|login|netrc)[^\n]{0,60}?)(?<![0-9a-fx])[0-9a-f]{40}(?![0-9a-f])"),
-    # People.
+    # Email addresses.
     ("", r"(?<![\w.+%-])[\w.+%-]{1,500}(?:@|%40|\\u0040)[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"),
 )
 BY_LOOKS = tuple((re.compile(pattern, re.IGNORECASE), kept) for kept, pattern in _ALL)
-"""What is looked for, in either case, and what of a match is kept before the rest of it is removed."""
+"""Pairs of a case-insensitive pattern and the part of a match that is kept when the rest is removed."""
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?(?:[0-9A-Fa-f]{32,39}|[0-9A-Fa-f]{41,})(?![0-9A-Za-z])")
-"""Keys in hex, with or without 0x. Not of 40 digits: accounts, contracts and commits are known to all."""
+"""Keys in hex, with or without 0x. Exactly 40 digits are left: accounts, contracts and commits are public."""
 KEY58 = re.compile(rf"(?<![0-9A-Za-z])(?:[5KL]{_BASE58}{{50,51}}|{_BASE58}{{80,}})(?![0-9A-Za-z])")
-"""Keys of wallets in base 58. Peer ids have 46 or 52 characters and begin otherwise."""
+"""Keys of wallets in base 58. Peer ids do not match: they have 46 or 52 characters and other first characters."""
 LONG = re.compile(r"[A-Za-z0-9+/_-]{48,}={0,2}")
-"""What may be base64 of a key."""
+"""Text that may be a key in base64."""
 FEWEST_WORDS = 12
-"""Of a phrase from which wallets are recovered (BIP-39)."""
+"""The number of words of the shortest phrase from which a wallet is recovered (BIP-39)."""
 
 
 def phrases(text: str) -> Iterator[tuple[int, int]]:
-    """Where words of BIP-39's list follow each other, as a phrase that recovers a wallet: on one line, or listed."""
+    """Yields start and end of each run of words of BIP-39's list, on one line or one per line: such a phrase recovers a
+    wallet."""
     run: list[tuple[int, int]] = []
     for match in re.finditer(r"[A-Za-z]+", text):
         if match[0].lower() in _words() and (not run or match.start() - run[-1][1] <= 8):
@@ -83,7 +84,7 @@ def phrases(text: str) -> Iterator[tuple[int, int]]:
 
 @functools.cache
 def _words() -> frozenset[str]:
-    """The English list, as eth-account brings it along; importing that would take a second."""
+    """Returns BIP-39's English list from eth-account's files; importing eth-account would take a second."""
     found = importlib.util.find_spec("eth_account")
     folders = found.submodule_search_locations if found is not None else None
     path = Path((folders or ["."])[0], "hdaccount", "wordlist", "english.txt")

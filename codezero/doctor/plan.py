@@ -1,4 +1,4 @@
-"""The memory plan that a node would make, from what is on disk: nothing is downloaded and no weights are read."""
+"""The memory plan that a node would make, from files on disk: nothing is downloaded and no weights are read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from codezero.train.method import SMALLEST, Room, choose_method, free_room
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreseen:
-    """Nothing of the estimate is known for a model that is not here yet and not the smallest one."""
+    """The memory plan of a node that is not started."""
 
     estimate: MemoryEstimate | None
+    """The planned memory; None for a model that is not downloaded yet, unless it is the smallest one."""
     room: Room
     to_download: tuple[str, ...]
-    """Models that are not prepared yet."""
+    """The models that are not prepared yet."""
     where: str
     """The device, its precision and threads."""
 
@@ -36,8 +37,8 @@ class Foreseen:
 
 
 def foresee(config: NodeConfig) -> Foreseen:
-    """Plans as `policy.build.Models` does. Raises TrainingError: it does not fit; ConfigError, ModelError or
-    StateError: it cannot be planned."""
+    """Plans as `policy.build.Models` does. Raises TrainingError: the model does not fit; ConfigError, ModelError or
+    StateError: no plan can be made."""
     device = devices.choose_device(config.model.device)
     dtype = devices.choose_dtype(config.model.dtype, device)
     devices.set_threads(config.model.threads)
@@ -91,7 +92,7 @@ def _shape(name: str, config: NodeConfig) -> ModelShape | None:
 
 
 def _judge_bytes(judge: JudgeWeights, config: NodeConfig, backend: Backend, device_type: str) -> int:
-    """`JudgeWeights.num_bytes`, from the catalogue where the weights are not here yet."""
+    """Returns `JudgeWeights.num_bytes`, computed from the catalogue where the weights are not downloaded yet."""
     known = catalogue.find(judge.name)
     if backend is Backend.transformers:
         shape = _shape(judge.name, config)

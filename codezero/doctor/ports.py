@@ -1,4 +1,4 @@
-"""The ports that a node listens on, and that of the sign-in app."""
+"""Checks of the addresses that a node listens on and announces."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
 
 
 def why_taken(address: Multiaddr) -> str | None:
-    """Why this machine cannot listen there; None if it can. Names are not looked up."""
+    """Returns why this machine cannot listen on the address, or None if it can. Host names are not resolved."""
     if address.ip is None:
         return None
     family = socket.AF_INET if address.ip.version == 4 else socket.AF_INET6

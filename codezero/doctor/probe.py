@@ -1,7 +1,7 @@
-"""What only torch can tell, in a process of its own: `python -m codezero.doctor.probe key=value ...`.
+"""Examines torch and makes the memory plan: `python -m codezero.doctor.probe key=value ...`.
 
-A torch that is broken may end its process (illegal instruction, missing libraries). Prints one line of JSON for each
-stage: torch, then the memory plan. Nothing is downloaded, and no weights are read.
+This is a process of its own because a broken torch may end it (illegal instruction, missing libraries). It prints one
+line of JSON for each stage: torch, then the memory plan. Nothing is downloaded, and no weights are read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is not the answer
+    os.dup2(2, 1)  # libraries print to standard error, so that standard output has the answers alone
     for name, stage in (("torch", look_at_torch), ("plan", make_plan)):
         try:
             answer = stage()
         except ImportError as error:
             answer = {"missing": str(error)}
-        except Exception as error:  # the boundary of this process: its parent tells
+        except Exception as error:  # the boundary of this process: its parent reports the failure
             answer = {"failed": f"{type(error).__name__}: {error}"}
         print(json.dumps({"stage": name, **answer}), file=out, flush=True)
 
@@ -47,7 +47,7 @@ def look_at_torch() -> dict[str, Any]:
             major, minor = torch.cuda.get_device_capability(number)
             gpu = {"name": torch.cuda.get_device_name(number), "capability": [major, minor], "free": free}
             answer["gpus"].append({**gpu, "total": total})
-    torch.ones(64, 64) @ torch.ones(64, 64)  # where a build does not fit the processor, the first product ends it
+    torch.ones(64, 64) @ torch.ones(64, 64)  # a build with instructions that the processor lacks dies here
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Programs of this user that dead nodes have left behind, and the nodes that run."""
+"""The check for processes of this user that dead nodes have left behind, and for running nodes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _STRAYS = (
     ("codezero.launch.prepare", "preparation of models", "it keeps memory and a lock"),
     ("next-server", "sign-in app", "it keeps the sign-in app's port"),
 )
-"""A word of the command line, what that program is, and what it is in the way of."""
+"""For each program that a dead node can leave behind: a word of its command line, its name, and the harm it does."""
 _REAPERS = ("init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit", "conmon")
-"""Programs that take over those whose parent has ended."""
+"""Names of processes that become the parent of orphaned ones."""
 GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
+    """A running process of this user."""
+
     pid: int
     command: tuple[str, ...]
     parent_pid: int | None
@@ -69,12 +71,12 @@ def own_processes() -> Iterator[Running]:
                 parent_command=() if parent is None else tuple(parent.cmdline()),
                 rss_bytes=process.memory_info().rss,
             )
-        except (psutil.Error, OSError):  # it has ended meanwhile, or is not ours to look at
+        except (psutil.Error, OSError):  # it has ended meanwhile, or may not be examined
             continue
 
 
 def is_node(command: tuple[str, ...]) -> bool:
-    """`codezero run` and `propose`, as a script or as `python -m codezero`."""
+    """Returns whether a command line is `codezero run` or `codezero propose`, as a script or by `python -m`."""
     for number, word in enumerate(command[:-1]):
         named = word.rpartition("/")[2] == "codezero" or (word == "codezero" and command[number - 1] == "-m")
         if named and command[number + 1] in ("run", "propose"):
@@ -83,13 +85,14 @@ def is_node(command: tuple[str, ...]) -> bool:
 
 
 def _is_stray(program: Running, word: str) -> bool:
-    """By the program's own name, not by a word somewhere in its arguments, which may be an editor's."""
+    """Returns whether a dead node left the program behind. Only the start of its command line counts: later arguments
+    may be, for example, the name of a file in an editor."""
     start = program.command[:4]
     return any(part.rpartition("/")[2] == word or part.split(" ")[0] == word for part in start) and _is_orphan(program)
 
 
 def _is_orphan(program: Running) -> bool:
-    """In a container a node may itself be the first process, which elsewhere takes over orphans."""
+    """Returns whether a program's parent has ended. Process 1 adopts orphans, but in a container it may be a node."""
     name = (program.parent_command or ("",))[0].rpartition("/")[2]
     words = " ".join(program.parent_command)
     is_first = program.parent_pid == 1 and not any(own in words for own in ("codezero", "npm", "node", "next"))

@@ -1,4 +1,4 @@
-"""Proxies in the environment: they take over what was meant for this machine or its network, and break it."""
+"""The check of proxies in the environment, which break requests to this machine or its network if they get them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _of(environment: Mapping[str, str], name: str) -> str:
 
 
 def _place(proxy: str) -> str:
-    """Host and port: the rest may be a password."""
+    """Returns host and port of a proxy; the rest of its URL may be a password."""
     parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
     return parts.netloc.rpartition("@")[2] or "an unreadable address"
 
 
 def _urls(case: Case) -> list[str]:
-    """What the node asks besides the internet; codezero itself asks loopback addresses without a proxy."""
+    """Returns the configured URLs that may be on this machine or its network."""
     config = case.config
     found = [config.evaluator.url] if config.evaluator.backend in (Backend.ollama, Backend.openai) else []
     if config.ledger.kind is not LedgerKind.local:
@@ -60,7 +60,8 @@ def _urls(case: Case) -> list[str]:
 
 
 def _is_near(url: str) -> bool:
-    """Of this network, so that a proxy does not know it: a private address, or a name without a dot as in compose."""
+    """Returns whether a URL is of the local network, which a proxy does not know: a private address, or a name without
+    a dot as in Docker Compose. Loopback is not counted: codezero asks it without a proxy."""
     host = urlsplit(url).hostname or ""
     try:
         address = ipaddress.ip_address(host)

@@ -1,4 +1,4 @@
-"""Whether a server answers at all, and what time it says it is; and the two servers that weights come from."""
+"""Checks whether servers answer, and notes the times they report; checks the hub and the package index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codezero.llm.store import ModelState
 from codezero.publish.tokens import take_tokens
 
 TIMEOUT_S = 4.0
-"""For each step of a connection, and between two bytes."""
+"""The limit for each step of a connection, and between two bytes, in seconds."""
 DEFAULT_HUB, DEFAULT_INDEX = "https://huggingface.co", "https://pypi.org/simple/"
 
 
@@ -39,10 +39,8 @@ class _WhoAmI(msgspec.Struct):
 
 
 def look(case: Case, who: str, url: str) -> str | None:
-    """Why nobody answers HTTP there, None if somebody does, whatever the answer. Notes the time that it tells.
-
-    Of the URL nothing but its host is shown: the rest may be a key.
-    """
+    """Returns why no server answers HTTP at the URL, or None if one does, whatever its answer. Adds the server's time
+    to `case.skews`. Only the host of the URL is shown: the rest may be a key."""
     host = urlsplit(url).hostname or ""
     if not host:
         return "its URL has no host"
@@ -64,8 +62,8 @@ def look(case: Case, who: str, url: str) -> str | None:
 
 
 def skew_of(told: str, age: str, now_s: float) -> float | None:
-    """Seconds by which a Date header (RFC 9110, 6.6.1) is ahead of `now_s`; None for none. It counts whole seconds, and
-    a cache's `age` are the seconds since it was right."""
+    """Returns the seconds by which a Date header (RFC 9110, 6.6.1) is ahead of `now_s`, or None if it is not valid. The
+    header is in whole seconds; `age` is the Age header of a cache: the seconds since the date was right."""
     try:
         when = email.utils.parsedate_to_datetime(told)
         if when.tzinfo is None:
@@ -101,7 +99,8 @@ def _why(host: str, fault: Exception) -> str:
 
 def check_hub(case: Case) -> Iterator[Finding]:
     config = case.config
-    data = [name for name in ("mbpp", "code_contests") if _streams(getattr(config.tasks, name))]
+    datasets = (("mbpp", config.tasks.mbpp), ("code_contests", config.tasks.code_contests))
+    data = [name for name, dataset in datasets if dataset.weight > 0 and dataset.path is None]
     weights = _absent(case)
     needs = [*([f"the weights of {weights}"] if weights else []), *(f"the dataset {name}" for name in data)]
     if case.environment.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
@@ -126,7 +125,7 @@ def check_hub(case: Case) -> Iterator[Finding]:
 
 
 def check_push(case: Case) -> Iterator[Finding]:
-    """Whether the hub takes the token for pushing. It is sent to that hub alone."""
+    """Checks that the hub accepts the token for pushing. The token is sent to that hub alone."""
     push = case.config.push
     if not push.enabled:
         return
@@ -150,7 +149,7 @@ def check_push(case: Case) -> Iterator[Finding]:
 
 
 def _role(endpoint: str, token: str) -> str | None:
-    """What the hub says that the token may do, `refused` for nothing; None if it could not be found out."""
+    """Returns the token's role at the hub, such as `read` or `write`, `refused` for none, or None if not known."""
     try:
         reply = httpx2.get(
             endpoint.rstrip("/") + "/api/whoami-v2",
@@ -172,7 +171,7 @@ _MIRROR = "see to the connection, name a mirror in HF_ENDPOINT, or give files (t
 
 
 def check_index(case: Case) -> Iterator[Finding]:
-    """Where pip gets packages: the second source of weights, and of a Node.js for the sign-in app."""
+    """Checks the index that pip gets packages from: weights come from it where the hub fails."""
     weights = _absent(case)
     if not weights or catalogue.find(case.config.model.name) is None:
         return
@@ -189,12 +188,8 @@ def check_index(case: Case) -> Iterator[Finding]:
         )
 
 
-def _streams(dataset: object) -> bool:
-    return getattr(dataset, "weight", 0) > 0 and getattr(dataset, "path", None) is None
-
-
 def _absent(case: Case) -> str:
-    """The solver's name where its weights are still to be fetched; else empty."""
+    """Returns the name of the solver's model if its weights are still to be fetched, else an empty text."""
     name = case.config.model.name
     if catalogue.find(name) is None and not store.HUB_ID.fullmatch(name):
         return ""

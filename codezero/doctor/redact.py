@@ -1,4 +1,4 @@
-"""Taking secrets out of text: those that are known, however they are written, and whatever looks like one."""
+"""Removes secrets from text: known ones, in every encoding they may have, and whatever looks like a secret."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from codezero.doctor.patterns import BY_LOOKS, HEX, KEY58, LONG, phrases
 
 REMOVED = "[removed]"
 SHORTEST = 6
-"""Characters of a form of a secret: what is shorter would be found everywhere."""
+"""The length of the shortest text that is searched for: shorter ones would match everywhere."""
 _GRAM = 16
-"""Characters in a row of a long secret by which a piece of it is recognised, as in a key that is split over lines."""
+"""The number of consecutive characters by which a piece of a long secret is recognised, as of a key over two lines."""
 _PEER_ID = re.compile(r"Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3Koo[1-9A-HJ-NP-Za-km-z]{45}")
 
 
 class Redactor:
-    """Takes the known secrets and private names, and all that looks like a secret, out of texts."""
+    """Removes known secrets, private names, and whatever looks like a secret, from texts."""
 
     def __init__(
         self, secrets: Iterable[bytes], names: Mapping[str, str] | None = None, public: Iterable[str] = ()
     ) -> None:
-        """`names` are words to be replaced, such as the user's, with what takes their place; `public` is hex that looks
-        like a key and is none, such as the hash of a transaction."""
+        """`names` maps words that are replaced, such as the user's name, to their replacements; `public` is hex that
+        looks like a key but is not, such as the hash of a transaction."""
         self._public = {value.lower() for value in public}
         self._known = sorted({form.lower() for secret in secrets for form in forms(secret)})
         self._grams = {
@@ -52,13 +52,13 @@ class Redactor:
         return text
 
     def finds(self, text: str) -> bool:
-        """Whether a known secret, or a piece of one, is in the text."""
+        """Returns whether a known secret, or a piece of one, is in the text."""
         return next(self._spans(text.encode("utf-8", "surrogatepass").lower()), None) is not None
 
     def _without_known(self, text: str) -> str:
         raw = text.encode("utf-8", "surrogatepass")
         kept, end = [], 0
-        for start, stop in sorted(self._spans(raw.lower())):  # lower() of bytes changes ASCII alone, and no length
+        for start, stop in sorted(self._spans(raw.lower())):  # bytes.lower() changes only ASCII, and keeps the length
             if start > end:
                 kept.append(raw[end:start])
             if stop > end:
@@ -80,9 +80,8 @@ class Redactor:
 
 
 def forms(secret: bytes) -> set[bytes]:
-    """How a secret may stand in a text: as it is, escaped, URL-encoded, in hex, and in base64, also inside of more.
-
-    They are compared without regard to case: hex is written in both.
+    """Returns the ways a secret may be written in a text: plain, escaped, URL-encoded, in hex, and in base64, also as
+    a part of longer base64. They are compared without regard to case, since hex is written in both.
     """
     text = secret.decode("utf-8", "surrogateescape")
     found = {secret, secret.hex().encode(), secret.hex(":").encode(), quote(secret, safe="").encode()}
@@ -96,8 +95,8 @@ def forms(secret: bytes) -> set[bytes]:
 
 
 def _base64(secret: bytes) -> Iterator[bytes]:
-    """There are three ways to write bytes, by where in a group of three they start; characters that also tell of what
-    stands before or after them are left out."""
+    """Yields the base64 of a secret for each of the three offsets it may have in a group of three bytes, without the
+    characters that also depend on the bytes before or after it."""
     for lead in range(3):
         shared = 1 if (lead + len(secret)) % 3 else 0
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
@@ -106,7 +105,8 @@ def _base64(secret: bytes) -> Iterator[bytes]:
 
 
 def _without_base64(match: re.Match[str]) -> str:
-    """Long base64 of any origin; peer ids and paths stay, of which a support needs to know."""
+    """Returns the replacement of a match of `LONG`: removed if it looks like base64; peer ids and paths stay, since
+    they help to find the problem."""
     rest = _PEER_ID.sub("", match[0])
     upper, lower = sum(char.isupper() for char in rest), sum(char.islower() for char in rest)
     digits, slashes = sum(char.isdigit() for char in rest), rest.count("/")

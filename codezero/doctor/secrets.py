@@ -1,6 +1,6 @@
-"""The secrets of this machine that a node or its user has, so that a support archive can be searched for them.
+"""Collects the secrets of the node and its user on this machine, so that a support archive can be searched for them.
 
-Their values stay in memory: they are compared with, and never written or shown.
+Their values stay in memory: texts are compared with them, and they are never written or shown.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from urllib.parse import unquote, urlsplit
 
 from codezero.doctor import identity
 from codezero.doctor.case import Case
+from codezero.doctor.redact import SHORTEST
 from codezero.errors import IdentityError
 
-SHORTEST = 6
-"""Characters: what is shorter would be found everywhere, and is a poor secret."""
 _MAX_FILE = 1 << 20
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASS|PWD|CREDENTIAL|COOKIE|MNEMONIC|SEED_PHRASE|AUTH|(?:^|_)(?:KEY|APIKEY)(?:_|$)|POLICY_ID",
@@ -28,12 +27,12 @@ _SECRET_NAME = re.compile(
 )
 _PUBLIC_NAME = re.compile(r"(?:_ENV|_FILE|_PATH|_DIR|_SOCK|_KEYS)$|^(?:OLD)?PWD$", re.IGNORECASE)
 _TELL_NOTHING = ("root", "user", "app", "codezero", "ubuntu", "debian", "admin", "node", "work", "home", "localhost")
-"""Names of users and machines that half the world has, and that logs are full of."""
+"""Names of users and machines that are too common to identify anybody, and that logs are full of."""
 _NETRC = re.compile(r"\b(?:password|account)\s+(\S+)")
 
 
 def values(case: Case) -> set[bytes]:
-    """Every secret that is found in the environment, the configuration and the files that are known to hold some."""
+    """Returns every secret found in the environment, the configuration, and the files that are known to hold some."""
     found = set(_of_environment(case.environment))
     found |= {value for url in _urls(case) for value in _in_url(url)}
     found.add(case.config.ledger.org_id)  # with it the sign-in app writes in the user's name
@@ -43,7 +42,7 @@ def values(case: Case) -> set[bytes]:
 
 
 def private_names(case: Case) -> dict[str, str]:
-    """What tells who the user is, and what stands for it: home folder, user and machine."""
+    """Returns the names that identify the user (home folder, user, machine), each with its replacement."""
     home = case.environment.get("HOME") or str(Path.home())
     user = Path(home).name
     names = {home: "~", str(Path(home).resolve()): "~"}
@@ -67,7 +66,7 @@ def _urls(case: Case) -> list[str]:
 
 
 def _in_url(url: str) -> Iterator[str]:
-    """User, password, query values, and parts of the path that look like keys of hosted RPCs."""
+    """Yields the user, password, query values, and parts of the path that look like keys of hosted RPCs."""
     try:
         parts = urlsplit(url)
         named = [parts.password or "", parts.username if parts.password or len(parts.username or "") > 15 else ""]
@@ -83,7 +82,8 @@ def _in_url(url: str) -> Iterator[str]:
 
 
 def is_key_like(part: str) -> bool:
-    """Whether a part of a URL's path may be a key: long, of one alphabet, with digits among its letters."""
+    """Returns whether a part of a URL's path may be a key: 16 or more letters, digits, `_`, `~` and `-`, with at least
+    one digit and one letter."""
     return bool(re.fullmatch(r"[\w~-]{16,}", part) and re.search(r"\d", part) and re.search("[a-zA-Z]", part))
 
 
@@ -115,7 +115,7 @@ def _of_files(case: Case) -> Iterator[bytes]:
 
 
 def _strings(path: Path) -> Iterator[str]:
-    """Every text in a JSON file of keys or users that is no address of an account: those are on the chain for all."""
+    """Yields every text in a JSON file of keys or users, except addresses of accounts, which are public."""
     try:
         found = json.loads(_read(path))
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ def _strings(path: Path) -> Iterator[str]:
 
 
 def _is_private(text: str) -> bool:
-    """The words of a keystore's format, and dates, are no secrets."""
+    """Returns whether a text may be a secret; the words of a keystore's format, and dates, are not."""
     words = ("aes-128-ctr", "scrypt", "pbkdf2", "hmac-sha256")
     return text not in words and not re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", text)
 
@@ -134,7 +134,7 @@ def _walk(value: Any) -> Iterable[str]:
         yield value
     elif isinstance(value, dict):
         for key, inner in value.items():
-            if "-" in key:  # the id of a user; other keys are names of fields
+            if "-" in key:  # a user's id; other keys are names of fields
                 yield key
             yield from _walk(inner)
     elif isinstance(value, list):
@@ -143,7 +143,7 @@ def _walk(value: Any) -> Iterable[str]:
 
 
 def _read(path: Path) -> bytes:
-    """Empty where there is nothing to read, and for what is no plain file."""
+    """Returns at most the first `_MAX_FILE` bytes of a file; nothing if it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:

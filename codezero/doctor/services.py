@@ -1,4 +1,4 @@
-"""Servers that answer questions for the node: the judge service, and the judge or proposer behind a URL."""
+"""Checks of the servers that a node asks: the judge service, and the server of its judge or its proposer's model."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class _Named(msgspec.Struct):
 
 class _Models(msgspec.Struct):
     models: list[_Named] = []
-    """Ollama's."""
+    """The models in Ollama's reply."""
     data: list[_Named] = []
-    """OpenAI's."""
+    """The models in a reply of OpenAI's API."""
 
 
 def check_judge(case: Case) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Settings files that are not as shipped."""
+"""The check for settings files that differ from those shipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings for people, and for programs."""
+"""Formats findings: lines for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from codezero.runtime.console import printable
 
 _MARKS = {Severity.OK: "ok", Severity.INFO: "info", Severity.WARNING: "warn", Severity.ERROR: "ERROR"}
 _COLOURS = {Severity.OK: "32", Severity.INFO: "36", Severity.WARNING: "33", Severity.ERROR: "1;31"}
-"""Of ANSI terminals. By hand: this command is for installations in which packages are broken."""
+"""ANSI colour codes. No package is used for them, since this command must work where packages are broken."""
 
 
 def lines(findings: Sequence[Finding], coloured: bool = False) -> list[str]:
-    """A line for each finding, with what it means and what to do below; then how many there are of each kind."""
+    """Returns a line for each finding, with its consequence and remedy below; the last line counts them by kind."""
     width = max((len(finding.name) for finding in findings), default=0)
     shown: list[str] = []
     for finding in findings:
@@ -30,7 +30,7 @@ def lines(findings: Sequence[Finding], coloured: bool = False) -> list[str]:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """The worst first, by name: on a small terminal the findings themselves have scrolled away."""
+    """Returns the counts of errors and warnings, with names, since on a small terminal the findings scroll away."""
     parts = []
     for severity, word in ((Severity.ERROR, "error"), (Severity.WARNING, "warning")):
         names = [finding.name for finding in findings if finding.severity is severity]

@@ -1,4 +1,4 @@
-"""The sign-in app, or the wallet's passphrase: what a node's account depends on."""
+"""Checks of the sign-in app and its session key, or of the wallet's passphrase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codezero.runtime.amounts import span
 _MAX_FILE = 1 << 20
 _SOON_S = 7 * 86400
 _DEADLINE_AT = 2 + 2 * (1 + 32 + 4 + 21)
-"""Where the deadline stands in a digest of the app's (modal-login/lib/deferred.ts): 6 bytes in hex, 0 for none."""
+"""The index of the deadline in the sign-in app's digest (modal-login/lib/deferred.ts): 6 bytes in hex, 0 for none."""
 
 
 class _Key(msgspec.Struct, rename="camel"):
@@ -89,13 +89,13 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
 
 
 def _session(config: LedgerConfig) -> Iterator[Finding]:
-    """The session key with which the app signs, from the app's own file; its private key is not read."""
+    """Reports when the session key that the app signs with expires, by the app's file; the private key is not read."""
     path = Path(config.login_dir).expanduser() / "userApiKey.json"
     try:
         with path.open("rb") as file:
             found = msgspec.json.decode(file.read(_MAX_FILE), type=dict[str, list[_Key]])
     except FileNotFoundError:
-        return  # nobody has signed in here, which `account` tells
+        return  # nobody has signed in here, which the finding `account` reports
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         yield error("session key", f"{path} is damaged or cannot be read", "the app signs nothing", "sign in again")
         return
@@ -119,6 +119,6 @@ def _session(config: LedgerConfig) -> Iterator[Finding]:
 
 
 def deadline_s(digest: str) -> float:
-    """Unix time at which a session key ends; 0 for one that does not, or is none."""
+    """Returns the Unix time at which a session key expires; 0 for one without a deadline, and for an invalid digest."""
     found = digest[_DEADLINE_AT : _DEADLINE_AT + 12]
     return float(int(found, 16)) if re.fullmatch("[0-9a-fA-F]{12}", found) else 0.0

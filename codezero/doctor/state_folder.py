@@ -1,4 +1,4 @@
-"""The state folder: who holds it, what it was made with, and whether what is saved in it is whole."""
+"""Checks of the state folder: which process holds it, its bound settings, and whether its files are whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from codezero.runtime.database import read_only
 
 GIB = 2**30
 STOPPED = "stopped"
-"""What `observe.status` notes of a node that was asked to end, or had played its rounds."""
+"""The `ended` text that `observe.status` notes of a node that was asked to end, or had played its rounds."""
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")
 
@@ -47,7 +47,7 @@ def check(case: Case) -> Iterator[Finding]:
 
 
 def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding]:
-    """What the node itself noted last, `holder` being who runs in the folder now."""
+    """Reports the node's last note about itself. `holder` is the process that runs on the folder now, None if none."""
     what = f"{last.role} in {last.stage}" + (f" of round {last.round}" if last.round is not None else "")
     memory = f"{last.rss_bytes / GIB:.1f} GiB" + (
         f" of {last.planned_bytes / GIB:.1f} planned" * bool(last.planned_bytes)
@@ -80,7 +80,7 @@ def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding
         yield warning(
             "node",
             f"the last one ended {span(silent_s)} ago, {what}: {last.ended}",
-            "it went no further than that",
+            "it did not go on after that",
             "do what the message says; docs/troubleshooting.md has more",
         )
     else:
@@ -88,7 +88,7 @@ def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding
 
 
 def _bound(case: Case, folder: Path) -> Iterator[Finding]:
-    """Raises StateError: the folder was made with other settings."""
+    """Reports the settings that the folder is bound to. Raises StateError: it was made with other settings."""
     config = case.config
     wanted = {"model.name": config.model.name}
     if config.train.method is not TrainMethod.auto:
@@ -102,7 +102,7 @@ def _bound(case: Case, folder: Path) -> Iterator[Finding]:
 
 
 def _checkpoints(folder: Path, is_held: bool) -> Iterator[Finding]:
-    """By sizes only: the sums of some gigabytes take a minute, and a node checks them when it starts."""
+    """Checks only the sizes of files: checksums of some gigabytes take a minute, and a node checks them at start."""
     saved = sorted((path for path in folder.glob("round-*") if path.is_dir()), reverse=True)
     if not saved:
         yield info("checkpoints", f"none in {folder}", "the node starts from the model's own weights")

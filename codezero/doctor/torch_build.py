@@ -1,4 +1,4 @@
-"""Torch, the GPUs it can use, and the memory plan, as a process of their own tells (`probe`)."""
+"""Checks of torch, the GPUs it can use, and the memory plan, by the answers of a separate process (`probe`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check(case: Case) -> Iterator[Finding]:
 
 
 def gpus(case: Case, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
-    """What torch says of them, against what the driver sees; None where there is no driver."""
+    """Compares the GPUs that torch reports with those that the driver reports (`seen`; None without a driver)."""
     wanted = case.config.model.device
     for gpu in torch["gpus"]:
         yield _gpu(gpu, torch["kernels"], wanted)
@@ -85,7 +85,7 @@ def _gpu(gpu: Mapping[str, Any], kernels: list[str], wanted: Device) -> Finding:
 
 
 def nvidia_smi(environment: Mapping[str, str]) -> list[str] | None:
-    """The names of the GPUs that the driver sees; None without a driver."""
+    """Returns the names of the GPUs that the driver reports, or None without a driver."""
     program = shutil.which("nvidia-smi", path=environment.get("PATH"))
     if program is None:
         return None
@@ -106,7 +106,8 @@ def nvidia_smi(environment: Mapping[str, str]) -> list[str] | None:
 
 
 def _asked(case: Case) -> tuple[int | None, dict[str, dict[str, Any]], str]:
-    """Exit code, None if it took too long; the answers by stage; and the last line on standard error."""
+    """Runs the probe and returns its exit code (None if it took too long), its answers by stage, and the last line of
+    its standard error."""
     command = [sys.executable, "-m", "codezero.doctor.probe", *case.settings]
     with subprocess.Popen(
         command,
@@ -158,14 +159,15 @@ def _no_plan(code: int | None) -> Finding:
 
 
 def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:
-    """What is free now is what the node has left, and says nothing of whether the node itself fits."""
+    """Reports nothing of the estimate while a node runs: free memory is then what the node has left, and does not tell
+    whether the node itself fits."""
     yield info("plan", "a node runs on this state folder, and has made its own", do="codezero status shows its memory")
     if "missing" in answer or "failed" in answer:
         yield from plan(answer)
 
 
 def plan(answer: Mapping[str, Any]) -> Iterator[Finding]:
-    """What the probe came to."""
+    """Reports the probe's memory plan, or why there is none."""
     if "missing" in answer or "failed" in answer:
         found = str(answer.get("missing") or answer.get("failed"))
         yield error("plan", f"cannot be made: {found}", "no node can start: a package is missing or damaged", _AGAIN)
