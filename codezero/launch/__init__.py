@@ -1,1 +1,1 @@
-"""A whole swarm on one machine: its bootnode and nodes as processes kept running, and what invites others to it."""
+"""Starting and supervising nodes: one node, one per GPU, or a whole swarm on one machine, and invitations to it."""

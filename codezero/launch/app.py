@@ -1,4 +1,4 @@
-"""The sign-in app as a process: built when its sources are newer, started, asked how it is, and ended with the node."""
+"""Runs the sign-in app: builds it when its sources are newer, starts it, queries its health, ends it with the node."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ from urllib.parse import quote
 import msgspec
 
 from codezero.errors import ConfigError, LedgerError
-from codezero.launch import nodejs, tether
+from codezero.launch import ends_with_parent, nodejs
 from codezero.launch.nodejs import NodeJs
 from codezero.ledger.modal import credentials
 from codezero.runtime import rotation
 from codezero.runtime.console import Console
 
 READY_S = 60.0
-"""For a started app to answer."""
+"""Seconds that a started app has to answer its first request."""
 _BUILD_TIMEOUT_S = 1800
 _ANSWER_S = 10.0
 _MAX_ANSWER = 64 * 1024
 _BUILDING = ".building"
-"""A file that is there while the app is built, and after a build that was cut short."""
+"""The name of a file that exists while the app is built, and after a build that was interrupted."""
 _NOT_SOURCES = ("node_modules", ".next", "temp-data", "tests", "screenshots", "next-env.d.ts", "sign-in.env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppPlace:
+    """The sign-in app's folder, port and log."""
+
     folder: Path
-    """The app's sources."""
+    """The folder of the app's sources."""
     port: int
     log: Path
-    """Gets what npm and the app print; two files of a bounded size are kept."""
+    """The file with the output of npm and the app; two files of a bounded size are kept."""
 
     @property
     def url(self) -> str:
@@ -56,8 +58,8 @@ class AppPlace:
 
 
 class SignInApp:
-    """A context in which the app runs. One that ends by itself is started again; one that was running already, for
-    another node, is used and left running."""
+    """A context manager that runs the app. An app that ends by itself is started again; one that already runs for
+    another node is used, and left running."""
 
     def __init__(self, place: AppPlace, environment: Mapping[str, str], console: Console) -> None:
         self._place, self._environment, self._console = place, dict(environment), console
@@ -66,7 +68,7 @@ class SignInApp:
         self._watcher: threading.Thread | None = None
 
     def __enter__(self) -> SignInApp:
-        """Raises ConfigError or LedgerError: it cannot be built or started, or its port is another program's."""
+        """Raises ConfigError or LedgerError: the app cannot be built or started, or another program has its port."""
         if self.health() is not None:
             self._console.line(f"sign-in: the app runs at {self._place.url} already")
             return self
@@ -89,9 +91,9 @@ class SignInApp:
         self._end()
 
     def health(self) -> str | None:
-        """What it says of Alchemy, `reachable` or why not; None where nobody answers. Raises ConfigError: another
-        program answers at its port."""
-        answer = self._ask("GET", "/api/health")  # without the token: it is not known yet whose program answers
+        """Returns `reachable` or the app's reason why Alchemy is not, or None if nothing answers at the port. Raises
+        ConfigError: another program answers there."""
+        answer = self._ask("GET", "/api/health")  # without the token: another program may be listening
         if answer is None:
             return None
         try:
@@ -100,14 +102,14 @@ class SignInApp:
             raise self._foreign() from None
 
     def is_activated(self, org_id: str) -> bool:
-        """Whether the app holds an activated session key of this user."""
+        """Returns whether the app holds an activated session key of this user."""
         path = f"/api/get-api-key-status?orgId={quote(org_id, safe='')}"
         answer = self._ask("GET", path, credentials(self._place.login_dir))
         return answer is not None and answer[0] == 200 and answer[1].strip().strip(b'"') == b"activated"
 
     def address(self) -> str | None:
-        """Where a browser is let in, once; None where the app gives none. Whoever has it first is let in: it belongs
-        into no log and into no program's arguments."""
+        """Returns a URL that admits one browser, once, or None if the app gives none. It admits whoever opens it first,
+        so it must not get into a log or a program's arguments."""
         answer = self._ask("POST", "/api/ticket", credentials(self._place.login_dir))
         try:
             ticket = msgspec.json.decode(answer[1], type=dict[str, str])["ticket"] if answer is not None else ""
@@ -116,7 +118,7 @@ class SignInApp:
         return f"{self._place.url}/?ticket={ticket}" if re.fullmatch(r"[\w-]{20,100}", ticket) else None
 
     def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes] | None:
-        """Status and beginning of the body; None where nobody answers in time. No proxy is asked."""
+        """Returns status and beginning of the body, or None if there is no answer in time. Uses no proxy."""
         connection = http.client.HTTPConnection("localhost", self._place.port, timeout=_ANSWER_S)
         try:
             connection.request(method, path, headers=dict(headers or {}))
@@ -141,7 +143,7 @@ class SignInApp:
         )
 
     def _built(self) -> list[str]:
-        """The command that starts the app, after installing and building what is missing or older than its sources.
+        """Installs and builds what is missing or older than the app's sources; returns the command that starts the app.
 
         Raises ConfigError: there is no app or no Node.js here. LedgerError: npm failed.
         """
@@ -186,9 +188,10 @@ class SignInApp:
             self._process = self._spawn(self._command, log.fileno())
 
     def _spawn(self, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
-        """In a session of its own, behind a tether that ends it with this process, however that ends."""
+        """Starts a command in its own session, by way of `ends_with_parent`: it ends with this process, however that
+        ends."""
         return subprocess.Popen(
-            [sys.executable, tether.__file__, *command],
+            [sys.executable, ends_with_parent.__file__, *command],
             cwd=self._place.folder,
             env=self._environment,
             stdin=subprocess.PIPE,
@@ -230,7 +233,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
-        process.wait(tether.GRACE_S)
+        process.wait(ends_with_parent.GRACE_S)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,5 @@
-"""A bootnode: where a swarm's nodes find each other. It keeps an address and an identity, and learns nothing itself."""
+"""Runs a bootnode, through which a swarm's nodes find each other. It keeps an address and an identity, and does not
+train."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from codezero.network.join import rules_of, take_identity
 from codezero.runtime.console import Console
 
 STATUS_S = 10.0
-"""Between two looks at how many nodes there are; a line is printed when the number has changed."""
+"""Seconds between two counts of the nodes in reach; a line is printed when the count has changed."""
 
 
 def run_bootnode(
@@ -30,8 +31,8 @@ def run_bootnode(
     Prints a line `bootnode PEER_ID listening on MULTIADDRESS` for each address once it can be used; then `invite` gets
     a swarm file, for nodes whose swarm has the default name and group size.
 
-    Raises ValueError: no multiaddress. IdentityError: the key cannot be used. NetworkError: an address cannot be
-    listened on. ConfigError: the swarm file cannot be written.
+    Raises ValueError: a text is no multiaddress. IdentityError: the key cannot be used. NetworkError: it cannot listen
+    on an address. ConfigError: the swarm file cannot be written.
     """
     for text in listen:
         hosting.check_free(Multiaddr.parse(text))
@@ -68,7 +69,7 @@ def run_bootnode(
 
 
 def _swarm(config: SwarmConfig, peer_id: str, addresses: Sequence[str]) -> SwarmFile:
-    """The swarm that this bootnode leads to: under the addresses that are announced, else those it listens on."""
+    """Returns the swarm file of this bootnode, with the announced addresses, or else those that it listens on."""
     announced = [replace(Multiaddr.parse(text), peer=peer_id) for text in config.announce]
     return SwarmFile(
         name=config.name,

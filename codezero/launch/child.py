@@ -1,7 +1,7 @@
-"""A program that a supervisor keeps running: its process, what that prints, and what it has come to so far.
+"""A program that a supervisor keeps running: its current process, output, state and counts.
 
-Every process gets a session of its own, so that a terminal's Ctrl-C does not reach it, and a pipe as standard input
-that ends with the supervisor, however that ended (`stop.stop_with_parent` listens to it).
+Every process has its own session, so that a terminal's Ctrl-C does not reach it, and a pipe as standard input that
+closes when the supervisor ends, however it ends (`stop.stop_with_parent` waits for that).
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ _ROUND = re.compile(r"round \d+ \|")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildProgram:
+    """A program for a supervisor to run."""
+
     name: str
     command: Callable[[int], Sequence[str]]
-    """The command line that finishes so many more rounds; 0 is no limit."""
+    """Returns the command line that plays a number of further rounds; 0 is no limit."""
     log: Path
-    """Gets every byte that the program writes; two files of a bounded size are kept."""
+    """The file with all output of the program; two files of a bounded size are kept."""
     rounds: int = 0
     """Finished rounds, over all restarts, after which it is done; 0 is no limit."""
     serves: bool = False
-    """It runs for the sake of the others, and ends after them."""
+    """Whether the program runs for the sake of the others, so that it ends after them."""
     ready: str = ""
-    """How the line begins by which it says that it can be used."""
+    """The beginning of the line that the program prints when it can be used."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables of its own, over those of all programs."""
+    """Environment variables of this program, which override those that all programs share."""
 
 
 class ChildState(Enum):
@@ -55,7 +57,7 @@ class ChildState(Enum):
 
 
 class Child:
-    """A program over all its processes, one at a time."""
+    """A supervised program, over the processes that run it one after another."""
 
     def __init__(self, program: ChildProgram) -> None:
         self.program = program
@@ -63,13 +65,13 @@ class Child:
         self.starts_at_s = self.started_at_s = 0.0
         self.num_starts = self.rounds = 0
         self.crashes = 0
-        """In a row, with no finished round in between."""
+        """Consecutive crashes without a finished round in between."""
         self.error = self.previous_error = ""
         """The last `error: ...` line of this process, and of the one before."""
         self.is_ready = False
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
-        """Output behind the last newline."""
+        """Output after the last newline."""
 
     @property
     def has_process(self) -> bool:
@@ -77,7 +79,7 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is a process to take leave of."""
+        """Whether the process has ended and has not been reaped yet."""
         return self._process is not None and self._process.poll() is not None
 
     @property
@@ -89,7 +91,8 @@ class Child:
         return time.monotonic() - self.started_at_s
 
     def start(self, environment: Mapping[str, str] | None, kept_open: Sequence[int]) -> int:
-        """Starts a process, with these file descriptors open; returns where to read what it prints. Raises OSError."""
+        """Starts a process that inherits the file descriptors `kept_open`; returns the descriptor of its output. Raises
+        OSError."""
         self.previous_error, self.error, self.is_ready = self.error, "", False
         self.started_at_s = time.monotonic()
         self.num_starts += 1
@@ -109,7 +112,7 @@ class Child:
         return output
 
     def read(self) -> list[str] | None:
-        """The lines that have come since the last call, up to a limit; None when no more can come."""
+        """Returns the lines printed since the last call, up to a limit; None at the end of the output."""
         try:
             raw = os.read(self._output(), _READ_BYTES)
         except BlockingIOError:
@@ -117,7 +120,7 @@ class Child:
         if not raw:
             return None
         rotation.rotate(self.program.log)
-        with contextlib.suppress(OSError), self.program.log.open("ab") as log:  # a full disk need not end the swarm
+        with contextlib.suppress(OSError), self.program.log.open("ab") as log:  # a full disk must not end the swarm
             log.write(raw)
         *lines, self._rest = (self._rest + raw).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
@@ -137,8 +140,8 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def take_leave(self) -> tuple[int, list[str]]:
-        """The exit code of a process that has ended, and its last lines. Whatever it left behind is killed."""
+    def reap(self) -> tuple[int, list[str]]:
+        """Returns the exit code of a process that has ended, and its last lines. Kills whatever it left behind."""
         assert self._process is not None
         self.kill()
         last = self.read() or []
@@ -162,7 +165,7 @@ class Child:
         return ", ".join(parts)
 
     def _line(self, raw: bytes) -> str:
-        """A line as text; takes note of what it says about the program."""
+        """Returns a line as text, and notes a finished round, an error or readiness that it tells of."""
         text = raw[:MAX_LINE_BYTES].decode("utf-8", "replace").rstrip()
         if self.program.ready and text.startswith(self.program.ready):
             self.is_ready = True

@@ -1,4 +1,4 @@
-"""What the user wants started: from options, else the environment, else questions, else defaults."""
+"""Decides what the user wants started: by options, else the environment, else questions, else defaults."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from codezero.launch.terminal import Terminal, parse_yes
 
 TOKEN_ENV, MODEL_ENV, CPU_ENV = "HUGGINGFACE_ACCESS_TOKEN", "MODEL_NAME", "CPU_ONLY"
 HUB_TOKEN_ENV = "HF_TOKEN"
-"""What the hub's own library takes; others have it set for downloads, so it is not taken for a wish to push."""
+"""The variable of the hub's own library. It is often set for downloads, so it is not taken as a request to push."""
 JOIN_ENV, SIGN_IN_ENV, MARKET_ENV = "CODEZERO_JOIN", "CODEZERO_SIGN_IN", "CODEZERO_MARKET"
 _DECIDING = ("swarm=", "preset=", "ledger=")
-"""Settings that say where a node trains, so that nothing else has to."""
+"""Prefixes of settings that say where a node trains, so that the user is not asked."""
 PUBLIC_MARKET = "0x51D4db531ae706a6eC732458825465058fA23a35"
 """The prediction market that the public node's launch script names (gensyn-ai/rl-swarm, PRG_CONTRACT)."""
 
 
 class Way(Enum):
-    """Where a node trains. Each value is also what CODEZERO_JOIN may say, beside the name of a swarm file."""
+    """Where a node trains. CODEZERO_JOIN takes `own`, `local`, `testnet` or the name of a swarm file."""
 
     OWN = "own"
     LOCAL = "local"
@@ -38,7 +38,7 @@ class SignIn(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The command line; None and empty for what was not given."""
+    """The command line's options; None or empty for one that was not given."""
 
     way: Way | None = None
     swarm_file: str = ""
@@ -54,20 +54,22 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
+    """The user's decisions about a start."""
+
     way: Way
     sign_in: SignIn | None = None
-    """On the testnet only."""
+    """How the account is had; on the testnet only."""
     token: str = field(default="", repr=False)
-    """Of the Hugging Face hub; empty pushes nothing."""
+    """The token of the Hugging Face hub; empty pushes nothing."""
     settings: Sequence[str] = ()
-    """Of the node, the user's own behind what they can override."""
+    """The node's `key=value` settings; the user's own come last, so that they win."""
     took: Sequence[str] = ()
-    """Defaults that stand for questions which nobody was asked."""
+    """Descriptions of the defaults taken instead of asking."""
 
 
 def choose(options: Options, environment: Mapping[str, str], terminal: Terminal) -> Choices:
-    """Decides; asks only where the terminal is interactive. Raises ConfigError: an answer or variable is impossible;
-    NotAnswered."""
+    """Returns the decisions; asks only where the terminal is interactive. Raises ConfigError: an option or variable has
+    an impossible value; NotAnswered: the user left at a question."""
     return _Chooser(options, environment, terminal).choose()
 
 
@@ -80,7 +82,7 @@ class _Chooser:
     def choose(self) -> Choices:
         given = self._given_way()
         way, swarm_file = given or self._ask_way()
-        # Whoever has said all on the command line is not asked for more; the testnet cannot be chosen so.
+        # A way that was given outright means no more questions, except for the testnet, which needs more choices.
         self._asks = self._asks and (given is None or way is Way.TESTNET)
         tells = given is None or way is Way.TESTNET
         sign_in = self._sign_in() if way is Way.TESTNET else None
@@ -151,7 +153,8 @@ class _Chooser:
         return (SignIn.APP, SignIn.WALLET)[self._terminal.choose("how does it get its account there?", accounts)]
 
     def _token(self) -> str:
-        """The hub's token, empty for no push. Raises ConfigError: a push is wanted and nobody can be asked for one."""
+        """Returns the hub's token, empty for no push. Raises ConfigError: a push is wanted without a token, and nobody
+        can be asked for one."""
         found = _given_token(self._environment, TOKEN_ENV)
         wants = self._options.push if self._options.push is not None else True if found else None
         if wants is None and self._asks:
@@ -195,14 +198,16 @@ class _Chooser:
         return [f"market.enabled={str(wants).lower()}", *known]
 
     def _keystore(self) -> list[str]:
-        """A new wallet lies beside a key that is kept elsewhere, as on a container's volume, and is not lost there."""
+        """Returns the setting that puts a new wallet beside a key that is kept elsewhere, as on a container's volume,
+        where it is not lost."""
         key = self._environment.get("IDENTITY_PATH", "")
         if not key or Path("wallet.json").exists():
             return []
         return [f"ledger.keystore={quoted(str(Path(key).with_name('wallet.json')))}"]
 
     def _is_on(self, variable: str) -> bool:
-        """Whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError."""
+        """Returns whether a yes-or-no variable says yes; unset and empty mean no. Raises ConfigError: it has another
+        value."""
         text = self._environment.get(variable, "")
         found = parse_yes(text) if text else False
         if found is None:
@@ -212,7 +217,7 @@ class _Chooser:
 
 def _given_token(environment: Mapping[str, str], variable: str) -> str:
     found = environment.get(variable, "").strip()
-    return "" if found.lower() == "none" else found  # what the public node's script takes for a no
+    return "" if found.lower() == "none" else found  # the public node's script takes "None" for no token
 
 
 def _settings_of(way: Way, swarm_file: str, sign_in: SignIn | None) -> list[str]:

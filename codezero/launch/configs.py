@@ -1,7 +1,7 @@
-"""Configuration files that the user has edited: kept, told of, and put back when asked.
+"""Finds configuration files that the user has edited: keeps and reports them, and restores the shipped ones on request.
 
-The files are those of a checkout, and shipped is what its commit has; or those of CODEZERO_CONFIG_DIR, such as a volume
-of a container, and shipped is what the package brings.
+In a checkout the shipped files are those of its commit. In a folder that CODEZERO_CONFIG_DIR names, such as a volume of
+a container, they are those of the package.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MOST_TOLD = 10
 
 
 def settle(environment: Mapping[str, str], console: Console) -> None:
-    """Brings missing files of the user's folder in, says which others are not as shipped, and with
-    CODEZERO_RESET_CONFIG=1 puts those back after setting them aside.
+    """Copies missing files into the user's folder and prints which others differ from the shipped ones; with
+    CODEZERO_RESET_CONFIG=1 it backs those up and restores the shipped ones.
 
-    Raises ConfigError: the variable is impossible, or the folder cannot be written.
+    Raises ConfigError: the variable has an impossible value, or the folder cannot be written.
     """
     text = environment.get(RESET_ENV, "")
     resets = parse_yes(text) if text else False
@@ -47,7 +47,8 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
 
 
 def edited() -> dict[str, str] | None:
-    """By the name of each file that is not as shipped, how it differs; None where that is not known. Raises OSError."""
+    """Returns how each file that is not as shipped differs, by its name, or None where that is not known. Raises
+    OSError."""
     folder = config_dir()
     shipped = _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
     if shipped is None:
@@ -83,7 +84,7 @@ def _of_package() -> dict[str, bytes]:
 
 
 def _of_commit(folder: Path) -> dict[str, bytes] | None:
-    """The edited files as the commit has them; None where there is no checkout. Others need no look: git knows."""
+    """Returns the commit's version of each file that git reports as changed, or None where there is no checkout."""
     if checkout.ROOT is None:
         return None  # a virtual environment may lie in a checkout of something else
     changed = checkout.git(folder, "diff", "--name-only", "--relative", "-z", "HEAD", "--", ".")
@@ -95,7 +96,7 @@ def _of_commit(folder: Path) -> dict[str, bytes] | None:
 
 
 def _difference(shipped: bytes, own: bytes) -> str:
-    """The lines that are only in the user's file, or how many of the shipped ones are gone."""
+    """Returns the first lines that only the user's file has, or else the number of shipped lines that it lacks."""
     before, after = (content.decode("utf-8", "replace").splitlines() for content in (shipped, own))
     more = [line.strip() for line in after if line not in before and line.strip()]
     fewer = sum(line not in after for line in before if line.strip())

@@ -1,4 +1,4 @@
-"""Several GPUs on one machine: a node for each, under one account, with an identity, ports, state and logs of its own.
+"""Runs one node per GPU under one account, each with its own identity, ports, state and logs.
 
 <folder>/gpu-0/, gpu-1/ ...    swarm.pem, state/, logs/, output.log
 """
@@ -33,16 +33,18 @@ RESERVED = {
     "swarm.announce": "it would be the same for all nodes",
     "rounds": "use --rounds",
 }
-"""Settings that are made for each node, with what to do instead."""
+"""Settings that the launcher makes for each node, with what to use instead."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 Command = Callable[[Sequence[str], int], Sequence[str]]
-"""From a node's settings and the rounds left to it (0: no limit) to a command line."""
+"""Returns a node's command line, for its settings and the rounds left to it (0: no limit)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuOptions:
+    """The options of a start with --gpus."""
+
     gpus: str
-    """`all`, or numbers as `nvidia-smi` has them: `0,2`."""
+    """`all`, or the GPUs' numbers by `nvidia-smi`, such as `0,2`."""
     folder: Path
     rounds: int = 0
     """Rounds that each node finishes in this run; 0 runs until stopped."""
@@ -54,7 +56,7 @@ def run_on_gpus(
 ) -> int:
     """Runs a node on each GPU until they are done or stopped; returns 0, or 1 if any failed for good.
 
-    `command` stands in for the real nodes in tests.
+    Tests give a `command` in place of the real node's.
 
     Raises CodezeroError: there are no such GPUs, a setting is impossible, or the folder is in use.
     """
@@ -94,7 +96,7 @@ def run_on_gpus(
 
 
 def found_gpus(environment: Mapping[str, str]) -> list[str]:
-    """The numbers of this machine's NVIDIA GPUs. Raises ConfigError: there are none."""
+    """Returns the numbers of this machine's NVIDIA GPUs. Raises ConfigError: there are none."""
     try:
         answer = subprocess.run(
             ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
@@ -117,7 +119,8 @@ def _why(error: Exception) -> str:
 
 
 def choose(wanted: str, found: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Which of the GPUs are used: those named, or all that CUDA_VISIBLE_DEVICES leaves. Raises ConfigError."""
+    """Returns the GPUs to use: those named, or all that CUDA_VISIBLE_DEVICES leaves. Raises ConfigError: there is no
+    such GPU, or one is named twice."""
     if wanted == "all":
         visible = environment.get(_VISIBLE)
         if visible is None:
@@ -136,7 +139,8 @@ def choose(wanted: str, found: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def own_settings(config: NodeConfig, home: Path, number: int, threads: int) -> list[str]:
-    """What the node in this folder has for itself; a given port to listen on is counted up."""
+    """Returns the settings of the node in this folder that differ from the others'; a fixed port is raised by
+    `number`."""
     listen = [parse("swarm.listen", text) for text in config.swarm.listen]
     ports = [str(replace(at, port=at.port + number) if at.port else at) for at in listen]
     port = config.tracking.prometheus_port

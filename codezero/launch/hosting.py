@@ -1,4 +1,4 @@
-"""A swarm of one's own as others see it: the port and addresses of its bootnode, and the file that invites them."""
+"""Describes a swarm hosted on this machine to others: its bootnode's port and addresses, and its invitation file."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from codezero.errors import ConfigError, NetworkError
 from codezero.runtime.console import Console
 
 PORTS = range(20000, 30000)
-"""Where a new bootnode's port is drawn from: below those that systems give to outgoing connections."""
+"""The ports that a new bootnode's is drawn from, below those that systems assign to outgoing connections."""
 
 
 def swarm_path(folder: Path) -> Path:
-    """The swarm file of the swarm in a folder. Its first address is the one that nodes on this machine use."""
+    """Returns the path of the swarm file in a folder. Its first address is the one that nodes on this machine use."""
     return folder / "swarm.yaml"
 
 
 def read_swarm(folder: Path) -> SwarmFile | None:
-    """The swarm that was made in the folder; None for a new one. Raises ConfigError: its file is damaged."""
+    """Returns the swarm that was made in the folder, or None for a new one. Raises ConfigError: its file is damaged."""
     return swarm_file.read(swarm_path(folder)) if swarm_path(folder).exists() else None
 
 
 def parse(key: str, text: str) -> Multiaddr:
-    """An address that the user gave. Raises ConfigError."""
+    """Parses an address that the user gave as the setting or option `key`. Raises ConfigError: it is not valid."""
     try:
         return Multiaddr.parse(text)
     except ValueError as error:
@@ -41,7 +41,7 @@ def parse(key: str, text: str) -> Multiaddr:
 
 
 def choose_port(wanted: int | None, listen: Multiaddr, before: SwarmFile | None, console: Console) -> int:
-    """The wanted port, else the one that the swarm had before, else a free one.
+    """Returns the wanted port, else the one that the swarm had before, else a free one.
 
     Raises NetworkError: the wanted port cannot be used, or none can.
     """
@@ -64,9 +64,9 @@ def choose_port(wanted: int | None, listen: Multiaddr, before: SwarmFile | None,
 
 
 def check_free(listen: Multiaddr) -> None:
-    """Raises NetworkError: one cannot listen there, or somebody does already.
+    """Raises NetworkError: this machine cannot listen on the address, or another program does already.
 
-    The p2p daemon itself would start (it sets SO_REUSEPORT), and the two would share incoming connections at random.
+    The p2p daemon would start beside that one (it sets SO_REUSEPORT), and share incoming connections with it at random.
     """
     if listen.ip is None:
         return
@@ -83,7 +83,8 @@ def check_free(listen: Multiaddr) -> None:
 
 
 def describe(config: NodeConfig, port: int, peer_id: str, announce: Sequence[Multiaddr]) -> SwarmFile:
-    """The swarm of a configuration whose bootnode is this peer on this port. Raises ConfigError."""
+    """Returns the swarm file of a configuration whose bootnode is this peer on this port. Raises ConfigError:
+    swarm.listen has an address that is not valid."""
     listen = [replace(parse("swarm.listen", text), port=port) for text in config.swarm.listen]
     addresses = [replace(at, host=host, peer=peer_id) for at in listen for host in _hosts(at)]
     addresses[1:1] = [replace(at, peer=peer_id) for at in announce]
@@ -97,7 +98,8 @@ def describe(config: NodeConfig, port: int, peer_id: str, announce: Sequence[Mul
 
 
 def _hosts(listen: Multiaddr) -> list[str]:
-    """Where a listener is reached: for one on all interfaces loopback first, then what other machines may use."""
+    """Returns the hosts under which a listener is reached. One on all interfaces has loopback first, then the addresses
+    that other machines may use."""
     if listen.ip is None or not listen.ip.is_unspecified:
         return [listen.host]
     family, loopback = (socket.AF_INET6, "::1") if listen.ip.version == 6 else (socket.AF_INET, "127.0.0.1")
@@ -113,9 +115,9 @@ def _hosts(listen: Multiaddr) -> list[str]:
 
 
 def invite(folder: Path, out: Path | None, host: str | None, console: Console) -> None:
-    """Writes the swarm file for other machines and says what to do with it.
+    """Writes the swarm file for other machines and prints what to do with it.
 
-    Raises ConfigError: there is no swarm in the folder, or no address that they could use.
+    Raises ConfigError: there is no swarm in the folder, or it has no address that other machines could use.
     """
     swarm = read_swarm(folder)
     if swarm is None:

@@ -1,7 +1,7 @@
-"""Keeps one node running in the foreground: its output is the terminal's, and a crashed one starts again where it was.
+"""Keeps one node running in the foreground: it writes to the terminal, and continues after a crash.
 
-The node has a session of its own, so that Ctrl-C reaches the launcher alone, which passes it on once; and a pipe as
-standard input that ends with the launcher, however that ended (`stop.stop_with_parent` listens to it).
+The node has its own session, so that Ctrl-C reaches only the launcher, which passes it on once; and a pipe as standard
+input that closes when the launcher ends, however it ends (`stop.stop_with_parent` waits for that).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codezero.runtime.console import Console
 from codezero.views.terminal.screen import in_foreground
 
 TOLD = 1
-"""Exit code of a program that has said in one line what is wrong."""
+"""The exit code of a program that has printed one line about what is wrong."""
 _TICK_S = 0.2
 _TAIL_BYTES = 1 << 20
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -42,17 +42,17 @@ def keep_running(
 ) -> int:
     """Runs a node until it ends by itself or is stopped; returns the exit code.
 
-    `command` makes the command line that finishes so many more rounds; 0 is no limit. `reports` is the file in which
-    the node notes each finished round. A node that ends with an error of its own before its first round would do so
-    again, and is left; any other end but a clean one is a crash. The wait before a first restart doubles with each
-    further crash without a finished round in between, and five of them end it; an outage is waited out.
+    `command` returns the command line that plays a number of further rounds; 0 is no limit. `reports` is the file in
+    which the node notes each finished round. A node that exits with `TOLD` before its first round would do so again,
+    and is not restarted; any other end but a clean one is a crash. The wait before a restart doubles with each further
+    crash without a finished round in between, and the fifth is the last, unless it was an outage.
     """
     crashes, left = 0, rounds
     with _Signals() as asked:
         while True:
             before = last_lines(reports)
             code = _run_once(command(left), environment, asked, grace_s)
-            # Not behind the last one: rounds that a kill has taken back are gone from the file, and played again.
+            # New lines are not just those after the last one: the node removes lines of rounds that it plays again.
             finished = len(set(last_lines(reports)) - set(before))
             if code == 0 or asked.count:
                 return 0
@@ -80,7 +80,7 @@ def _how(code: int) -> str:
 
 
 class _Signals:
-    """Counts the signals that ask to stop, in place of what they did before."""
+    """A context manager that counts the signals that ask to stop, instead of handling them as before."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -100,8 +100,8 @@ class _Signals:
 
 
 def _run_once(command: Sequence[str], environment: Mapping[str, str] | None, asked: _Signals, grace_s: float) -> int:
-    """Runs the program to its end, passing each wish to stop on; returns its exit code. Nothing that it has started,
-    such as a p2p daemon, outlives it."""
+    """Runs the program to its end, passes each request to stop on, and returns its exit code. Nothing that it has
+    started, such as a p2p daemon, outlives it."""
     if asked.count:
         return 0
     terminal = _terminal_settings()
@@ -128,7 +128,7 @@ def _run_once(command: Sequence[str], environment: Mapping[str, str] | None, ask
 
 
 def _terminal_settings() -> list[Any] | None:
-    """Those of the terminal that the node writes to; None where it writes to none."""
+    """Returns the settings of the terminal that the node writes to, or None if it writes to none."""
     try:
         return termios.tcgetattr(sys.stdout.fileno())
     except (OSError, ValueError, termios.error):
@@ -141,7 +141,7 @@ def _give_back(settings: list[Any]) -> None:
     with contextlib.suppress(OSError, termios.error):
         if in_foreground(output):
             termios.tcsetattr(output, termios.TCSANOW, settings)
-            os.write(output, b"\x1b[0m\x1b[?25h\x1b[?1047l")  # unlike 1049, moves no cursor where there was no view
+            os.write(output, b"\x1b[0m\x1b[?25h\x1b[?1047l")  # unlike 1049, 1047 moves no cursor without a full screen
 
 
 def _slept_until_asked(seconds: float, asked: _Signals) -> bool:
@@ -152,7 +152,7 @@ def _slept_until_asked(seconds: float, asked: _Signals) -> bool:
 
 
 def last_lines(path: Path) -> list[bytes]:
-    """The whole lines at the end of the file."""
+    """Returns the complete lines in the last MiB of the file."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))

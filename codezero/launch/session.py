@@ -1,6 +1,6 @@
-"""Signing in: an existing session is resumed, a new one awaited in the browser, with the reason for the wait in sight.
+"""Signs the user in: resumes an existing session, or waits for a new one in the browser and prints why it waits.
 
-What the app keeps (temp-data) is read and never changed here: it outlives stops, crashes and time limits.
+The app's files (temp-data) are only read here, so that they outlive stops, crashes and time limits.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from codezero.launch.app import SignInApp
 from codezero.runtime.console import Console
 
 LIMIT_S = 900.0
-"""For a person to sign in."""
+"""Seconds that a person has to sign in."""
 _POLL_S = 0.5
 _LOOK_S = 5.0
-"""Between two questions to the app why it takes so long, each of which has it ask Alchemy."""
+"""Seconds between two requests for the app's health, each of which makes it ask Alchemy."""
 _REMIND_S = 60.0
 _MAX_FILE = 1 << 20
 _REDIRECT = "open.html"
 _ORG_ID = re.compile(r"[\x21-\x7e]{1,200}")
-"""As the app has it."""
+"""The form of user ids by the app's own rule."""
 
 
 def users(login_dir: Path) -> list[str]:
-    """The ids of those who have signed in on this machine; nobody while the file is missing or just being written."""
+    """Returns the ids of users who have signed in on this machine; none while the file is missing or being written."""
     try:
         with (login_dir / "userData.json").open("rb") as file:
             found = msgspec.json.decode(file.read(_MAX_FILE), type=dict[str, msgspec.Raw])
@@ -47,44 +47,44 @@ def users(login_dir: Path) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """Who is to be signed in, and where."""
+class SignInRequest:
+    """The user to sign in, and the app to do it with."""
 
     login_dir: Path
     url: str
     org_id: str = ""
-    """Picks one of several users; empty takes the only one."""
+    """The id of one of several users; empty takes the only one."""
     limit_s: float = LIMIT_S
 
 
-def signed_in(app: SignInApp, wish: Wish, environment: Mapping[str, str], console: Console) -> str:
-    """The id of the user whose session key the app holds; waits for one to sign in where there is none yet.
+def signed_in(app: SignInApp, request: SignInRequest, environment: Mapping[str, str], console: Console) -> str:
+    """Returns the id of the user whose session key the app holds; where there is none, waits for one to sign in.
 
-    Raises LedgerError: there are several, or there was nobody in time.
+    Raises LedgerError: several users have signed in, or nobody did in time.
     """
-    active = _active(app, wish)
+    active = _active(app, request)
     if active is not None:
         console.line(f"sign-in: user {active} is signed in already")
         return active
     try:
-        _tell_where(app, wish, environment, console)
-        active = _awaited(app, wish, console)
+        _tell_where(app, request, environment, console)
+        active = _awaited(app, request, console)
     finally:
-        (wish.login_dir / _REDIRECT).unlink(missing_ok=True)
+        (request.login_dir / _REDIRECT).unlink(missing_ok=True)
     console.line(f"sign-in: done, user {active}")
     return active
 
 
-def _awaited(app: SignInApp, wish: Wish, console: Console) -> str:
-    deadline, said, said_at_s, looked_at_s = time.monotonic() + wish.limit_s, "", 0.0, 0.0
+def _awaited(app: SignInApp, request: SignInRequest, console: Console) -> str:
+    deadline, said, said_at_s, looked_at_s = time.monotonic() + request.limit_s, "", 0.0, 0.0
     why = ""
-    while (active := _active(app, wish)) is None:
+    while (active := _active(app, request)) is None:
         now = time.monotonic()
         if now - looked_at_s > _LOOK_S:
-            why, looked_at_s = _waiting_for(app, wish.login_dir), now
+            why, looked_at_s = _waiting_for(app, request.login_dir), now
         if now > deadline:
             raise LedgerError(
-                f"nobody signed in within {wish.limit_s / 60:.0f} minutes (last: {why}): start again, or take a local "
+                f"nobody signed in within {request.limit_s / 60:.0f} minutes (last: {why}): start again, or take a local "
                 "wallet with --sign-in wallet; nothing that was signed in is lost"
             )
         if why != said or now - said_at_s > _REMIND_S:
@@ -94,8 +94,8 @@ def _awaited(app: SignInApp, wish: Wish, console: Console) -> str:
     return active
 
 
-def _active(app: SignInApp, wish: Wish) -> str | None:
-    known = [org_id for org_id in users(wish.login_dir) if wish.org_id in ("", org_id)]
+def _active(app: SignInApp, request: SignInRequest) -> str | None:
+    known = [org_id for org_id in users(request.login_dir) if request.org_id in ("", org_id)]
     found = [org_id for org_id in known if app.is_activated(org_id)]
     if len(found) > 1:
         raise LedgerError(
@@ -116,19 +116,20 @@ def _waiting_for(app: SignInApp, login_dir: Path) -> str:
     return "waiting for you to sign in in the browser"
 
 
-def _tell_where(app: SignInApp, wish: Wish, environment: Mapping[str, str], console: Console) -> None:
-    address = app.address() or wish.url
+def _tell_where(app: SignInApp, request: SignInRequest, environment: Mapping[str, str], console: Console) -> None:
+    address = app.address() or request.url
     console.show(f"sign-in: open {address} in a browser on this machine")  # not logged: it lets in whoever has it first
-    if not _open_browser(address, wish.login_dir / _REDIRECT, environment):
-        port = wish.url.rpartition(":")[2]
+    if not _open_browser(address, request.login_dir / _REDIRECT, environment):
+        port = request.url.rpartition(":")[2]
         console.line(
             f"sign-in: from elsewhere, first: ssh -L {port}:localhost:{port} THIS_MACHINE; then the same address"
         )
 
 
 def _open_browser(address: str, redirect: Path, environment: Mapping[str, str]) -> bool:
-    """Whether a browser was asked to open it, by way of a file: other users of the machine can read the arguments of
-    programs. Not without a screen: a browser for text would take the terminal."""
+    """Opens the address in a browser and returns whether one was started. The address goes through a file, since other
+    users of the machine can read programs' arguments. Without a screen none is started: a text browser would take the
+    terminal."""
     on_windows = "microsoft" in platform.release().lower() and shutil.which("explorer.exe")  # WSL
     has_screen = sys.platform == "darwin" or any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     if not (on_windows or has_screen or os.environ.get("BROWSER")):

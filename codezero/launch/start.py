@@ -1,4 +1,4 @@
-"""From a fresh checkout to a running node: what run_rl_swarm.sh calls once codezero is installed."""
+"""Starts a node from a fresh checkout: run_rl_swarm.sh calls this once codezero is installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, 
 from codezero.launch.gpus import GpuOptions, run_on_gpus
 from codezero.launch.keep import keep_running
 from codezero.launch.launcher_log import LoggedConsole
-from codezero.launch.session import LIMIT_S, Wish, signed_in
+from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
 from codezero.launch.terminal import NotAnswered, Terminal
 from codezero.launch.up import UpOptions, up
 from codezero.ledger import keystore
@@ -31,16 +31,16 @@ from codezero.runtime.console import Console
 from codezero.views.terminal.screen import in_foreground
 
 LEFT = 130
-"""Exit code of a start that the user has left with Ctrl-C before anything ran, as shells have it."""
+"""The exit code of a start that the user left with Ctrl-C before anything ran, by the shells' convention."""
 ORG_ENV, PORT_ENV = "ORG_ID", "CODEZERO_SIGN_IN_PORT"
 _APP = Path("modal-login")
 _TRIES = 3
-"""At the wallet's passphrase."""
+"""The number of attempts at the wallet's passphrase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
-    """`own` is for a swarm of one's own; its settings come from what is `asked`."""
+    """The options of a start. `own` is for a swarm hosted here; its settings come from `asked`."""
 
     asked: Options
     own: UpOptions
@@ -52,9 +52,10 @@ class StartOptions:
 
 
 def start(options: StartOptions, environment: Mapping[str, str] = os.environ) -> int:
-    """Asks what is not said, signs in where that is wanted, and keeps the node or swarm running; returns the exit code.
+    """Asks for what options leave open, signs in where needed, and keeps the node or swarm running; returns the exit
+    code.
 
-    Raises CodezeroError: whatever is impossible or missing, in one line.
+    Raises CodezeroError: something is impossible or missing.
     """
     console = LoggedConsole()
     terminal = Terminal(console)
@@ -81,7 +82,7 @@ def _start(
     terminal: Terminal,
     console: LoggedConsole,
 ) -> int:
-    # The token is for nodes alone: not for the app, npm or pip, nor for a browser that is opened from here.
+    # Only nodes get the token: not the app, npm, pip, or a browser that is opened from here.
     os.environ.pop(TOKEN_ENV, None)
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
     token = {TOKEN_ENV: chosen.token} if chosen.token else {}
@@ -109,7 +110,7 @@ def _start(
             return run_on_gpus(gpu_options, for_node, console)
 
         if sys.stdout.isatty() and not in_foreground(sys.stdout.fileno()):
-            settings.append("tracking.view=off")  # the node, in a session of its own, could not tell
+            settings.append("tracking.view=off")  # the node has its own session, so it could not tell by itself
 
         def command(rounds_left: int) -> Sequence[str]:
             return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]
@@ -119,7 +120,7 @@ def _start(
 
 
 def _needs_app(chosen: Choices, config: NodeConfig) -> bool:
-    """Whether the app is ours to run: not where the user names one, or has configured all by hand."""
+    """Returns whether the launcher runs the app: not where the user names another one, or configured all by hand."""
     named = any(setting.startswith("ledger.proxy_url=") for setting in chosen.settings)
     return config.ledger.kind is LedgerKind.modal and chosen.way in (Way.TESTNET, Way.JOIN) and not named
 
@@ -127,26 +128,26 @@ def _needs_app(chosen: Choices, config: NodeConfig) -> bool:
 def _sign_in(
     options: StartOptions, config: NodeConfig, environment: Mapping[str, str], console: Console, stack: ExitStack
 ) -> list[str]:
-    """Has the app run while `stack` is open, and somebody signed in; returns what the node has to know of it."""
+    """Runs the app for as long as `stack` is open, and signs the user in; returns the node's settings for the app."""
     place = AppPlace(
         folder=_APP.absolute(),
         port=options.port_sign_in or _port(environment),
         log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
     )
     app = stack.enter_context(SignInApp(place, {**environment, **_for_app(options, config)}, console))
-    wish = Wish(
+    request = SignInRequest(
         login_dir=place.login_dir,
         url=place.url,
         org_id=options.org_id or environment.get(ORG_ENV, "") or config.ledger.org_id,
         limit_s=options.sign_in_limit_s,
     )
-    org_id = signed_in(app, wish, environment, console)
-    found = {"proxy_url": place.url, "org_id": org_id, "login_dir": str(wish.login_dir)}
+    org_id = signed_in(app, request, environment, console)
+    found = {"proxy_url": place.url, "org_id": org_id, "login_dir": str(request.login_dir)}
     return [f"ledger.{key}={quoted(value)}" for key, value in found.items()]
 
 
 def _for_app(options: StartOptions, config: NodeConfig) -> dict[str, str]:
-    """What the app must see as the node does: its chain, its contracts, and whose keys are on this machine."""
+    """Returns the app's environment variables that must agree with the node: its chain, contracts and keys."""
     keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
     if options.asked.gpus:
         keys = sorted(options.gpu_folder.absolute().glob("gpu-*/swarm.pem"))
@@ -168,8 +169,8 @@ def _port(environment: Mapping[str, str]) -> int:
 
 
 def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Terminal) -> dict[str, str]:
-    """The environment variable with the wallet's passphrase where the node could not ask for it itself; makes a wallet
-    where there is none and somebody can be asked. Raises WalletError."""
+    """Returns the environment variable with the wallet's passphrase, which the node itself cannot ask for; empty if
+    nobody can be asked or it is configured already. Makes a wallet if there is none. Raises WalletError."""
     path = Path(config.ledger.keystore).expanduser()
     if not terminal.interactive or config.ledger.passphrase_file or keystore.PASSPHRASE_ENV in environment:
         return {}
@@ -194,7 +195,7 @@ def _unlocked(config: NodeConfig, environment: Mapping[str, str], terminal: Term
 
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """Has SIGTERM and SIGHUP end questions and waiting as Ctrl-C does, so that what was started is ended too."""
+    """Makes SIGTERM and SIGHUP interrupt as Ctrl-C does, so that started programs are ended too."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

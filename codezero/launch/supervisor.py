@@ -14,21 +14,22 @@ from codezero.runtime.console import Console
 from codezero.runtime.stop import SAVE_S
 
 MAX_CRASHES = 5
-"""So many in a row, with no finished round in between, and a program is given up."""
+"""The number of consecutive crashes, without a finished round in between, after which a program is given up."""
 GRACE_S = 15.0 + SAVE_S
-"""From being asked to stop to being killed."""
+"""Seconds between the request to stop and the kill."""
 QUICK_S = 30.0
-"""A program that ends with the same error twice in a row, each time before this, would do so for ever."""
+"""A program that ends twice in a row with the same error within this many seconds is given up: it would go on so."""
 HEALTHY_S = 60.0
-"""A program without rounds that ran this long has not crashed "in a row"."""
+"""A program without rounds that ran this many seconds starts its count of consecutive crashes anew."""
 MAX_PAUSE_S = 300.0
-"""Between two starts of a program that waits for an outage to pass."""
+"""The longest wait between two starts of a program, in seconds."""
 _TICK_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Supervisor:
-    """A context: when it is left, by whatever way, no program runs. A signal asks it to stop, a second one at once."""
+    """A context manager that leaves no program running, however it is left. A signal asks the programs to stop, a
+    second one kills them."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class Supervisor:
         grace_s: float = GRACE_S,
     ) -> None:
         """`kept_open` are file descriptors that the programs inherit. `first_pause_s` is the wait before a first
-        restart; each further one in a row doubles it."""
+        restart; each further consecutive crash doubles it."""
         self.children: list[Child] = []
         self._console, self._environment, self._kept_open = console, environment, kept_open
         self._first_pause_s, self._grace_s = first_pause_s, grace_s
@@ -69,16 +70,16 @@ class Supervisor:
         self._num_signals += 1
 
     def add(self, program: ChildProgram) -> Child:
-        """Has a program run from the next step on."""
+        """Adds a program, which is started with the next step."""
         child = Child(program)
         self.children.append(child)
         self._width = max(self._width, len(program.name))
         return child
 
     def wait_until_ready(self, child: Child, timeout_s: float) -> None:
-        """Returns when the child says so, or when asked to stop.
+        """Returns when the child reports that it is ready, or when a signal asks to stop.
 
-        Raises NetworkError: it did not in time, or failed for good.
+        Raises NetworkError: the child was not ready in time, or failed for good.
         """
         deadline = time.monotonic() + timeout_s
         while not (child.is_ready or self._num_signals):
@@ -88,12 +89,12 @@ class Supervisor:
             self._step()
 
     def run(self) -> None:
-        """Returns when every program that does not merely serve has come to its end, or when asked to stop."""
+        """Returns when every program that does not serve others has ended for good, or when a signal asks to stop."""
         while not self._num_signals and any(c.state.live for c in self.children if not c.program.serves):
             self._step()
 
     def stop(self) -> None:
-        """Asks all that run to stop; kills those that have not after the grace period or at a second signal."""
+        """Asks all programs to stop, and kills those that still run after the grace period or at a second signal."""
         self._is_stopping = True
         if self._num_signals and any(child.has_process for child in self.children):
             self.say("swarm", "stopping; finished rounds are saved (Ctrl-C once more to stop at once)")
@@ -107,11 +108,11 @@ class Supervisor:
         for child in self.children:
             if child.has_process:
                 child.kill()
-                self._take_leave(child)
+                self._reap(child)
                 child.state = ChildState.KILLED
 
     def say(self, name: str, text: str) -> None:
-        """One line of the combined view. A terminal that is gone is a wish to stop."""
+        """Prints one line with the program's name. A terminal that is gone counts as a signal to stop."""
         if self._is_mute:
             return
         try:
@@ -121,7 +122,7 @@ class Supervisor:
             self._num_signals += 1
 
     def _step(self) -> None:
-        """One turn: start what is due, show what was printed, see who has ended."""
+        """Starts programs that are due, prints output, and handles processes that have ended."""
         for child in self.children:
             if child.state is ChildState.WAITING and not self._is_stopping and time.monotonic() >= child.starts_at_s:
                 self._start(child)
@@ -133,7 +134,7 @@ class Supervisor:
                 self.say(key.data.program.name, line)
         for child in self.children:
             if child.has_ended:
-                self._settle(child, self._take_leave(child))
+                self._settle(child, self._reap(child))
 
     def _start(self, child: Child) -> None:
         try:
@@ -143,16 +144,16 @@ class Supervisor:
         else:
             self._selector.register(output, selectors.EVENT_READ, child)
 
-    def _take_leave(self, child: Child) -> int:
+    def _reap(self, child: Child) -> int:
         for key in [key for key in self._selector.get_map().values() if key.data is child]:
             self._selector.unregister(key.fileobj)
-        code, lines = child.take_leave()
+        code, lines = child.reap()
         for line in lines:
             self.say(child.program.name, line)
         return code
 
     def _settle(self, child: Child, code: int) -> None:
-        """What the end of a process means for its program."""
+        """Sets the program's state after the end of its process."""
         if self._is_stopping:
             child.state = ChildState.STOPPED
         elif child.is_finished:

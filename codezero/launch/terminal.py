@@ -1,4 +1,4 @@
-"""Asking the user: questions on a terminal, and defaults where there is none."""
+"""Asks the user questions on a terminal."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _YES, _NO = ("y", "yes", "1", "true"), ("n", "no", "0", "false")
 
 
 class NotAnswered(Exception):
-    """Ctrl-C or the end of input at a question: the user wants to leave, and nothing has been started."""
+    """Raised by Ctrl-C or the end of input at a question: the user wants to leave, and nothing has been started."""
 
 
 class Terminal:
-    """Where questions go. Ctrl-C at any of them raises NotAnswered."""
+    """A terminal that asks questions. Ctrl-C at any of them raises NotAnswered."""
 
     def __init__(self, console: Console, *, interactive: bool | None = None) -> None:
-        """`interactive` says whether somebody is there to answer; None looks."""
+        """`interactive` says whether somebody can answer; None takes that from standard input and output."""
         self.console = console
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty() if interactive is None else interactive
 
     def choose(self, question: str, options: Sequence[str]) -> int:
-        """The index of one of the options; Enter takes the first."""
+        """Asks for one of the options and returns its index; Enter takes the first."""
         self.console.line(question)
         for number, option in enumerate(options, 1):
             self.console.line(f"  {number}  {option}{' (Enter)' if number == 1 else ''}")
@@ -46,11 +46,11 @@ class Terminal:
             self.console.line("type y or n, or Enter for the one in capitals")
 
     def text(self, question: str) -> str:
-        """A line without the blanks around it; empty for Enter."""
+        """Asks for a line and returns it without surrounding blanks; empty for Enter."""
         return self._typed(lambda: input(question)).strip()
 
     def secret(self, question: str) -> str:
-        """The same, not shown while it is typed."""
+        """Asks like `text`, without showing what is typed."""
         return self._typed(lambda: getpass.getpass(question)).strip()
 
     def _typed(self, read: Callable[[], str]) -> str:
@@ -62,6 +62,6 @@ class Terminal:
 
 
 def parse_yes(text: str) -> bool | None:
-    """What a yes or no means, in a question or an environment variable; None for anything else."""
+    """Returns the meaning of a yes or no from a question or an environment variable, None for any other text."""
     word = text.strip().lower()
     return True if word in _YES else False if word in _NO else None

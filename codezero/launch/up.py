@@ -1,4 +1,4 @@
-"""A whole swarm on one machine: a bootnode, several nodes and what writes problems for them, as processes.
+"""Runs a whole swarm on one machine: a bootnode, nodes, and proposers that write problems, each as a process.
 
 <folder>/swarm.yaml            the swarm, as its nodes know it; `codezero swarm invite` makes invite.yaml of it
 <folder>/bootnode/             swarm.pem, and output.log with all that it printed
@@ -34,7 +34,7 @@ from codezero.runtime import state
 from codezero.runtime.console import Console
 
 BOOTNODE_TIMEOUT_S = 120.0
-"""For the bootnode to be ready; most of it goes into imports on a busy machine."""
+"""Seconds for the bootnode to be ready; on a busy machine imports take most of them."""
 GIB = 1 << 30
 RESERVED = {
     "state_dir": "every node has its own in --folder",
@@ -45,18 +45,18 @@ RESERVED = {
     "rounds": "use --rounds",
     "proposer.batches": "proposers write for as long as there are nodes",
 }
-"""Settings that the launcher makes for each node, with what to do instead."""
+"""Settings that the launcher makes for each node, with what to use instead."""
 
 Command = Callable[[str, int], Sequence[str]]
-"""From a program's name, as bootnode or node-1, and the rounds left to it (0: no limit) to a command line."""
+"""Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
 Prepare = Callable[[Sequence[str], int, int], tuple[int, int]]
-"""Makes the models ready for so many nodes and proposers of these settings; returns the bytes of memory for each."""
+"""The type of `prepare.prepare`."""
 BOOTNODE, NODE, PROPOSER = "bootnode", "node", "proposer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What `codezero swarm up` is asked for."""
+    """The options of `codezero swarm up`."""
 
     nodes: int
     proposers: int = 1
@@ -64,20 +64,20 @@ class UpOptions:
     """Rounds that each node finishes in this run; 0 runs until stopped."""
     folder: Path
     port: int | None = None
-    """The bootnode's; None takes the one it had before, or a free one."""
+    """The bootnode's port; None takes the one it had before, or a free one."""
     announce: Sequence[str] = ()
     """Multiaddresses under which others reach the bootnode, besides those of this machine's interfaces."""
     settings: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """Of all programs."""
+    """The environment variables of all programs."""
     node_environment: Mapping[str, str] = field(default_factory=dict)
-    """What nodes have beyond that."""
+    """Environment variables that only nodes get."""
 
 
 def up(options: UpOptions, command: Command | None = None, prepare: Prepare = prepare) -> int:
     """Runs a swarm until its nodes are done or it is stopped; returns 0, or 1 if any program failed for good.
 
-    `command` and `prepare` stand in for the real nodes and their models in tests.
+    Tests give a `command` and a `prepare` in place of the real nodes and models.
 
     Raises CodezeroError: a setting is impossible, the folder or port is in use, models cannot be had, or the bootnode
     does not start.
@@ -107,9 +107,9 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
 
 
 def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
-    """The settings that all nodes share: what makes it this swarm, then the user's, which win.
+    """Returns the settings that all nodes share: those that define the swarm, then the user's, which win.
 
-    Raises ConfigError: one that is not the user's to make.
+    Raises ConfigError: the user gives one that the launcher makes itself.
     """
     for setting in options.settings:
         key, _, value = setting.partition("=")
@@ -123,7 +123,7 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
 
 
 def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
-    """What every node is configured with. Raises ConfigError: an option or setting is impossible."""
+    """Returns the configuration of every node. Raises ConfigError: an option or setting is impossible."""
     if options.nodes < 1:
         raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
     if options.proposers < 0:
@@ -144,12 +144,13 @@ def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
 
 
 def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, console: Console) -> SwarmFile:
-    """The swarm as it will be, on a port that is free. Raises ConfigError or NetworkError: an address or the port."""
+    """Returns the swarm that is about to start, on a free port. Raises ConfigError: an address is not valid;
+    NetworkError: the port cannot be used."""
     announce = [hosting.parse("--announce", text) for text in options.announce]
     listen = hosting.parse("swarm.listen", config.swarm.listen[0])
     own, _ = identity.load_or_create(options.folder / "bootnode" / "swarm.pem")
     swarm = hosting.describe(config, hosting.choose_port(options.port, listen, before, console), own.peer_id, announce)
-    # An old invitation leads here as long as the first address and all but the other addresses are as they were.
+    # Old invitations stay good unless the first address, or anything that is not an address, has changed.
     if before is not None and replace(before, bootnodes=before.bootnodes[:1]) != replace(
         swarm, bootnodes=swarm.bootnodes[:1]
     ):
@@ -202,7 +203,7 @@ def command_line(
     name: str,
     rounds_left: int,
 ) -> list[str]:
-    """The command line of a program of the swarm; `memory` in bytes by kind."""
+    """Returns the command line of a program of the swarm; `memory` is in bytes, by kind of program."""
     start = [sys.executable, "-m", "codezero"]
     kind, _, number = name.partition("-")
     home = options.folder / name
@@ -228,7 +229,7 @@ def command_line(
         f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
         f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
     ]
-    if config.tracking.prometheus_port:  # one each, the proposers behind the nodes
+    if config.tracking.prometheus_port:  # each program has its own port, proposers after the nodes
         place = int(number) - 1 + (options.nodes if kind == PROPOSER else 0)
         own.append(f"tracking.prometheus_port={config.tracking.prometheus_port + place}")
     if kind == PROPOSER:

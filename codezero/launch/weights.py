@@ -1,6 +1,6 @@
-"""The weights that the nodes of one machine load, and the memory that each of them may plan with.
+"""Prepares the weights that the nodes of one machine load, and shares its memory out among them.
 
-Imports torch, and so has a process of its own (`launch.prepare`).
+Imports torch, and so runs in a separate process (`launch.prepare`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from codezero.train.method import free_room
 
 
 def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple[int, int]:
-    """Prepares, once, the models that so many nodes and proposers on this machine are going to load.
+    """Prepares, once, the models that the nodes and proposers on this machine will load.
 
-    Returns the bytes of memory that a node may plan with, and those of a proposer: an equal share, of which nodes get
-    what it does not need. Raises ModelError: weights cannot be had.
+    Returns the bytes of memory that a node may plan with, and those of a proposer: an equal share, of which the nodes
+    get what proposers do not need. Raises ModelError: weights cannot be had.
     """
     device = devices.choose_device(config.model.device)
     free = free_room(config.train, device, config.state_dir).memory

@@ -10,7 +10,7 @@ PROGRAMS = """\
 #!{python}
 import json, os, runpy, signal, sys, time
 arguments = sys.argv[1:]
-if arguments[0].endswith("tether.py"):
+if arguments[0].endswith("ends_with_parent.py"):
     os.execv({python!r}, [{python!r}, *arguments])
 if arguments[1] == "codezero.launch.prepare":
     print(json.dumps({{"bytes": [1 << 30, 1 << 30]}}))

@@ -1,7 +1,7 @@
-"""Runs a program that ends with whoever started it, however that ends: `python tether.py COMMAND ...`.
+"""Runs a program that ends with the parent process, however that ends: `python ends_with_parent.py COMMAND ...`.
 
-Its standard input is a pipe that the starter keeps open; the program itself gets an empty one. Both are in one process
-group, so that the starter may also ask them all to end by that; this one then waits for the program.
+This process's standard input is a pipe that the parent keeps open; the program's is empty. Both are in one process
+group, which the parent may also signal; this process then waits for the program.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ GRACE_S = 5.0
 
 def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # unlike SIG_IGN, the program does not inherit this
+        signal.signal(number, lambda *_: None)  # unlike SIG_IGN, a handler is not inherited by the program
     with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as program:
         threading.Thread(target=_wait_for_end, daemon=True).start()
         return program.wait()
 
 
-def _wait_for_end() -> None:  # of standard input, and so of the starter
+def _wait_for_end() -> None:
+    """Waits for the end of standard input, and so of the parent, and then ends the process group."""
     try:
         while os.read(0, 4096):
             pass
