@@ -31,7 +31,7 @@ from codezero.errors import OUTAGE, CodezeroError
 from codezero.runtime.logs import log_end
 
 BUG = 70
-"""EX_SOFTWARE of sysexits.h."""
+"""The exit code EX_SOFTWARE of sysexits.h."""
 _RUN_EXAMPLES = """\
 examples:
   codezero run preset=local                        train alone: no hub, no account, no chain
@@ -44,8 +44,9 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code: 0 done or stopped by the user, 1 an error told in one line, 70 (`BUG`)
-    any other, told with its traceback. `run` ends with 75 (`OUTAGE`) for an error that may pass by itself."""
+    """Runs one command and returns its exit code: 0 if done or stopped by the user, 1 for an error printed in one line,
+    70 (`BUG`) for any other, printed with its traceback; `run` returns 75 (`OUTAGE`) for an error that may pass by
+    itself."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
@@ -61,9 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 0
-    except (
-        Exception
-    ) as error:  # the outermost boundary: a launcher starts a crashed node again, one that told an error not
+    except Exception as error:  # the outermost boundary: launchers restart after BUG, but 1 says it would fail again
         traceback.print_exc()
         log_end(error)
         return BUG
@@ -117,7 +116,7 @@ def _run(options: argparse.Namespace) -> int:
     from codezero.runtime.logs import quiet_libraries
     from codezero.runtime.memory import imports_that_stay
 
-    Console().line(f"codezero {__version__}")  # now, since what follows takes seconds to import
+    Console().line(f"codezero {__version__}")  # printed first, since the imports below take seconds
     quiet_libraries()
     with imports_that_stay():
         from codezero.node import run_node

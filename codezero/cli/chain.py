@@ -1,4 +1,4 @@
-"""`codezero chain`: a chain of one's own, for a swarm on several machines."""
+"""`codezero chain`: runs the user's own chain, for a swarm on several machines."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _folder_option(up)
     up.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
     up.add_argument("--port", type=int, default=8545, help="the port to listen on (default 8545)")
-    up.add_argument("--chain-id", type=int, metavar="N", help="of a new chain (default 31337)")
+    up.add_argument("--chain-id", type=int, metavar="N", help="the id of a new chain (default 31337)")
     up.add_argument(
         "--engine",
         choices=("anvil", "py-evm"),
-        help="of a new chain (default: anvil where it is installed, else py-evm)",
+        help="the engine of a new chain (default: anvil where it is installed, else py-evm)",
     )
     add_stop_with_parent(up)
     up.set_defaults(command=_up)
@@ -48,10 +48,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     deploy = _client_command(actions, "deploy", _deploy, "put the coordinator on the chain; again, say where it is")
     deploy.add_argument("--stages", type=int, default=1, metavar="N", help="stages a round has (default 1)")
     fund = _client_command(actions, "fund", _fund, "send money for gas to accounts")
-    fund.add_argument("addresses", nargs="+", metavar="ADDRESS", help="of a node's wallet")
+    fund.add_argument("addresses", nargs="+", metavar="ADDRESS", help="the address of a node's wallet")
     fund.add_argument("--amount", default="1", metavar="X", help="coins for each (default 1)")
     tick = _client_command(actions, "tick", _tick, "advance the round, or its stage, again and again, until stopped")
-    tick.add_argument("--every", type=duration, required=True, metavar="T", help="such as 60s, 10m or 3h")
+    tick.add_argument("--every", type=duration, required=True, metavar="T", help="how often, such as 60s, 10m or 3h")
     add_stop_with_parent(tick)
 
     text = "the addresses through which nodes of the chain's swarm find each other"

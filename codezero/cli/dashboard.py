@@ -1,4 +1,4 @@
-"""`codezero dashboard`: the web dashboard of this machine's nodes."""
+"""`codezero dashboard`: serves the web dashboard of this machine's nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`codezero doctor`: what is wrong, or would be, before or after a node fails."""
+"""`codezero doctor`: finds what is wrong with a node, or would be, before or after it fails."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  codezero doctor                                  the node here as it was started last, else as `codezero run` would
+  codezero doctor                                  the node here as it was last started, or as `codezero run` starts it
   codezero doctor swarm=invite.yaml                with the settings that you give to codezero run
   codezero doctor --state-dir swarms/home/node-1/state    a node of a swarm of your own
-  codezero doctor --bundle support.tar.gz          also write what somebody needs who is to help you, without secrets
+  codezero doctor --bundle support.tar.gz          also write an archive for whoever helps you, without secrets
 
-exit code: 0 nothing is wrong, 1 warnings (a node runs, but something of its is amiss), 2 errors (none starts, or it
-stops). It takes up to 20 s, starts no node, downloads nothing and changes nothing.
+exit code: 0 nothing is wrong, 1 warnings (a node runs, but not as well as it could), 2 errors (a node does not start,
+or stops). It takes up to 20 s, starts no node, downloads nothing and changes nothing.
 """
 
 
@@ -72,7 +72,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _bundled(path: Path, case: Case, findings: list[Finding]) -> list[str]:
-    """What to tell of the archive; one that cannot be written is one more finding."""
+    """Writes the archive and returns lines about it; if that fails, adds a finding and returns none."""
     from codezero.doctor import bundle
     from codezero.doctor.finding import error
     from codezero.errors import StateError
@@ -86,7 +86,8 @@ def _bundled(path: Path, case: Case, findings: list[Finding]) -> list[str]:
 
 
 def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
-    """The configuration; where that is refused the shipped values, so that all else is still looked at, and why."""
+    """Returns the configuration and no finding; if it cannot be loaded, the shipped values, so that all else is still
+    checked, and the finding that says why."""
     from codezero.config import NodeConfig
     from codezero.doctor.finding import error
     from codezero.errors import ConfigError
@@ -104,7 +105,7 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
 
 
 def _noted(state_dir: str | None) -> list[str]:
-    """What the node of --state-dir was started with last."""
+    """Returns the settings that the node of --state-dir was last started with."""
     if state_dir is None:
         return []
     from codezero.runtime.state import noted_start
@@ -114,7 +115,8 @@ def _noted(state_dir: str | None) -> list[str]:
 
 
 def _beside(state_dir: str | None, settings: list[str]) -> list[str]:
-    """Settings for --state-dir: where `swarm up` and --gpus put them, key and logs lie beside the state folder."""
+    """Returns the settings for --state-dir: the folder itself, and key and logs if they lie beside it, where `swarm up`
+    and --gpus put them."""
     if state_dir is None:
         return []
     from codezero.config.swarm_file import quoted

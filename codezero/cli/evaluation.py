@@ -1,4 +1,4 @@
-"""`codezero eval`: run a model over a benchmark, execute its solutions in a sandbox, and count."""
+"""`codezero eval`: runs a model over a benchmark, executes its solutions in a sandbox, and counts those that pass."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ examples:
   codezero eval --dataset mbpp --checkpoint state/best     the same where its probes were highest
   codezero eval --score solutions.jsonl                    only execute stored solutions, without a model
 
-Solutions are untrusted code: they run in a sandbox, whose protections on this machine are told at the start. Where it
-permits none (macOS, most containers) nothing runs; CODEZERO_UNCONFINED=1 runs them all the same, as if you had.
-Stopped, it goes on where it was when started again with the same settings. Results lie in --out.
+Solutions are untrusted code: they run in a sandbox, whose protections on this machine are printed at the start. Where
+there are none (macOS, most containers) nothing runs; CODEZERO_UNCONFINED=1 runs them all the same, with your rights.
+A stopped evaluation goes on when it is started again with the same settings. Results lie in --out.
 """
 
 
@@ -64,7 +64,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
     model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
     model.add_argument("--batch", type=_positive, default=16, metavar="N", help="completions at a time (default 16)")
-    model.add_argument("--seed", type=_count, default=0, help="of the sampling (default 0)")
+    model.add_argument("--seed", type=_count, default=0, help="the seed of the sampling (default 0)")
     command.set_defaults(command=_eval)
 
 
@@ -110,12 +110,12 @@ def _eval(options: argparse.Namespace) -> int:
 
 
 def _out(options: argparse.Namespace) -> Path:
-    """The folder of the results."""
+    """Returns the folder of the results."""
     return Path(options.out or f"eval/{options.dataset or Path(options.score).stem}").expanduser()
 
 
 def _results(options: argparse.Namespace, settings: dict[str, Any], solutions: int) -> Results:
-    """The results so far, of so many solutions a problem."""
+    """Opens the results so far, with the given number of solutions a problem."""
     from codezero.runtime.results import Results
 
     out = _out(options)
@@ -191,7 +191,7 @@ def _solve(
         from codezero.harness import bench, policy
         from codezero.policy.solver import measuring_solver
 
-    # The folder of a node that is running is refused: its checkpoints come and go.
+    # The folder of a running node is refused, since its checkpoints come and go.
     with state.locked_state(trained.folder) if trained else nullcontext():
         loaded, where = policy.load_policy(
             name, options.cache_dir, Device(options.device), Dtype(options.dtype), options.threads, trained
@@ -210,7 +210,7 @@ def _solve(
             bar.set_postfix_str(f"token {done}/{total}{speed}", refresh=False)
             bar.update(0)
 
-        seed = options.seed + 1_000_003 * first  # another stream for each batch, the same after a stop
+        seed = options.seed + 1_000_003 * first  # each batch has its own random stream, the same after a stop
         samples, length, temperature = options.samples, options.max_new_tokens, options.temperature
         return measuring_solver(loaded, samples, length, temperature, seed, progress)
 
@@ -277,7 +277,6 @@ def _trained(options: argparse.Namespace) -> Trained | None:
 
 
 def _say_isolation() -> str:
-
     from codezero.sandbox.run import isolation
 
     line = isolation().line()
@@ -289,6 +288,6 @@ def _say_isolation() -> str:
 def _progress(total: int, unit: str) -> Iterator[Any]:
     from tqdm import tqdm
 
-    interval = 0.2 if sys.stderr.isatty() else 30.0  # seconds; a log wants no line a solution
+    interval = 0.2 if sys.stderr.isatty() else 30.0  # seconds; a log must not get a line for each solution
     with tqdm(total=total, unit=unit, dynamic_ncols=True, mininterval=interval, miniters=0) as bar:
         yield bar

@@ -1,4 +1,4 @@
-"""`codezero health`: whether a node does its work, for whatever watches over it."""
+"""`codezero health`: tells programs that watch over a node whether it works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`codezero identity`: show, back up and restore the node's key."""
+"""`codezero identity`: shows, backs up and restores the node's key."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def _existing_key(options: argparse.Namespace) -> tuple[Path, Identity]:
 
 
 def _passphrase(new: bool) -> str:
-    """Asks on the terminal, twice for a new one; without a terminal takes the environment's. Raises IdentityError."""
+    """Asks for a passphrase on the terminal, twice for a new one; without a terminal returns CODEZERO_PASSPHRASE.
+    Raises IdentityError: there is neither, nothing was typed, or the two differ."""
     if not os.isatty(0):
         found = os.environ.get("CODEZERO_PASSPHRASE")
         if found is None:
@@ -123,6 +124,6 @@ def _passphrase(new: bool) -> str:
         typed = getpass.getpass("passphrase: ")
         if new and getpass.getpass("the same again: ") != typed:
             raise IdentityError("the two passphrases differ: start again")
-    except (EOFError, KeyboardInterrupt, UnicodeDecodeError) as error:  # nothing is done, so not 0 as after a run
+    except (EOFError, KeyboardInterrupt, UnicodeDecodeError) as error:  # the command did nothing, so it must not exit 0
         raise IdentityError("no passphrase was typed: start again") from error
     return typed

@@ -1,4 +1,4 @@
-"""`codezero leaderboard`: who has earned what in a node's swarm, from its ledger or from the chain."""
+"""`codezero leaderboard`: shows who has earned what in a node's swarm, from its ledger or from the chain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
 
 
 def show(board: Leaderboard) -> int:
-    """Prints it; returns the exit code."""
+    """Prints the leaderboard and returns the exit code: 1 if it could not be read completely, else 0."""
     from codezero.runtime.console import Console
 
     console = Console()
@@ -57,7 +57,7 @@ def show(board: Leaderboard) -> int:
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:
-    """State folders of solvers. Raises StateError: no node has run there."""
+    """Returns the solvers' state folders. Raises StateError: no solver has run there."""
     from codezero.errors import StateError
     from codezero.views.runs import SOLVER
 
@@ -69,7 +69,7 @@ def _folders(given: Sequence[Path]) -> list[Path]:
 
 
 def lines(board: Leaderboard, now_s: float) -> Iterator[str]:
-    """In words, for people; peer ids are untrusted text. Pure."""
+    """Yields the leaderboard's lines for people; peer ids in them are untrusted text."""
     if board.kind:
         yield f"{board.where}: {board.num_peers} peer{'s' * (board.num_peers != 1)}{_as_of(board, now_s)}"
     for rank, place in enumerate(board.places, 1):

@@ -1,4 +1,4 @@
-"""`codezero models`: list, pull and verify models."""
+"""`codezero models`: lists, pulls and verifies models."""
 
 from __future__ import annotations
 

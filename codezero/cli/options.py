@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they share of reading them."""
+"""Options that several commands have, and functions that read them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ if TYPE_CHECKING:
     from codezero.views.runs import Run
 
 FOLDERS = ("state", "swarms/home", "gpus")
-"""Where the launch script starts nodes, swarms, and nodes on several GPUs."""
+"""The folders of nodes, swarms, and nodes on several GPUs that the launch script starts."""
 INTERRUPTED = 130
-"""Exit code of a measurement that SIGINT has cut short: 128 and its number, as shells have it."""
+"""The exit code of a measurement that SIGINT has stopped: 128 plus the signal's number, by the shells' convention."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def add_stop_with_parent(parser: argparse.ArgumentParser) -> None:
-    """For programs that keep this one as a child: it ends when its standard input does."""
+    """Adds a hidden option for programs that start this one: it ends when its standard input is closed."""
     parser.add_argument("--stop-with-parent", action="store_true", help=argparse.SUPPRESS)
 
 
 def duration(text: str) -> float:
-    """Seconds of a time written as 60s, 10m or 3h. Raises ArgumentTypeError."""
+    """Returns the seconds of a time such as 60s, 10m or 3h. Raises ArgumentTypeError: it is not written so, or below
+    1 s."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if seconds < 1:
@@ -35,8 +36,8 @@ def duration(text: str) -> float:
 
 
 def runs_in(folders: Sequence[Path], most: int | None = None) -> list[Run]:
-    """The runs in the folders or, without any, in the first of the usual ones that has some; `most` as of Run. Raises
-    StateError: there are none."""
+    """Returns the runs in the folders, or, without any, those in the first of `FOLDERS` that has some. `most` is as in
+    `Run`. Raises StateError: there are none."""
     from codezero.errors import StateError
     from codezero.views.runs import find_runs
 

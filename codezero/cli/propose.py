@@ -1,4 +1,4 @@
-"""`codezero propose`: write problems for a swarm, or into a file."""
+"""`codezero propose`: writes problems for a swarm, or into a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`codezero report`: a run as one HTML page, and as a picture."""
+"""`codezero report`: writes a report of a run as one HTML page, and as a picture."""
 
 from __future__ import annotations
 

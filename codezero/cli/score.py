@@ -1,4 +1,4 @@
-"""`codezero score`: stored solutions through the evaluator of a round."""
+"""`codezero score`: scores stored solutions with the evaluator of a round."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ group should follow each other. Each output line has id, group, outcome, p_corre
 judge's probability of each test that the dry run left open), fresh (tests drawn, passed, failed while another solution
 passes them, doubtful where none does, unknown), parts, reward and seconds, or error.
 
-Fresh tests are those of the setting `seed`: the same lines in each run, but for seconds.
-Stopped, it goes on where it was when started again with the same input and settings.
+The setting `seed` draws the fresh tests, so every run gives the same lines, except for seconds.
+A stopped run goes on when it is started again with the same input and settings.
 
 examples:
   codezero score solutions.jsonl --out scored.jsonl

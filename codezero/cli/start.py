@@ -1,4 +1,4 @@
-"""`codezero start`: what run_rl_swarm.sh calls."""
+"""`codezero start`: starts a node or a swarm for run_rl_swarm.sh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ examples:
   {START} --join invite.yaml             join the swarm that you were invited to
   {START} --testnet --sign-in wallet     the Gensyn testnet, with a wallet of this machine
   {START} --join invite.yaml --gpus all  a node on each GPU
-  {START} train.method=lora              only settings: as configs/node.yaml says
+  {START} train.method=lora              only settings; all else by configs/node.yaml
 
 environment: CODEZERO_JOIN, CODEZERO_SIGN_IN, ORG_ID, HUGGINGFACE_ACCESS_TOKEN, MODEL_NAME, CODEZERO_MARKET, CPU_ONLY,
 IDENTITY_PATH, CODEZERO_RESET_CONFIG, CODEZERO_CONFIG_DIR, CODEZERO_SIGN_IN_PORT, CODEZERO_WALLET_PASSPHRASE; of the

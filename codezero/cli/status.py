@@ -1,4 +1,4 @@
-"""`codezero status`: what a node, or each node of a swarm, is doing, what it has earned, and what is in the way."""
+"""`codezero status`: shows what a node, or each node of a swarm, is doing, its earnings, and its problems."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from codezero.views.terminal.snapshot import Snapshot
 
 MOST_SHOWN = 50
-"""Peers of a leaderboard."""
+"""The number of peers that a leaderboard shows."""
 NOT_RUNNING = 3
-"""Exit code where a node is not running, as of services."""
+"""The exit code if a node is not running, by the convention of service scripts (LSB)."""
 _REFIND_S = 5.0
 _EPILOG = """\
 examples:
@@ -79,7 +79,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _watch(folders: Sequence[Path]) -> int:
-    """The view, until the user leaves it. Raises ConfigError: there is no terminal for it."""
+    """Shows the terminal view until the user leaves it. Raises ConfigError: there is no suitable terminal."""
     import signal
 
     from codezero.errors import ConfigError
@@ -95,7 +95,8 @@ def _watch(folders: Sequence[Path]) -> int:
 
 
 def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
-    """Gives snapshots of all runs; a node that starts later is found. Raises StateError: there is none now."""
+    """Returns a function that takes snapshots of all runs, including those that start later. Raises StateError: there
+    is no run now."""
     import time
     from contextlib import suppress
 
@@ -109,7 +110,7 @@ def _reader(folders: Sequence[Path]) -> Callable[[], Sequence[Snapshot]]:
         nonlocal looked_at_s
         if time.monotonic() - looked_at_s > _REFIND_S:
             looked_at_s = time.monotonic()
-            with suppress(StateError):  # the folders are gone: what was known of them stays
+            with suppress(StateError):  # where the folders are gone, their last state stays in sight
                 for run in runs_in(folders, MOST_REPORTS):
                     found.setdefault((str(run.folder), run.role), watched(run))
         return [snapshot() for snapshot in found.values()]

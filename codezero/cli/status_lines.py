@@ -1,4 +1,4 @@
-"""The lines of `codezero status`. Pure; text of peers in them is made safe."""
+"""Formats the lines of `codezero status`; text of peers in them is made safe to print."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codezero.views.terminal.text import counts, safe
 
 
 def lines(summary: RunSummary, heading: bool) -> Iterator[str]:
-    """`heading` is for one of several."""
+    """Yields the lines about one run; `heading` puts its name first, for a list of several."""
     if heading:
         yield f"{safe(summary.name)}:"
     for label, text in _rows(summary):
@@ -122,7 +122,7 @@ def _batches(summary: RunSummary) -> Iterator[tuple[str, str]]:
 
 
 def _ledger(ledger: LedgerView) -> Iterator[tuple[str, str]]:
-    if ledger.num_rounds or not ledger.problems:  # of a ledger that cannot be read nothing is known
+    if ledger.num_rounds or not ledger.problems:  # a ledger that cannot be read says nothing of earnings
         yield "earned", f"{ledger.earned:+.2f} in {ledger.num_rounds} round{'s' * (ledger.num_rounds != 1)}"
     if ledger.last_accepted is not None:
         yield "accepted", submitted(ledger.last_accepted)

@@ -1,4 +1,4 @@
-"""`codezero swarm`: host a swarm of one's own and invite others to it."""
+"""`codezero swarm`: hosts a swarm and invites others to it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def add_up_options(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, folder: str | None, rounds: int | None
 ) -> None:
-    """What `swarm up` has beside the number of nodes, with these defaults."""
+    """Adds the options of `swarm up` except the number of nodes, with the given defaults."""
     parser.add_argument(
         "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
     )

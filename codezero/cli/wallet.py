@@ -1,4 +1,4 @@
-"""`codezero wallet`: the account that registers the node and submits its rewards on a chain."""
+"""`codezero wallet`: manages the account that registers the node and submits its rewards on a chain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codezero.ledger.faults import WalletError
 
 DEFAULT_RPC = "https://gensyn-testnet.g.alchemy.com/public"
 _LOW_WEI = 10**16
-"""Below it `balance` warns: some hundred submissions at testnet prices."""
+"""The balance in wei below which `balance` warns; it pays for about a hundred submissions at testnet prices."""
 _EXAMPLES = """\
 examples:
   codezero wallet create                              a new account in ./wallet.json

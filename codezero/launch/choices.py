@@ -58,7 +58,7 @@ class Choices:
 
     way: Way
     sign_in: SignIn | None = None
-    """How the account is had; on the testnet only."""
+    """The way to get an account; on the testnet only."""
     token: str = field(default="", repr=False)
     """The token of the Hugging Face hub; empty pushes nothing."""
     settings: Sequence[str] = ()

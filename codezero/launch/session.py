@@ -84,8 +84,8 @@ def _awaited(app: SignInApp, request: SignInRequest, console: Console) -> str:
             why, looked_at_s = _waiting_for(app, request.login_dir), now
         if now > deadline:
             raise LedgerError(
-                f"nobody signed in within {request.limit_s / 60:.0f} minutes (last: {why}): start again, or take a local "
-                "wallet with --sign-in wallet; nothing that was signed in is lost"
+                f"nobody signed in within {request.limit_s / 60:.0f} minutes (last: {why}): start again, or take a "
+                "local wallet with --sign-in wallet; nothing that was signed in is lost"
             )
         if why != said or now - said_at_s > _REMIND_S:
             console.line(f"sign-in: {why}; {max(1, round((deadline - now) / 60))} minutes left (Ctrl-C to leave)")
