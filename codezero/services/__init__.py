@@ -1,1 +1,1 @@
-"""Services that a node uses if told to: the judge service and the prediction market."""
+"""Optional services of the network: the judge service and the prediction market."""

@@ -1,7 +1,7 @@
-"""The judge service and the prediction market, as far as the configuration has a node take part in them.
+"""Builds the judge service's examination and the prediction market's player, where the configuration enables them.
 
-Each has a thread of its own, from which it asks the policy between the stages of a round. No round waits for their
-servers, and none fails by them. A node that takes part in neither does not import them.
+Each has its own thread, from which it asks the policy between the stages of a round. No round waits for their servers,
+and none fails because of them. A node that takes part in neither does not import them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """What a node takes part in. Nothing is asked of anybody before `start`."""
+    """The services that a node takes part in. No server is asked before `start`."""
 
     def __init__(self, config: NodeConfig, key: bytes | None, folder: Path, peer_id: str, console: Console) -> None:
-        """`key` is that of `load_key`. Raises ConfigError, JudgeServiceError, LedgerError: a setting cannot
-        be."""
+        """`key` is from `load_key`. Raises ConfigError, JudgeServiceError or LedgerError: a setting is impossible."""
         self._config, self._folder, self._peer_id = config, folder, peer_id
         self._judge: JudgeService | None = None
         self._market: _Market | None = None
@@ -51,7 +50,7 @@ class Services:
             console.line(f"market: {self._market.address} on chain {config.ledger.chain_id}, {self._market.how_much()}")
 
     def start(self, policy: LoadedModel, turn: threading.Lock, stack: ExitStack) -> None:
-        """Runs all until `stack` is closed. `turn` is held by whoever else computes with the policy."""
+        """Runs the services until `stack` is closed. `turn` is the lock for computing with the policy."""
         if self._judge is None:
             return
         config = self._config
@@ -60,7 +59,8 @@ class Services:
             from codezero.services.judge.examination import Examination
 
             self._examination = Examination(
-                *(self._judge, asked),
+                self._judge,
+                asked,
                 peer_id=self._peer_id,
                 model_name=config.model.name,
                 notes=self._folder / "examined",
@@ -73,7 +73,11 @@ class Services:
             log_dir = Path(config.tracking.log_dir).expanduser()
             market = self._market
             self._player = Player(
-                *(self._judge, market.backend, asked, market.book, market.stakes),
+                self._judge,
+                market.backend,
+                asked,
+                market.book,
+                market.stakes,
                 peer_id=self._peer_id,
                 log_dir=log_dir,
             )
@@ -82,12 +86,12 @@ class Services:
         stack.callback(asked.close)
 
     def begin(self, round_number: int) -> None:
-        """Has the policy examined in this round. Returns at once."""
+        """Starts this round's examination by the judge service. Returns at once."""
         if self._examination is not None:
             self._examination.begin(round_number)
 
     def report(self, report: RoundReport) -> RoundReport:
-        """The report with what there is to say of them."""
+        """Returns the report with the latest score and the services' troubles."""
         if self._examination is not None:
             score = self._examination.take_score()
             value = None if score is None else score.score
@@ -123,9 +127,9 @@ def _make_market(config: NodeConfig, key: bytes | None, folder: Path, peer_id: s
 
 
 def _connected(config: NodeConfig, key: bytes | None, peer_id: str) -> tuple[MarketBackend, str]:
-    """The market through the ledger's account, and its checksummed address."""
+    """Returns the market as the ledger's account uses it, and its checksummed address."""
     ledger = config.ledger
-    # Only here: these import what a node without a chain does not need.
+    # Imported here, since a node without a chain does not need these.
     if ledger.kind is LedgerKind.modal:
         from codezero.services.market import modal
 

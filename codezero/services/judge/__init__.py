@@ -1,1 +1,1 @@
-"""The judge service of the network: a question a round, and the clues of the prediction market. Not the evaluator."""
+"""The network's judge service: it asks a question in each round and gives the market's clues. Not the evaluator."""

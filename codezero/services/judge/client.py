@@ -1,10 +1,10 @@
-"""The judge service over HTTP.
+"""The HTTP client of the judge service.
 
     POST {judge}/request-question/  {user_id, round_number, model_name}       -> {session_id, question}
     POST {judge}/submit-answer/     {session_id, round_number, user_answer}   -> {score}
     GET  {judge}/current_clue/      -> {game_id, clue_id, rounds_remaining, clue, choices}
 
-What it sends is untrusted: bounded in every field, and text is neutralised before anyone reads it.
+Its replies are untrusted: every field is bounded, and text is neutralised before it is used.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from codezero.llm.client import JsonClient, Purpose
 from codezero.prompts.neutral import plain
 
 MAX_PART_CHARS = 20_000
-"""Of a question, a clue or an answer."""
+"""The largest length of a question, a clue or an answer, in characters."""
 MAX_CHOICES = 64
 MAX_CHOICE_CHARS = 500
 MAX_NUMBER = 1 << 53
-"""What every JSON parser takes exactly."""
+"""The largest integer that every JSON parser reads exactly."""
 
 _Reply = TypeVar("_Reply")
 _Text = Annotated[str, Meta(max_length=MAX_PART_CHARS)]
@@ -34,7 +34,7 @@ _Session = Annotated[str, Meta(min_length=1, max_length=500)] | Annotated[int, M
 
 
 class JudgeServiceError(CodezeroError):
-    """The judge service cannot be asked, or sent what is none of its answers. Never ends a round."""
+    """Raised if the judge service cannot be asked, or its reply is invalid. It never ends a round."""
 
 
 class _Question(msgspec.Struct):
@@ -60,7 +60,7 @@ class _Clue(msgspec.Struct):
 class Question:
     session_id: str | int
     text: str
-    """Neutralised."""
+    """The question, neutralised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,19 +69,20 @@ class Clue:
 
     game: int
     clue: int
-    """Counts from 0 in each game: the round of the game on the chain."""
+    """The number of the clue, from 0 in each game: the game's round on the chain."""
     rounds_remaining: int
     text: str
     choices: tuple[str, ...]
 
 
 class JudgeService:
-    """One server. Every method takes at most `timeout_s` and raises JudgeServiceError."""
+    """A judge service. Every method takes at most `timeout_s` and raises JudgeServiceError."""
 
     def __init__(self, url: str, *, timeout_s: float = 10.0, section: str = "judge") -> None:
-        """`section`: the settings that `url` and `timeout_s` come from. Raises JudgeServiceError: no usable URL."""
+        """`section` names the settings that `url` and `timeout_s` come from. Raises JudgeServiceError: the URL is not
+        usable."""
         purpose = Purpose(who="the judge service", section=section, error=JudgeServiceError, serves_model=False)
-        # No repeats: who asks comes again anyway, and an answer must not be submitted twice.
+        # No retries: the callers ask again anyway, and an answer must not be submitted twice.
         self._client = JsonClient(url, purpose, timeout_s=timeout_s, retries=0, at_once=1)
 
     def request_question(self, peer_id: str, round_number: int, model_name: str) -> Question:
@@ -93,7 +94,7 @@ class JudgeService:
         return Question(session_id=found.session_id, text=text)
 
     def submit_answer(self, question: Question, round_number: int, answer: str) -> float:
-        """The score, finite; its scale is the service's."""
+        """Submits an answer and returns its score, a finite number on the service's own scale."""
         answer = answer[:MAX_PART_CHARS].encode("utf-8", "replace").decode()  # a model may sample half a character
         body = {"session_id": question.session_id, "round_number": round_number, "user_answer": answer}
         score = self._post("/submit-answer/", body, _Score).score
@@ -102,7 +103,7 @@ class JudgeService:
         return score
 
     def current_clue(self) -> Clue | None:
-        """None while no game is open, which the service tells by a negative number."""
+        """Returns the current clue, or None while no game is open, which the service reports by a negative number."""
         found = self._client.get("/current_clue/", _Clue)
         if found is None:
             raise self._refused()
@@ -133,5 +134,5 @@ class JudgeService:
 
 
 def _choice(text: str) -> str:
-    """One line."""
+    """Returns a choice neutralised, on one line."""
     return " ".join(plain(text).split())

@@ -1,6 +1,6 @@
-"""One question of the judge service a round, answered by the current policy, in a thread of its own.
+"""Answers one question of the judge service per round with the current policy, in its own thread.
 
-The round never waits for it and never fails by it: a round in which the service is slow or away has no score.
+The round never waits for it and never fails because of it: with a slow or absent service a round has no score.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from codezero.errors import CodezeroError, StateError, Stopping
 from codezero.services.judge.client import Question
 
 REMIND_S = 3600.0
-"""Between two warnings that the service is away."""
+"""Seconds between two warnings that the service does not answer."""
 
 logger = logging.getLogger(__name__)
 
@@ -25,12 +25,12 @@ class Answerer(Protocol):
     """The current policy. Called from the examination's thread: whoever trains the policy keeps the two apart."""
 
     def answer(self, question: str) -> str:
-        """A completion of the chat that asks `question`, which is untrusted text without control tokens."""
+        """Returns a completion of the chat that asks `question`, which is untrusted text without control tokens."""
         ...
 
 
 class Service(Protocol):
-    """What an examination asks of `JudgeService`."""
+    """The methods of `JudgeService` that an examination uses."""
 
     def request_question(self, peer_id: str, round_number: int, model_name: str) -> Question: ...
 
@@ -39,18 +39,18 @@ class Service(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """For the report."""
+    """The judge service's score for a round, for the report."""
 
     round: int
     score: float
 
 
 class Examination:
-    """Of one peer. All methods return at once."""
+    """The examinations of one peer. All methods return at once."""
 
     def __init__(self, service: Service, policy: Answerer, *, peer_id: str, model_name: str, notes: Path) -> None:
-        """`notes` is the file with the last round that was answered: one that is played again after a kill is not
-        answered twice."""
+        """`notes` is the file with the last round that was answered, so that a round that is played again after a kill
+        is not answered twice."""
         self._service, self._policy, self._peer_id, self._model_name = service, policy, peer_id, model_name
         self._notes = notes
         self._thread = threading.Thread(target=self._run, name="examination", daemon=True)
@@ -59,25 +59,25 @@ class Examination:
         self._score: Score | None = None
         self._warned_at_s = -REMIND_S
         self.trouble = ""
-        """Why the last examination gave no score, in words; empty where it gave one. Untrusted text in part."""
+        """The reason why the last examination gave no score; empty if it gave one. Partly untrusted text."""
 
     def start(self) -> None:
         self._thread.start()
 
     def begin(self, round_number: int) -> None:
-        """Has the policy examined in this round, or, if it still is in an earlier one, after that."""
+        """Starts the examination of this round, or, while one of an earlier round runs, queues it."""
         with self._asked:
             self._round = round_number
             self._asked.notify()
 
     def take_score(self) -> Score | None:
-        """The latest score that was not handed out before. It may be of an earlier round."""
+        """Returns the latest score, once; None if there is no new one. It may be of an earlier round."""
         with self._asked:
             score, self._score = self._score, None
         return score
 
     def stop(self, timeout_s: float = 3.0) -> None:
-        """What is under way is left behind."""
+        """Stops the thread; an examination under way is abandoned."""
         with self._asked:
             self._stopping = True
             self._asked.notify()
@@ -108,7 +108,7 @@ class Examination:
                     self._score = score
 
     def _last(self) -> int:
-        """The last round that was answered; -1 before the first."""
+        """Returns the last round that was answered, -1 before the first."""
         try:
             return int(self._notes.read_text(encoding="ascii"))
         except (OSError, ValueError):

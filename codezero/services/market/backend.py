@@ -1,4 +1,4 @@
-"""What the market's contract is asked and told, whoever signs."""
+"""The reads and writes of the market's contract, as a protocol for both ways of signing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codezero.ledger.transactions import Journal
 
 
 class GameStatus(IntEnum):
-    """As the contract numbers them; the public one's source is not known, so others may come."""
+    """The contract's numbers for a game's status. The public contract, whose source is not known, may have others."""
 
     NONE = 0
     OPEN = 1
@@ -20,51 +20,51 @@ class GameStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameView:
-    """What the contract says of a game, and of the peer's purse."""
+    """A game's state in the contract, and the peer's balance."""
 
     status: int
-    """A GameStatus, or a number that is none."""
+    """A GameStatus, or another number."""
     round: int
     num_choices: int
     balance: int
-    """Units of the bet token that the peer holds."""
+    """The peer's bet tokens, in units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mined:
-    """What became of transactions."""
+    """The state of transactions on the chain."""
 
     receipts: Mapping[str, bool]
-    """Of those that were mined: whether they succeeded, by hash."""
+    """For each mined transaction, by its hash, whether it succeeded."""
     nonce: int
-    """Transactions of the account that were mined."""
+    """The number of the account's transactions that were mined."""
 
 
 class MarketBackend(Protocol):
-    """One peer at one market. Every method raises LedgerError, of the kinds that `ledger.faults` names."""
+    """One peer at one market. Every method raises LedgerError, as one of the subclasses in `ledger.faults`."""
 
     signs: bool
-    """Every transaction is in the journal before it leaves. Otherwise others sign: after an error, or when the process
-    was ended meanwhile, the write may still have been made, and only the contract can tell."""
+    """Whether this process signs, so that every transaction is in the journal before it is sent. If another program
+    signs, the write may have been made even after an error or a kill, and only the contract can tell."""
 
     def game(self, game: int) -> GameView: ...
 
     def tokens(self, game: int, num_choices: int) -> tuple[int, ...]:
-        """The peer's tokens of each choice."""
+        """Returns the peer's tokens on each choice, in units."""
         ...
 
     def mined(self, hashes: Sequence[str]) -> Mined:
-        """Empty for a backend that does not sign."""
+        """Returns which transactions were mined; an empty record from a backend that does not sign."""
         ...
 
     def guess(self, game: int, clue: int, choice: int, amount: int, journal: Journal) -> str:
-        """Bets `amount` units; returns a reference to what was sent."""
+        """Bets `amount` units; returns a reference to the transaction."""
         ...
 
     def claim(self, game: int, journal: Journal) -> str:
-        """As `guess`; a backend that does not sign returns once the contract has it."""
+        """Claims a game's reward like `guess`; a backend that does not sign returns when the contract has the claim."""
         ...
 
     def broadcast(self, raw: bytes) -> None:
-        """Sends a transaction of the journal again, as `Rpc.broadcast`. Never asked of a backend that does not sign."""
+        """Sends a transaction of the journal again by `Rpc.broadcast`. Only called for a backend that signs."""
         ...

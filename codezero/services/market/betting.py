@@ -1,7 +1,7 @@
-"""Takes bets to the contract, each exactly once: look, store, send, look again.
+"""Places bets in the contract, each exactly once: read the contract, store the bet, send it, read the contract again.
 
-A bet is placed when the contract shows its tokens or its transaction succeeded, not when something was sent. It is sent
-again only where that cannot make two: the same bytes, or when what was sent can never be mined.
+A bet counts as placed when the contract shows its tokens or its transaction succeeded, not when it was sent. It is sent
+again only where that cannot place two: as the same bytes, or after the earlier transaction can never be mined.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from codezero.services.market.book import Bet, BetState, Book, Sent
 from codezero.services.market.stakes import Stakes, shown
 
 MAX_FAILED = 3
-"""Transactions of one bet or claim that were mined and failed, each of which costs."""
+"""The number of failed transactions after which a bet or claim is given up; each costs a fee."""
 ABANDON_S = 24 * 3600.0
-"""A bet of which nothing could be learnt for so long no longer keeps the next ones waiting."""
+"""Seconds after which a bet of unknown fate is given up, so that it no longer delays later ones."""
 LATE_S = 300.0
-"""A bet that was signed so long ago, and neither mined nor excluded, keeps the bets of later rounds waiting no more."""
+"""Seconds since its signature after which a bet whose round is over, and that may still be mined, is given up."""
 LOOKED_FOR = 16
-"""Transactions of a bet or claim that are still looked for, the newest."""
+"""The number of a bet's or claim's newest transactions whose receipts are read."""
 
 logger = logging.getLogger(__name__)
 Choose = Callable[[Clue], int]
 
 
 class Betting:
-    """Of one peer. Every method raises LedgerError: nothing goes on for now."""
+    """The bets of one peer. Every method raises LedgerError if it must be tried again later."""
 
     def __init__(self, book: Book, backend: MarketBackend, stakes: Stakes, placed: Callable[[Bet], None]) -> None:
-        """`placed` is told of each bet that the contract has."""
+        """`placed` is called with each bet that the contract has."""
         self._book, self._backend, self._stakes, self._placed = book, backend, stakes, placed
         self._told: tuple[int, int, str] | None = None
 
     def follow(self) -> bool:
-        """One step for the bet in flight; whether there still is one."""
+        """Makes one step for the bet in flight; returns whether there still is one."""
         for bet in self._book.bets:
             if bet.state is BetState.OPEN:
                 self._follow(bet)
         return any(bet.state is BetState.OPEN for bet in self._book.bets)
 
     def consider(self, clue: Clue, choose: Choose) -> bool:
-        """Bets on a clue that was not bet on; whether a bet is in flight then. `choose` may take its time."""
+        """Bets on a clue unless that was done; returns whether a bet is in flight now. `choose` may take long."""
         last = self._book.last_bet(clue.game)
         if last is not None and clue.clue <= last.clue:
             return False
         if not self._is_open(clue) or (last is None and self._was_forgotten(clue)):
             return False
         choice = choose(clue)
-        view = self._is_open(clue)  # once more: choosing took a while
+        view = self._is_open(clue)  # checked again, since choosing took a while
         if view is None:
             return False
         self._open(clue, choice, self._stakes.amount(view.balance, clue.rounds_remaining))
@@ -80,7 +80,8 @@ class Betting:
         self._send(bet)
 
     def _is_open(self, clue: Clue) -> GameView | None:
-        """What the contract says of a clue's game, if it can be bet on; the judge alone is not believed."""
+        """Returns the state of a clue's game if the contract, not only the judge service, has it open for a bet, else
+        None."""
         view = self._backend.game(clue.game)
         why = ""
         if view.status != GameStatus.OPEN:
@@ -97,8 +98,8 @@ class Betting:
         return view
 
     def _was_forgotten(self, clue: Clue) -> bool:
-        """Whether the peer holds tokens of a game that the book does not know: then the book was lost, perhaps after
-        a bet on this very clue."""
+        """Returns whether the peer holds tokens of a game that the book does not know. Then the book was lost, perhaps
+        after a bet on this very clue, so the bet is noted as unknown."""
         held = self._backend.tokens(clue.game, min(len(clue.choices), MAX_CHOICES))
         if not any(held):
             return False
@@ -125,7 +126,7 @@ class Betting:
 
     def _follow(self, bet: Bet) -> None:
         now_s = time.time()
-        if not 0 <= now_s - bet.made_at_s < ABANDON_S:  # below 0: the clock was set back
+        if not 0 <= now_s - bet.made_at_s < ABANDON_S:  # below 0 if the clock was set back
             self._finish(bet, BetState.UNKNOWN, "nothing could be learnt of it for a day")
             return
         view = self._backend.game(bet.game)
@@ -155,7 +156,7 @@ class Betting:
             self._send(bet, sent[-1] if step is Step.REPLACE else None)
 
     def _over(self, bet: Bet, standing: Standing, sent: Sequence[Transaction]) -> None:
-        """Its round has passed: it is not sent any more, and ends when it can no longer be mined."""
+        """Handles a bet whose round has passed: it is not sent again, and ends when it can no longer be mined."""
         if not sent:
             self._finish(bet, BetState.MISSED, "its round was over before it was sent")
         elif sent[-1].hash in standing.receipts:
@@ -172,11 +173,13 @@ class Betting:
         except Reverted as error:
             logger.warning(
                 "no bet on clue %d of game %d: %s. Nothing has to be done: the next clue is tried",
-                *(bet.clue, bet.game, error),
+                bet.clue,
+                bet.game,
+                error,
             )
             self._finish(self._current(bet), BetState.REFUSED, str(error))
             return
-        except NonceRace as error:  # what was stored can never be mined, as the next look will find
+        except NonceRace as error:  # the stored transaction can never be mined, as the next step finds
             logger.info("bet on clue %d of game %d: %s", bet.clue, bet.game, error)
             return
         self._taken(self._current(bet), reference)
@@ -184,7 +187,7 @@ class Betting:
     def _resend(self, bet: Bet) -> None:
         try:
             self._backend.broadcast(bytes.fromhex(bet.sent[-1].raw))
-        except (AlreadyKnown, NonceRace) as error:  # the next look tells whether it was mined
+        except (AlreadyKnown, NonceRace) as error:  # the next step finds whether it was mined
             logger.info("sent again, %s", error)
         self._taken(bet, "")
 
@@ -193,7 +196,7 @@ class Betting:
         self._book.put_bet(changed(bet, sent=(*bet.sent, Sent.of(transaction))))
 
     def _taken(self, bet: Bet, reference: str) -> None:
-        """Notes that the RPC took the last transaction."""
+        """Notes that the RPC accepted the last transaction."""
         note = f"sent as {reference}" if reference else bet.note
         if not bet.sent:
             self._book.put_bet(changed(bet, note=note))
@@ -202,7 +205,7 @@ class Betting:
         self._book.put_bet(changed(bet, sent=(*bet.sent[:-1], last), note=note))
 
     def _current(self, bet: Bet) -> Bet:
-        """The bet with all that was stored meanwhile."""
+        """Returns the bet as it is stored now."""
         return next(found for found in self._book.bets if (found.game, found.clue) == (bet.game, bet.clue))
 
     def _tokens(self, game: int, choice: int) -> int:
@@ -214,7 +217,7 @@ class Betting:
         self._book.put_bet(changed(bet, state=state, note=note))
 
     def _tell(self, clue: Clue, why: str) -> None:
-        """Says once why there is no bet."""
+        """Logs, once, why there is no bet."""
         if self._told != (clue.game, clue.clue, why):
             self._told = (clue.game, clue.clue, why)
             logger.info("no bet on clue %d of game %d: %s", clue.clue, clue.game, why)

@@ -1,7 +1,7 @@
-"""Bets and claims of one peer at one market, on disk before anything is sent.
+"""The file of one peer's bets and claims at one market, written before anything is sent.
 
-The file is replaced whole, and so is a copy beside it: whichever a power cut damages, the other holds the last state or
-the one before. Every change is on disk when it returns; where it raises, nothing must be sent.
+The file and a copy of it are replaced as a whole, one after the other: if a power cut damages one, the other has the
+last state or the one before. A change is on disk when its method returns; if it raises, nothing must be sent.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from codezero.ledger.items import LedgerScope
 from codezero.ledger.transactions import Transaction
 
 KEPT_BETS = 500
-"""Settled ones, the newest; of claims as many."""
+"""The number of newest bets that are kept, and of newest claims; older ones are kept only while they are open."""
 
 _TIMES = ("trouble_since_s", "trouble_seen_s")
 
 logger = logging.getLogger(__name__)
 _Amount = Annotated[str, Meta(pattern="^[0-9]{1,78}$")]
-"""Units in decimal digits: more than a JSON number holds exactly."""
+"""Token units as decimal digits, since a JSON number does not hold them exactly."""
 
 
 class BookError(LedgerError):
-    """The book cannot be read or written; it holds what it held before."""
+    """Raised if the book cannot be read or written; its content is unchanged."""
 
 
 class BetState(str, Enum):
     OPEN = "open"
-    """To be sent, or sent and not confirmed."""
+    """The bet is to be sent, or was sent and is not confirmed."""
     PLACED = "placed"
-    """The contract has it."""
+    """The contract has the bet."""
     REFUSED = "refused"
-    """The contract does not take it."""
+    """The contract refuses the bet."""
     MISSED = "missed"
-    """Its round was over before it was sent."""
+    """The round was over before the bet was sent or mined."""
     FAILED = "failed"
-    """Its transactions were mined, and failed."""
+    """The bet's transactions were mined, and failed."""
     UNKNOWN = "unknown"
-    """Perhaps the contract has it."""
+    """The contract may have the bet."""
 
 
 class ClaimState(str, Enum):
@@ -61,7 +61,7 @@ class ClaimState(str, Enum):
 
 
 class Sent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A `Transaction`."""
+    """A `Transaction` as the file has it."""
 
     hash: str
     raw: str
@@ -96,16 +96,16 @@ class Sent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Bet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One a clue."""
+    """A bet; there is at most one per clue."""
 
     game: int
     clue: int
     choice: int
     text: str
-    """The choice in words; neutralised."""
+    """The text of the choice, neutralised."""
     amount: _Amount
     tokens_before: _Amount
-    """Of the choice that the peer held before: more of them, and the bet has arrived."""
+    """The peer's tokens on the choice before the bet; if it holds more, the bet has arrived."""
     made_at_s: float
     state: BetState = BetState.OPEN
     sent: tuple[Sent, ...] = ()
@@ -113,7 +113,7 @@ class Bet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One a game that was, or may have been, bet on."""
+    """The claim for a game that was, or may have been, bet on."""
 
     game: int
     state: ClaimState = ClaimState.WAITING
@@ -136,26 +136,26 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookSummary:
-    """A book in numbers."""
+    """The counts and the trouble of a book."""
 
     scope: LedgerScope
     num_bets: int
-    """That the contract has, as far as is known."""
+    """The number of bets that the contract is known to have."""
     num_open: int
     num_unclaimed: int
     trouble: str
-    """What keeps the node from playing, in words; empty while nothing does. Untrusted text in part."""
+    """The problem that keeps the node from playing; empty if none. Partly untrusted text."""
     trouble_since_s: float | None
-    """Unix time; None without trouble, and where it is not known."""
+    """The Unix time at which the trouble began; None without trouble, or if not known."""
     trouble_seen_s: float | None
-    """As of when, in Unix time: a node that plays no more, or does not run, notes nothing more."""
+    """The Unix time at which the node last noted the trouble; a node that has ended notes nothing more."""
 
 
 class Book:
-    """The file of one scope. For one thread."""
+    """The bets and claims of one scope, in a file. Not safe for use by several threads."""
 
     def __init__(self, folder: Path, scope: LedgerScope) -> None:
-        """Damaged files are put aside, with a warning."""
+        """Reads the file. Damaged files are renamed, with a warning."""
         name = hashlib.sha256(f"{scope.chain_id} {scope.contract} {scope.peer_id}".encode()).hexdigest()[:12]
         self.path = folder / f"market-{name}.json"
         self._empty = _Content(scope.chain_id, scope.contract, scope.peer_id)
@@ -167,7 +167,7 @@ class Book:
 
     @property
     def bets(self) -> Sequence[Bet]:
-        """In the order of making."""
+        """The bets, oldest first."""
         return self._content.bets
 
     @property
@@ -175,12 +175,12 @@ class Book:
         return [claim for claim in self._content.claims if claim.state is ClaimState.WAITING]
 
     def last_bet(self, game: int) -> Bet | None:
-        """Of the latest clue of a game."""
+        """Returns the bet on the latest clue of a game that was bet on, or None."""
         return max((bet for bet in self.bets if bet.game == game), key=lambda bet: bet.clue, default=None)
 
     def put_bet(self, bet: Bet) -> Bet:
-        """Adds it, or replaces that of the same clue; one that may have been placed has its game's reward claimed
-        some day. Raises BookError."""
+        """Adds a bet, or replaces the one on the same clue. If it may have been placed, adds a claim for its game.
+        Raises BookError."""
         bets = [bet if (bet.game, bet.clue) == (old.game, old.clue) else old for old in self.bets]
         if bet not in bets:
             bets.append(bet)
@@ -191,12 +191,12 @@ class Book:
         return bet
 
     def put_claim(self, claim: Claim) -> Claim:
-        """Replaces that of the same game. Raises BookError."""
+        """Replaces the claim for the same game. Raises BookError."""
         self._write(self.bets, [claim if claim.game == old.game else old for old in self._content.claims])
         return claim
 
     def note_trouble(self, trouble: str) -> None:
-        """For those who read the book while the node plays; the same again is noted as of now. Raises BookError."""
+        """Notes the current trouble, empty for none, for readers of the book while the node plays. Raises BookError."""
         old, now_s = self._content, time.time()
         if not trouble and not old.trouble:
             return
@@ -221,7 +221,7 @@ class Book:
         except OSError as error:
             raise BookError(
                 f"cannot write the market's book {self.path}: {error.strerror}; nothing is bet or claimed until there "
-                "is room and leave to write"
+                "is free space and the folder can be written"
             ) from error
         self._content = content
 
@@ -243,20 +243,22 @@ class Book:
             logger.warning(
                 "the market's book %s is put aside as %s, and a new one begun: keep it, since its bets are no longer "
                 "followed here",
-                *(path.name, aside.name),
+                path.name,
+                aside.name,
             )
             try:
                 os.replace(path, aside)
             except OSError as error:
                 logger.warning(
                     "%s could not be put aside (%s): it will be overwritten; stop the node and copy it, if you want it",
-                    *(path.name, error.strerror),
+                    path.name,
+                    error.strerror,
                 )
         return self._empty
 
 
 def read_summaries(folder: Path) -> list[BookSummary]:
-    """Of all books in a node's state folder, also while it plays. Raises BookError: one cannot be read."""
+    """Reads all books in a node's state folder, also while it plays. Raises BookError: one cannot be read."""
     found = []
     for path in sorted(folder.glob("market-*.json")):
         try:

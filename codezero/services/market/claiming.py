@@ -1,6 +1,7 @@
-"""Takes the rewards of games that were bet on, once their answer is known: whichever game is played by then.
+"""Claims the rewards of games that were bet on, once their answers are known.
 
-A claim is simulated before it is sent, so one that the contract refuses costs nothing, and is tried ever more rarely.
+A claim is simulated before it is sent, so one that the contract refuses costs nothing. It is tried again after growing
+waits.
 """
 
 from __future__ import annotations
@@ -24,40 +25,40 @@ from codezero.services.market.betting import LOOKED_FOR, MAX_FAILED
 from codezero.services.market.book import Book, BookError, Claim, ClaimState, Sent
 
 LOOK_S = 120.0
-"""Between two looks at a game whose answer is not known."""
+"""Seconds between two reads of a game whose answer is not known."""
 FIRST_WAIT_S, MAX_WAIT_S = 60.0, 6 * 3600.0
-"""After a refusal, each further one twice as long."""
+"""The waits after the first refusal and at most, in seconds; each is twice the one before."""
 AT_ONCE = 3
-"""Claims that are looked at in one step: a node may wait for hundreds of games that nobody ends."""
+"""The number of claims handled in one step: a node may wait for hundreds of games that nobody ends."""
 MAX_TRIES = 60
-"""Refusals after the answer was known, over about two weeks."""
+"""The number of refusals, after the answer was known, that end a claim: about two weeks."""
 _ENDS = {"already claimed": ClaimState.CLAIMED, "nothing to claim": ClaimState.NOTHING}
-"""Reasons of our own contract; the public one gives none that are known, and is asked until MAX_TRIES."""
+"""The reasons of this repository's contract that end a claim; those of the public one are not known."""
 
 logger = logging.getLogger(__name__)
 
 
 class Claiming:
-    """Of one peer."""
+    """The claims of one peer."""
 
     def __init__(self, book: Book, backend: MarketBackend, claimed: Callable[[Claim], None]) -> None:
-        """`claimed` is told of each reward that was taken."""
+        """`claimed` is called with each claim that succeeded."""
         self._book, self._backend, self._claimed = book, backend, claimed
 
     def step(self) -> bool:
-        """One step for each claim that is due; whether there is something to look at again soon.
+        """Makes one step for each claim that is due; returns whether another step should follow soon.
 
-        Raises LedgerError: nothing goes on for now; the claim in question is tried later."""
+        Raises LedgerError: all must be tried again later, and the claim that failed is postponed."""
         busy = False
         now_s = time.time()
-        # Further off than any wait, the clock was set back.
+        # A claim that is due later than any wait lasts is due now: the clock was set back.
         due = [claim for claim in self._book.unclaimed if not now_s < claim.due_at_s < now_s + 2 * MAX_WAIT_S]
         for claim in sorted(due, key=lambda claim: claim.due_at_s)[:AT_ONCE]:
             try:
                 busy |= self._step(claim)
             except BookError:
                 raise
-            except ProxyFault as error:  # an app that refuses this claim alone must not keep bets from being made
+            except ProxyFault as error:  # the app may refuse this claim alone, which must not hold up bets
                 self._refused(self._current(claim), error)
                 raise
             except LedgerError as error:
@@ -99,11 +100,11 @@ class Claiming:
         except Reverted as error:
             self._refused(self._current(claim), error)
             return False
-        except NonceRace as error:  # what was stored can never be mined, as the next look will find
+        except NonceRace as error:  # the stored transaction can never be mined, as the next step finds
             logger.info("claim for game %d: %s", claim.game, error)
             return True
         claim = self._current(claim)
-        if not claim.sent:  # others signed, and the contract has it
+        if not claim.sent:  # the app signed, and the contract has the claim
             self._finish(claim, ClaimState.CLAIMED, f"sent as {reference}")
             return False
         self._taken(claim)
@@ -121,7 +122,7 @@ class Claiming:
     def _resend(self, claim: Claim) -> None:
         try:
             self._backend.broadcast(bytes.fromhex(claim.sent[-1].raw))
-        except (AlreadyKnown, NonceRace) as error:  # the next look tells whether it was mined
+        except (AlreadyKnown, NonceRace) as error:  # the next step finds whether it was mined
             logger.info("sent again, %s", error)
         self._taken(claim)
 
@@ -134,7 +135,7 @@ class Claiming:
         self._book.put_claim(changed(claim, sent=(*claim.sent[:-1], last)))
 
     def _current(self, claim: Claim) -> Claim:
-        """The claim with all that was stored meanwhile."""
+        """Returns the claim as it is stored now."""
         return next((found for found in self._book.unclaimed if found.game == claim.game), claim)
 
     def _postpone(self, claim: Claim, note: str, *, wait_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The market's contract for one peer: its calls, and what both backends read of it."""
+"""The market's contract for one peer: its calls, and the reads that both backends share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from codezero.services.market.backend import GameView
 
 
 class MarketContract:
-    """Calls about one peer."""
+    """Makes the contract's calls about one peer."""
 
     def __init__(self, contract: Contract, peer_id: str) -> None:
         self._contract, self._peer_id = contract, peer_id
         self.address, self.error_names = contract.address, contract.error_names
 
     def view(self, game: int) -> list[ContractCall]:
-        """Status, round and number of choices of a game, and the peer's balance."""
+        """Returns the calls for status, round and number of choices of a game, and for the peer's balance."""
         signatures = ("gameStatus(uint256)", "currentRoundIdx(uint256)", "choiceCount(uint256)")
         calls = [self._contract.call(signature, game) for signature in signatures]
         return [*calls, self._contract.call("betTokenBalance(string)", self._peer_id)]
@@ -36,26 +36,26 @@ class MarketContract:
 
 
 class MarketReads:
-    """The reads of `MarketBackend`."""
+    """The reading methods of `MarketBackend`."""
 
     def __init__(self, contract: MarketContract, rpc: Rpc) -> None:
         self._contract, self._rpc = contract, rpc
         self.address = contract.address
 
     def game(self, game: int) -> GameView:
-        """One HTTP request."""
+        """Reads a game's state with one HTTP request."""
         values = self._rpc.read(self._contract.view(game))
         status, round_, num_choices, balance = (cast(Any, value[0]) for value in values)
         return GameView(status=status, round=round_, num_choices=num_choices, balance=balance)
 
     def tokens(self, game: int, num_choices: int) -> tuple[int, ...]:
-        """One HTTP request."""
+        """Reads the peer's tokens on each choice with one HTTP request."""
         calls = [self._contract.tokens(game, choice) for choice in range(num_choices)]
         return tuple(cast(Any, value[0]) for value in self._rpc.read(calls))
 
 
 def open_market(*, rpc_url: str, chain_id: int, contract_address: str, peer_id: str) -> tuple[MarketContract, Rpc]:
-    """Asks nothing of the chain yet. Raises LedgerError: an address or URL is none."""
+    """Returns the contract and its RPC, without a request. Raises LedgerError: an address or URL is not valid."""
     try:
         contract = MarketContract(Contract(checksummed(contract_address), _abi()), peer_id)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""The market written to through the sign-in app (SPEC §2), as the user's smart account.
+"""The market through the sign-in app (SPEC §2), which writes as the user's smart account.
 
-Reads are the contract's own. The app's answers say little: a refusal of the market has no name there and comes as HTTP
-500, as an outage does. So every write is simulated on the chain first, and a claim looked at afterwards.
+Reads go to the contract directly. The app answers HTTP 500 both to a refusal of the market and to an outage. So every
+write is simulated on the chain first, and a claim is checked there afterwards.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from codezero.services.market.backend import Mined
 from codezero.services.market.contract import MarketContract, MarketReads, open_market
 
 MINED_S, LOOK_S = 30.0, 1.0
-"""How long a claim that the app took is looked for on the chain, and how often."""
+"""The seconds for which a claim that the app took is looked for on the chain, and those between two looks."""
 
 
 class ModalMarket(MarketReads):
-    """`MarketBackend` of which nothing is in the journal: the app signs."""
+    """The `MarketBackend` whose transactions the app signs, so that none is in the journal."""
 
     signs = False
 
@@ -35,7 +35,7 @@ class ModalMarket(MarketReads):
         return Mined(receipts={}, nonce=0)
 
     def guess(self, game: int, clue: int, choice: int, amount: int, journal: Journal) -> str:
-        """The amount goes as decimal digits: JavaScript would round a number."""
+        """Sends the amount as decimal digits, since JavaScript would round a number."""
         self._simulate(self._contract.guess(game, clue, choice, amount))
         fields = {"gameId": game, "peerId": self._peer_id, "clueId": clue, "choiceIdx": choice, "bet": str(amount)}
         return self._app.write("guess-answer", **fields)
@@ -61,7 +61,7 @@ class ModalMarket(MarketReads):
         raise AssertionError("nothing here was signed by this node")
 
     def _simulate(self, call: ContractCall) -> None:
-        """As the smart account. Raises Reverted: the contract would refuse it now."""
+        """Simulates a call by the smart account. Raises Reverted: the contract would refuse it now."""
         (answer,) = self._rpc.ask([call_request(call, self._app.address)])
         self._rpc.text(answer, call.name)
 
@@ -78,7 +78,8 @@ def connect(
     peer_id: str,
     timeout_s: float = TIMEOUT_S,
 ) -> ModalMarket:
-    """Asks nothing of chain and app yet. Raises LedgerError: an address or URL is none, or nobody has signed in."""
+    """Returns the market, without a request. Raises LedgerError: an address or URL is not valid, or nobody has signed
+    in."""
     contract, rpc = open_market(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address, peer_id=peer_id)
     app = app_account(
         proxy_url=proxy_url, org_id=org_id, account_address=account_address, login_dir=login_dir, timeout_s=timeout_s

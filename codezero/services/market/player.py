@@ -1,4 +1,4 @@
-"""The thread that plays the prediction market for a node. It never blocks a round and never ends one."""
+"""Plays the prediction market for a node, in a thread that never blocks or ends a round."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from codezero.services.market.stakes import Stakes, most_likely
 
 POLL_S = 20.0
 BUSY_POLL_S = 2.0
-"""While something that was sent is not confirmed."""
+"""Seconds between two steps while a transaction is not confirmed."""
 MAX_POLL_S = 300.0
-"""While the judge or the chain is away, or the account cannot pay."""
+"""The longest wait in seconds while the judge service or the chain does not answer, or the account cannot pay."""
 REMIND_S = 3600.0
-"""Between two warnings of the same trouble."""
+"""Seconds between two warnings of the same trouble."""
 RECORD = "prg_record.txt"
 
 logger = logging.getLogger(__name__)
 
 
 class NoChoice(CodezeroError):
-    """The policy says nothing usable of the choices."""
+    """Raised if the policy gives no usable likelihoods of the choices."""
 
 
 class Likelihoods(Protocol):
@@ -45,18 +45,19 @@ class Likelihoods(Protocol):
     def token_logprobs(
         self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
     ) -> Sequence[Sequence[float]]:
-        """For each completion, log p of each of its tokens, when the reply to the chat begins with `opening`."""
+        """Returns, for each completion, the log-probability of each of its tokens after the chat and `opening`, the
+        beginning of the reply."""
         ...
 
 
 class ClueSource(Protocol):
-    """What the player asks of `JudgeService`."""
+    """The methods of `JudgeService` that the player uses."""
 
     def current_clue(self) -> Clue | None: ...
 
 
 class Player:
-    """For one peer at one market."""
+    """The player of one peer at one market."""
 
     def __init__(
         self,
@@ -80,13 +81,13 @@ class Player:
         self._failures = 0  # in a row
         self._reminded: dict[str, float] = {}
         self.trouble = ""
-        """What keeps the node from playing, in words; empty while all is well."""
+        """The problem that keeps the node from playing; empty if none."""
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, timeout_s: float = 3.0) -> None:
-        """What is under way is found out about at the next start."""
+        """Stops the thread. The next start finds the outcome of a transaction under way."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
@@ -96,7 +97,7 @@ class Player:
             pass
 
     def tick(self) -> float:
-        """One look at judge and contract and what follows from it; returns the seconds until the next."""
+        """Reads judge service and contract and makes one step; returns the seconds until the next."""
         try:
             busy = self._play()
         except Stopping:
@@ -119,7 +120,7 @@ class Player:
         return BUSY_POLL_S if busy else self._poll_s * random.uniform(0.7, 1.0)
 
     def _play(self) -> bool:
-        """Whether there is something to look at again soon."""
+        """Makes one step; returns whether another should follow soon."""
         if self._betting.follow():
             return True
         busy = self._claiming.step()
@@ -127,7 +128,8 @@ class Player:
         return (clue is not None and self._betting.consider(clue, self._choose)) or busy
 
     def _choose(self, clue: Clue) -> int:
-        """The choice that the policy finds most likely; asked once a clue, however often its bet is tried."""
+        """Returns the choice that the policy finds most likely. The policy is asked once per clue, however often its
+        bet is tried."""
         if self._chosen is None or self._chosen[0] != clue:
             completions = [choice + prompt.CLOSING for choice in clue.choices]
             chat = prompt.messages(clue.text, clue.choices)
@@ -135,16 +137,16 @@ class Player:
                 logprobs = self._policy.token_logprobs(chat, prompt.OPENING, completions)
                 self._chosen = clue, most_likely(dict(zip(clue.choices, logprobs, strict=True)))
             except ValueError as error:
-                raise NoChoice(f"no bet: of the choices the policy says what is no likelihood ({error})") from error
+                raise NoChoice(f"no bet: the policy gives no usable likelihoods of the choices ({error})") from error
         return self._chosen[1]
 
     def _note(self, trouble: str) -> None:
         self.trouble = trouble
-        with contextlib.suppress(BookError):  # which is a trouble of its own where anything is to be written
+        with contextlib.suppress(BookError):  # reported anyway where a bet or claim is to be written
             self._book.note_trouble(trouble)
 
     def _troubled(self, text: str, kind: str) -> None:
-        """Warns, but of the same kind of trouble only from time to time."""
+        """Notes a trouble, and warns of each kind at most once in `REMIND_S`."""
         self._note(text)
         now_s = time.monotonic()
         if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:

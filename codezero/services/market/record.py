@@ -1,4 +1,4 @@
-"""The lines of `prg_record.txt`: bets that the contract has, and rewards that were claimed."""
+"""Writes `prg_record.txt`: bets that the contract has, and rewards that were claimed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class BetRecord:
-    """Appends to one file. A disk that does not take a line costs the line."""
+    """Appends lines to one file. A line that cannot be written is lost, with a warning."""
 
     def __init__(self, path: Path, peer_id: str) -> None:
         self._path, self._peer_id = path, peer_id

@@ -1,4 +1,4 @@
-"""Which choice to bet on, and how much. Pure."""
+"""Decides which choice to bet on, and how much."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 TOKEN = 10**18
-"""Units of a bet token; amounts are whole units everywhere."""
+"""Units per bet token; amounts are whole units everywhere."""
 MAX_AMOUNT = (1 << 256) - 1
 
 
 def most_likely(logprobs: Mapping[str, Sequence[float]]) -> int:
-    """The place of the choice whose tokens have the highest mean log-probability; the first of equals.
+    """Returns the index of the choice whose tokens have the highest mean log-probability, the first of equals.
 
-    `logprobs`: of each token of each choice. The mean, unlike the sum, does not favour short choices.
-    Raises ValueError: there is no choice, or one whose tokens are not scored.
+    `logprobs` has the log-probability of each token, by choice. Unlike a sum, a mean does not favour short choices.
+    Raises ValueError: there is no choice, or one without valid log-probabilities.
     """
     if not logprobs or not all(tokens and all(map(_is_logprob, tokens)) for tokens in logprobs.values()):
         raise ValueError("not every choice has log-probabilities")
@@ -27,31 +27,32 @@ def most_likely(logprobs: Mapping[str, Sequence[float]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stakes:
-    """How much may be lost."""
+    """The limits on bets."""
 
     fraction: Fraction = Fraction(1, 4)
-    """Of the balance, spread over the rounds that a game has left."""
+    """The share of the balance that is bet, spread over the rounds that a game has left."""
     most: int | None = None
-    """Of one bet, in units; None for no cap."""
+    """The largest bet in units; None for no cap."""
 
     def amount(self, balance: int, rounds_remaining: int) -> int:
-        """Units to bet now, rounded down; 0 where there is nothing to bet."""
+        """Returns the units to bet now, rounded down; 0 if there is nothing to bet."""
         amount = int(balance * self.fraction / max(1, rounds_remaining))
         return max(0, min(amount, balance, amount if self.most is None else self.most))
 
 
 def stakes(fraction: float, max_bet: str) -> Stakes:
-    """From settings: a share from 0 to 1, and tokens as a decimal number, empty for no cap. Raises ValueError."""
+    """Returns the stakes of the settings: a share from 0 to 1, and tokens as a decimal number, empty for no cap. Raises
+    ValueError: one of them is not valid."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"market.fraction={fraction} is no share of the balance: use 0 to 1, such as 0.25")
     return Stakes(fraction=Fraction(str(fraction)), most=units(max_bet) if max_bet else None)
 
 
 def units(tokens: str) -> int:
-    """Units of a decimal number of tokens, exactly. Raises ValueError."""
+    """Returns the exact units of a decimal number of tokens. Raises ValueError: it is not valid."""
     try:
         exact = Fraction(Decimal(tokens)) * TOKEN if len(tokens) <= 100 else Fraction(-1)
-    except (InvalidOperation, ValueError, OverflowError):  # the latter two: not a number, infinite
+    except (InvalidOperation, ValueError, OverflowError):  # ValueError for NaN, OverflowError for infinity
         exact = Fraction(-1)
     if exact.denominator != 1 or not 0 <= exact <= MAX_AMOUNT:
         raise ValueError(f"market.max_bet={tokens!r} is no amount: write tokens such as 2.5, with 18 decimals at most")
@@ -59,10 +60,10 @@ def units(tokens: str) -> int:
 
 
 def shown(amount: int) -> str:
-    """Tokens, exactly, with two decimals at least."""
+    """Returns an amount in tokens as exact decimal text, with at least two decimals."""
     whole, part = divmod(amount, TOKEN)
     return f"{whole}.{f'{part:018d}'.rstrip('0').ljust(2, '0')}"
 
 
 def _is_logprob(value: float) -> bool:
-    return math.isfinite(value) and value <= 1e-3  # a little above 0 is rounding
+    return math.isfinite(value) and value <= 1e-3  # values slightly above 0 are rounding errors

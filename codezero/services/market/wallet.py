@@ -1,4 +1,4 @@
-"""The market written to with a key of one's own."""
+"""The market, written to with the user's own key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codezero.services.market.contract import MarketContract, MarketReads, open_
 
 
 class WalletMarket(MarketReads):
-    """`MarketBackend` for the account that owns a peer id."""
+    """The `MarketBackend` of the account that owns the peer id."""
 
     signs = True
 
@@ -21,7 +21,7 @@ class WalletMarket(MarketReads):
         self._account = account
 
     def mined(self, hashes: Sequence[str]) -> Mined:
-        """One HTTP request."""
+        """Reads the receipts with one HTTP request."""
         receipts = {}
         requests = [("eth_getTransactionReceipt", [hash_]) for hash_ in hashes]
         answers = self._rpc.ask([("eth_getTransactionCount", [self._account.address, LATEST]), *requests])
@@ -44,6 +44,6 @@ class WalletMarket(MarketReads):
 def connect(
     *, rpc_url: str, chain_id: int, contract_address: str, key: bytes, max_fee_gwei: float, peer_id: str
 ) -> WalletMarket:
-    """Asks nothing of the chain yet. Raises LedgerError: an address or URL is none."""
+    """Returns the market, without a request. Raises LedgerError: an address or URL is not valid."""
     contract, rpc = open_market(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address, peer_id=peer_id)
     return WalletMarket(contract, Account(key, rpc, max_fee_gwei=max_fee_gwei), rpc)
