@@ -1,4 +1,4 @@
-"""Publishing the model, as far as the configuration wants it."""
+"""Builds the publisher of the model, if the configuration enables it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def start_publisher(
     console: Console,
     stack: ExitStack,
 ) -> Publisher | None:
-    """Publishes from the node's state `folder` until `stack` is closed; None where nothing is to be pushed.
+    """Starts a publisher that works in the node's state `folder` until `stack` is closed; None if pushing is off.
 
     Raises StateError: the folder cannot be written.
     """

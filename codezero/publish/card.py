@@ -1,6 +1,6 @@
-"""The model card: what was pushed, of whom, how far it has come, and how to load it.
+"""Writes the model card: what was pushed, by which node, after how many rounds, and how to load it.
 
-Nothing in it was written by others: numbers, names that follow from the node's key, and the model's name.
+It contains no text of other nodes: only numbers, names derived from the node's key, and the model's name.
 """
 
 from __future__ import annotations
@@ -18,42 +18,43 @@ from codezero.types import RoundReport
 
 TAGS = ("rl-swarm", "grpo", "gensyn")
 REPOSITORY = "@REPOSITORY@"
-"""Stands for the repository's id, whose owner is known only when the hub has been asked."""
+"""The placeholder for the repository's id, whose owner is known only when the hub has been asked."""
 _NAME_CHARACTERS = 96
-"""Of a repository, at most (huggingface_hub.utils.validate_repo_id)."""
+"""The largest length of a repository's name (huggingface_hub.utils.validate_repo_id)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What holds for a node as long as it runs."""
+    """The facts about a node that stay the same while it runs."""
 
     model: str
-    """Its name without owner or folder."""
+    """The model's name without owner or folder."""
     base: str
-    """Hub id of the model that was trained on; empty where it came from a folder of this machine."""
+    """The hub id of the model that training started from; empty if it came from a folder of this machine."""
     licence: str
-    """As the hub writes it; empty where it is not known."""
+    """The licence in the hub's spelling; empty if not known."""
     quantised: bool
-    """Whether the starting weights were those of a 4-bit file."""
+    """Whether training started from the weights of a 4-bit file."""
     method: TrainMethod
     peer_id: str
 
     @property
     def repository(self) -> str:
-        """The repository's name without its owner (SPEC §3), one that the hub permits."""
+        """The repository's name without its owner (SPEC §3), within the hub's rules."""
         end = f"-Gensyn-Swarm-{animal_name(self.peer_id).replace(' ', '_')}"
         return self.model[: _NAME_CHARACTERS - len(end)] + end
 
 
 def facts(model_name: str, method: TrainMethod, peer_id: str) -> NodeFacts:
-    """`model_name` as in model.name: of the catalogue, of the hub, or a folder, whose path stays here."""
+    """Returns a node's facts. `model_name` is as in model.name: of the catalogue, of the hub, or a folder, whose path
+    is left out."""
     known = catalogue.find(model_name)
     if known is not None:
         base, licence, name = known.base, known.licence.lower(), known.name
     else:
         is_hub_id = re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", model_name, re.ASCII) is not None
         base, licence, name = model_name if is_hub_id else "", "", model_name.rstrip("/").rpartition("/")[2]
-    # What the hub takes for a name: no "--" or "..", and neither "-" nor "." at its ends.
+    # The hub permits no "--" or ".." in a name, and neither "-" nor "." at its ends.
     plain = re.sub(r"[-.]*([-.])", r"\1", re.sub(r"[^A-Za-z0-9._-]", "-", name)).strip("-.") or "model"
     return NodeFacts(
         model=plain, base=base, licence=licence, quantised=known is not None, method=method, peer_id=peer_id
@@ -61,7 +62,8 @@ def facts(model_name: str, method: TrainMethod, peer_id: str) -> NodeFacts:
 
 
 def card(facts: NodeFacts, reports: Sequence[RoundReport]) -> str:
-    """README.md with the hub's metadata in front. `reports` are of the last rounds, the last one of what is pushed."""
+    """Returns the README.md with the hub's metadata in front. `reports` are those of the last rounds; the last one is
+    that of the pushed version."""
     last, is_adapter = reports[-1], facts.method is TrainMethod.lora
     front = ["---", f"library_name: {'peft' if is_adapter else 'transformers'}", "pipeline_tag: text-generation"]
     front += [f"license: {facts.licence}"] * bool(facts.licence)

@@ -1,4 +1,4 @@
-"""The hub as the node sees it: one upload at a time, in a process that can be ended."""
+"""Uploads to the hub, one at a time, in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from codezero.errors import Stopping
 from codezero.publish.tokens import TOKEN_ENVS
 
 TIMEOUT_S = 120.0
-"""For one step of a request: to connect, to send or get some bytes. The hub takes its time for a commit."""
+"""The limit in seconds for one step of a request: to connect, to send or get some bytes. A commit takes a while."""
 LIMIT_S = 6 * 3600.0
-"""For a whole upload: 2 GB at 1 Mbit a second take 4.5 hours."""
+"""The limit for a whole upload, in seconds: 2 GB at 1 Mbit a second take 4.5 hours."""
 _ENVIRONMENT = {
-    "HF_HUB_DISABLE_XET": "1",  # plain LFS uploads: xet's library has limits and retries of its own
+    "HF_HUB_DISABLE_XET": "1",  # plain LFS uploads, since xet's library has its own limits and retries
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",  # of whoever has logged in on this machine
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",  # the token of a user who has logged in on this machine
     "PYTHONUNBUFFERED": "1",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadResult:
-    """What became of an upload."""
+    """The result of an upload."""
 
     repo: str
-    """OWNER/NAME as soon as it is known."""
+    """The repository, as OWNER/NAME if the owner is known."""
     url: str = ""
-    """Of the commit; empty where there is none."""
+    """The URL of the commit; empty if the upload failed."""
     status: int | None = None
-    """Of HTTP; None where it went well, or the hub did not answer."""
+    """The HTTP status of a failure; None for a success, or if the hub did not answer."""
     wait_s: float | None = None
-    """How long the hub asks to wait, where it does."""
+    """The seconds that the hub asks to wait, if it does."""
     detail: str = ""
-    """What went wrong; others' text in part."""
+    """The error; partly untrusted text."""
 
 
 class Hub:
-    """Of one token."""
+    """The hub as the owner of one token uses it."""
 
     def __init__(
         self, token: str, endpoint: str, *, private: bool, timeout_s: float = TIMEOUT_S, limit_s: float = LIMIT_S
@@ -56,9 +56,9 @@ class Hub:
         self._stopping = False
 
     def push(self, folder: Path, repo: str, card: str, message: str) -> UploadResult:
-        """Uploads a folder's files and the card as one commit. `repo` without an owner is the token's user's.
+        """Uploads a folder's files and the card as one commit. A `repo` without an owner is one of the token's user.
 
-        Blocks for as long as it takes. Raises Stopping: `stop` was called.
+        Blocks until the upload is done. Raises Stopping: `stop` was called.
         """
         request = {"token": self._token, "endpoint": self._endpoint, "private": self._private}
         request |= {"timeout_s": self._timeout_s, "folder": str(folder), "repo": repo, "card": card, "message": message}
@@ -72,7 +72,7 @@ class Hub:
         return _answer(reply, repo)
 
     def stop(self) -> None:
-        """Ends an upload that is under way. Nothing of it is on the hub then, or all."""
+        """Ends an upload that is under way. The hub then has its whole commit, or nothing of it."""
         with self._lock:
             self._stopping = True
             if self._process is not None:
@@ -90,18 +90,19 @@ class Hub:
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
                 env={**environment, **_ENVIRONMENT},
-                start_new_session=True,  # Ctrl-C reaches the node alone, which ends it
+                start_new_session=True,  # Ctrl-C reaches only the node, which ends this process
             )
             return self._process
 
     def _ask(self, process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes | None:
-        """Its answer; None where it took too long. Its standard input stays open meanwhile: it ends with that."""
+        """Returns the process's answer, or None if it took too long. Its standard input stays open until then, since
+        the process ends when that is closed."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.wait(self._limit_s)
-        except BrokenPipeError:  # ended before it had read
+        except BrokenPipeError:  # the process ended before it had read the request
             return b""
         except subprocess.TimeoutExpired:
             return None

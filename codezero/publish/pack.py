@@ -1,8 +1,8 @@
-"""The folder that is pushed: weights of one policy version as they were saved, in the files that others load.
+"""Writes the folder that is pushed: the weights of one policy version in the files that other programs load.
 
-The weights come from a checkpoint and not from the model, which trains on meanwhile: a checkpoint is of one
-policy version, is written anyway, and reading it through the page cache takes neither a second copy in memory, nor the
-turn at the model, nor time of a round.
+The weights come from a checkpoint and not from the model, which goes on training meanwhile. A checkpoint is of one
+policy version and is written anyway; reading it takes no second copy in memory, no lock on the model, and no time of a
+round.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from codezero.llm.load import LoadedModel
 from codezero.publish.card import NodeFacts
 
 SHARD = "500MB"
-"""Of a file of weights: what a broken upload has to send again."""
+"""The largest size of a file of weights, which an interrupted upload has to send again."""
 _SPARE_BYTES = 512 << 20
 _GIB = 1 << 30
 
 
 class PublishError(CodezeroError):
-    """This time the model cannot be pushed; training goes on."""
+    """Raised if the model cannot be pushed this time; training goes on."""
 
     may_pass = True
 
 
 class Packer:
-    """Of one node's model."""
+    """Writes the folders to push of one node's model."""
 
     def __init__(
         self,
@@ -43,23 +43,24 @@ class Packer:
         folder: Path,
         read: Callable[[Path], Mapping[str, torch.Tensor]],
     ) -> None:
-        """Keeps the tokenizer's files in `folder`, which is emptied. Call it in the thread that uses the tokenizer.
+        """Empties `folder` and writes the tokenizer's files to it. Call it in the thread that uses the tokenizer.
 
-        `read` gives the trained weights of a checkpoint by the names they have in the model. Raises OSError.
+        `read` returns the trained weights of a checkpoint by their names in the model. Raises OSError.
         """
         self.facts, self._model, self._folder, self._read = facts, policy.model, folder, read
         self.target = folder / "model"
-        shutil.rmtree(folder, ignore_errors=True)  # of a node that was killed
+        shutil.rmtree(folder, ignore_errors=True)  # left behind by a node that was killed
         policy.tokenizer.save_pretrained(folder / "tokenizer")
 
     def pack(self, checkpoint: Path) -> Path:
-        """Writes the folder to push, in place of the one before. Raises PublishError: no room, or no checkpoint."""
+        """Writes the folder to push, in place of the last one, and returns it. Raises PublishError: the disk has too
+        little space, or the checkpoint cannot be read."""
         self.clear()
         try:
             weights = self._read(checkpoint)
-            self._need_room(weights, checkpoint)
+            self._require_space(weights, checkpoint)
             shutil.copytree(self._folder / "tokenizer", self.target)
-            # Both read only names and settings of the model; the weights are those given.
+            # Both take only names and settings from the model, and the weights from the checkpoint.
             if self.facts.method is TrainMethod.lora:
                 self._write_adapter(dict(weights))
             else:
@@ -82,17 +83,17 @@ class Packer:
         self._model.save_pretrained(self.target, state_dict=weights, save_embedding_layers=False)
         path = self.target / "adapter_config.json"
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        settings["base_model_name_or_path"] = self.facts.base or self.facts.model  # it was a folder of this machine
+        settings["base_model_name_or_path"] = self.facts.base or self.facts.model  # not the folder on this machine
         path.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
     def _whole(self, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """In the model's precision, with what it has beside its parameters, and training does not change."""
+        """Returns the weights in the model's precision, and its buffers, which training does not change."""
         parameters = dict(self._model.named_parameters(remove_duplicate=False))
         rest = {name: value for name, value in self._model.state_dict().items() if name not in parameters}
         return {**{name: value.to(parameters[name].dtype) for name, value in weights.items()}, **rest}
 
-    def _need_room(self, weights: Mapping[str, torch.Tensor], checkpoint: Path) -> None:
-        """The next checkpoint must still have its place."""
+    def _require_space(self, weights: Mapping[str, torch.Tensor], checkpoint: Path) -> None:
+        """Raises PublishError: the disk lacks space for the files and the next checkpoint."""
         size = sum(weight.numel() * weight.element_size() for weight in weights.values())
         wanted = size + sum(file.stat().st_size for file in checkpoint.iterdir()) + _SPARE_BYTES
         free = shutil.disk_usage(self._folder).free

@@ -1,7 +1,7 @@
-"""When the model is pushed, and what is done where it cannot be: in a thread of its own, one push at a time.
+"""Pushes the model when it is due, and again later where that fails, in its own thread, one push at a time.
 
-No round waits for a push and none fails by one. What was pushed last is noted in a file, so that neither a stop nor a
-kill begins the count anew: what was under way then is pushed with the next round.
+No round waits for a push, and none fails because of one. The last push is noted in a file, so that neither a stop nor a
+kill restarts the interval: a push that was interrupted is made with the next round.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from codezero.publish.pack import Packer
 from codezero.types import RoundReport
 
 CARD_ROUNDS = 20
-"""Rounds that the card's means are over, at most."""
+"""The largest number of rounds in the card's means."""
 FIRST_PAUSE_S, MAX_PAUSE_S = 60.0, 3600.0
-"""Between tries, doubled each time, where the hub does not say how long."""
+"""The first and the longest wait between attempts, in seconds, if the hub does not say how long; each is doubled."""
 MAX_ASKED_S = 24 * 3600.0
-"""Of what a hub asks to wait, at most."""
+"""The longest wait that a hub may ask for, in seconds."""
 ATTEMPTS = 6
-"""At one push, whose files are kept for them; then the next round's take their place."""
+"""The number of attempts at one push, which keep its files; after them the next round is pushed."""
 _REFUSED = (401, 403)
 
 logger = logging.getLogger(__name__)
 
 
 class Uploads(Protocol):
-    """What a publisher asks of `Hub`."""
+    """The methods of `Hub` that a publisher uses."""
 
     def push(self, folder: Path, repo: str, card: str, message: str) -> UploadResult: ...
 
@@ -48,7 +48,7 @@ class Uploads(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """The last push, as it is kept."""
+    """The last push, as the file has it."""
 
     repo: str
     round: int
@@ -69,7 +69,7 @@ class _Offer:
 
 
 class Publisher:
-    """Of one node. All methods return at once, `stop` within a few seconds."""
+    """The publisher of one node. All methods return at once, `stop` within a few seconds."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Publisher:
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] | None = None,
     ) -> None:
-        """`notes` is the file with the last push; `pause` waits between tries, in tests."""
+        """`notes` is the file with the last push; `pause` replaces the wait between attempts in tests."""
         self._config, self._hub, self._packer, self._notes, self._clock = config, hub, packer, notes, clock
         self._pause = pause or self._wait
         self._thread = threading.Thread(target=self._run, name="push", daemon=True)
@@ -96,33 +96,32 @@ class Publisher:
         self._warned: set[str] = set()
         self._tell: Callable[[str, str], None] = lambda last, trouble: None
         self.trouble = ""
-        """Why the last push did not go through, in words; empty where it did. Others' text in part."""
+        """The reason why the last push failed; empty if it succeeded. Partly untrusted text."""
         self.last = "" if self._pushed is None else f"round {self._pushed.round}: {self._pushed.url}"
-        """What was pushed last; empty before the first time."""
+        """The round and URL of the last push; empty before the first."""
 
     def start(self) -> None:
         self._thread.start()
 
     def watch(self, tell: Callable[[str, str], None]) -> None:
-        """Has `last` and `trouble` told now, and whenever they change."""
+        """Calls `tell` with `last` and `trouble` now, and whenever they change."""
         self._tell = tell
         tell(self.last, self.trouble)
 
     def note(self, report: RoundReport) -> None:
-        """A finished round, of which the card tells."""
+        """Adds a finished round's report, for the card."""
         with self._changed:
             self._reports.append(report)
 
     def offer(self, number: int, checkpoint: Path) -> None:
-        """A round that was noted lately, and the folder that it was saved in, which is looked at only if a push is
-        due."""
+        """Offers the checkpoint of a round whose report was noted; it is read only if a push is due."""
         with self._changed:
             reports = tuple(report for report in self._reports if report.round <= number)
             self._offer = _Offer(checkpoint=checkpoint, reports=reports)
             self._changed.notify()
 
     def stop(self, timeout_s: float = 3.0) -> None:
-        """Ends an upload that is under way; the next round after the next start is pushed in its place."""
+        """Stops the thread and an upload under way; after the next start the next round is pushed in its place."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -140,7 +139,7 @@ class Publisher:
             self._packer.close()
 
     def _next(self) -> _Offer:
-        """Waits for a round that is to be pushed."""
+        """Waits for a round that is due to be pushed, and returns it. Raises Stopping."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or (self._offer is not None and self._is_due(self._offer)))
             if self._stopping:
@@ -153,7 +152,7 @@ class Publisher:
         now_s, last, report = self._clock(), self._pushed, offer.report
         if report.policy_version == 0 or now_s < self._not_before_s:
             return False
-        # Counts that went backwards are of a state that was begun anew, or of a clock that was set.
+        # Numbers go backwards if the state was begun anew, or the clock was set back.
         if last is None or report.round < last.round or now_s < last.at_s:
             return True
         if report.policy_version == last.policy_version:
@@ -188,7 +187,7 @@ class Publisher:
             self._packer.clear()
 
     def _after(self, answer: UploadResult, attempt: int) -> float | None:
-        """Tells what went wrong; seconds until the same files are tried again, None where they are given up."""
+        """Warns of a failed upload; returns the seconds until the same files are tried again, None to give them up."""
         said = f" ({answer.detail})" if answer.detail else ""
         if answer.status in _REFUSED:
             self._is_refused = True
@@ -202,7 +201,7 @@ class Publisher:
             self._warn("rejected", f"push: the hub does not take it, HTTP {answer.status}{said}; tried again in 1 hour")
             self._not_before_s = self._clock() + MAX_PAUSE_S
             return None
-        # Jitter: nodes that were turned away together are not to come back together.
+        # Jitter, so that nodes that were refused together do not come back together.
         pause_s = min(FIRST_PAUSE_S * 2.0**attempt, MAX_PAUSE_S) * random.uniform(0.75, 1.25)
         if answer.wait_s is not None:
             pause_s = min(answer.wait_s, MAX_ASKED_S) + random.uniform(0, 5)
@@ -240,7 +239,7 @@ class Publisher:
             )
 
     def _warn(self, kind: str, text: str) -> None:
-        """Each kind of trouble is a warning once, and then a line of the log."""
+        """Notes a trouble; logs each kind as a warning the first time, as information afterwards."""
         self.trouble = text
         self._tell(self.last, self.trouble)
         level = logging.INFO if kind in self._warned else logging.WARNING
@@ -258,7 +257,7 @@ def _message(offer: _Offer) -> str:
 
 
 def _read(notes: Path) -> Pushed | None:
-    """The last push; None before the first, and where the file is damaged, which costs no more than a push too many."""
+    """Returns the last push; None before the first, or if the file is damaged, which costs one needless push."""
     try:
         found = json.loads(notes.read_text(encoding="utf-8"))
         return Pushed(

@@ -1,4 +1,4 @@
-"""The hub's token: taken out of the environment before anything else is started, and from then on in memory only."""
+"""Takes the hub's tokens out of the environment before any program is started; from then on they are only in memory."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from codezero.errors import ConfigError
 
 PUSH_ENV = "HUGGINGFACE_ACCESS_TOKEN"
 DOWNLOAD_ENVS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""The names that the hub's own library knows."""
+"""The environment variables that the hub's own library reads."""
 TOKEN_ENVS = (PUSH_ENV, *DOWNLOAD_ENVS)
 _MAX_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubTokens:
+    """The tokens of the Hugging Face hub."""
+
     push: str = field(default="", repr=False)
-    """Empty where nothing is pushed."""
+    """The token for pushing; empty if pushing is off."""
     download: str | None = field(default=None, repr=False)
-    """What the hub's library would have found in the environment, for gated models."""
+    """The token for gated models that the hub's library would have found in the environment."""
 
 
 def take_tokens(config: PushConfig, environment: MutableMapping[str, str]) -> HubTokens:
-    """The tokens, which `environment` then has no more, whether anything is pushed or not.
+    """Returns the tokens and removes them from `environment`, whether pushing is on or not.
 
-    Raises ConfigError: something is to be pushed and there is no token, or one that cannot be.
+    Raises ConfigError: pushing is on, and there is no token, or an invalid one.
     """
     found = {name: environment.pop(name, "").strip() for name in TOKEN_ENVS}
     found = {name: token for name, token in found.items() if token and token.lower() != "none"}

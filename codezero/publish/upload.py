@@ -1,8 +1,8 @@
-"""One upload, as a process of its own: `python -m codezero.publish.upload`, with a request on standard input.
+"""Makes one upload in a separate process: `python -m codezero.publish.upload`, with a request on standard input.
 
-A process, because the hub's library takes its settings from the environment it is imported in, retries as it likes, and
-keeps threads that a process waits for at its end: this one can be ended at any moment. It ends by itself when its
-standard input does. The request is one line of JSON, with the token; the answer is one line of JSON, without.
+The hub's library reads its settings from the environment at import, retries without a limit of ours, and keeps threads
+that a process waits for at its end; this process can be killed at any moment. It ends by itself when its standard input
+is closed. The request is one line of JSON, with the token; the answer is one line of JSON, without it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 from codezero.publish.card import REPOSITORY
 
 STALE = ["*.safetensors", "*.safetensors.index.json", "adapter_config.json"]
-"""Files of earlier pushes that go where this one does not have them: a model must not find an adapter beside it."""
+"""Files of earlier pushes that are deleted unless this one has them: a model must not have an adapter beside it."""
 _RATE_LIMIT = re.compile(r'"\w+"\s*;\s*r\s*=\s*\d+\s*;\s*t\s*=\s*(\d+)')
-"""Of the RateLimit header as the hub sends it: seconds until there are requests again."""
+"""The hub's RateLimit header; group 1 is the seconds until requests are allowed again."""
 _MAX_DETAIL = 200
 
 
 class _Busy(Exception):
-    """The hub cannot serve now. Raised past the hub library, which would sleep for as long as a server says."""
+    """Raised if the hub is too busy, through the hub's library, which would sleep for as long as the server says."""
 
     def __init__(self, status: int, wait_s: float | None) -> None:
         super().__init__(f"HTTP {status}")
@@ -40,7 +40,7 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.nice(10)
     answer = upload(request)
-    # Belt and braces: no error of the library or the hub is known to repeat the token.
+    # A second safeguard: no error of the library or the hub is known to repeat the token.
     plain = {key: v.replace(request["token"], "[token]") if isinstance(v, str) else v for key, v in answer.items()}
     sys.stdout.write(json.dumps(plain) + "\n")
     sys.stdout.flush()
@@ -48,8 +48,8 @@ def main() -> None:
 
 
 def upload(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Pushes a folder in one commit. Gives `repo`, as far as known, and either `url` or what went wrong: `status` (None
-    where nobody answered), `wait_s` (None where the hub did not say) and `detail`, which is in part others' text."""
+    """Pushes a folder in one commit. Returns the fields of an `UploadResult`: `repo`, and either `url` or the failure's
+    `status`, `wait_s` and `detail`."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled
 
@@ -69,20 +69,20 @@ def upload(request: Mapping[str, Any]) -> dict[str, Any]:
             commit_message=request["message"],
             delete_patterns=list(STALE),
         )
-    # HTTPError is httpx's, and the parent of the hub's own; ValueError and RuntimeError are how the library tells of
-    # answers that it does not understand, and of a file that could not be sent
+    # HTTPError is httpx's, and the parent of the hub's own errors; the library raises ValueError and RuntimeError for
+    # answers that it does not understand, and for a file that could not be sent
     except (HTTPError, OfflineModeIsEnabled, _Busy, OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
         return {**found, **_what_went_wrong(error)}
     return {**found, "url": commit.commit_url}
 
 
 def _set_limits(timeout_s: float) -> None:
-    """Has every request of the hub's library end in time, and none wait by itself for a busy hub."""
+    """Gives every request of the hub's library a timeout, and keeps the library from waiting for a busy hub."""
     from huggingface_hub import set_client_factory
     from huggingface_hub.utils import get_session
 
     session = get_session()
-    kind, hooks = type(session), session.event_hooks  # httpx or httpx2, as the library has it
+    kind, hooks = type(session), session.event_hooks  # of httpx or httpx2, whichever the library uses
     hooks = {**hooks, "response": [*hooks.get("response", []), _raise_if_busy]}
     set_client_factory(lambda: kind(event_hooks=hooks, follow_redirects=True, timeout=timeout_s))
 
@@ -93,7 +93,8 @@ def _raise_if_busy(response: Any) -> None:
 
 
 def wait_of(headers: Mapping[str, str], now_s: float) -> float | None:
-    """Seconds that an answer asks to wait: Retry-After in seconds or as a date (RFC 9110, 10.2.3), else RateLimit."""
+    """Returns the seconds that an answer asks to wait, None if it does not: by Retry-After, in seconds or as a date
+    (RFC 9110, 10.2.3), else by RateLimit."""
     said = headers.get("retry-after", "").strip()
     if re.fullmatch("[0-9]{1,9}", said):
         return float(said)
@@ -107,7 +108,8 @@ def wait_of(headers: Mapping[str, str], now_s: float) -> float | None:
 
 
 def _what_went_wrong(error: BaseException) -> dict[str, Any]:
-    """The hub's answer behind an error, which its library may have wrapped, else the first cause in words."""
+    """Returns the failure's fields: by the hub's answer behind an error, which its library may have wrapped, else by
+    the first cause's text."""
     causes = list(_chain(error))
     for cause in causes:
         if isinstance(cause, _Busy):
