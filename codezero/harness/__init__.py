@@ -1,1 +1,1 @@
-"""The ground-truth bench: a model's solutions to public problem sets, executed in the sandbox and counted."""
+"""Measures a model by ground truth: its solutions to public problem sets are executed in the sandbox and counted."""

@@ -1,4 +1,4 @@
-"""A run of the bench: solutions are written or read, executed, stored, and counted."""
+"""Runs an evaluation: samples solutions or reads stored ones, executes them, and stores the results."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from codezero.policy.solver import PolicySolver
 
 MANY_CASES = 20
-"""Suites of so many cases or more stop at the first failure: contests have hundreds, and one decides."""
+"""The number of cases from which a suite stops at the first failure: contests have hundreds, and one decides."""
 SUITE_S = 300.0
-"""Wall seconds for all cases of one solution."""
+"""The limit for all cases of one solution, in wall seconds."""
 STORED_AT_ONCE = 64
 
 Row = dict[str, Any]
 MakeSolver = Callable[[int], "PolicySolver"]
-"""The solver of a batch, from the number of its first problem: the samples do not depend on where a run was stopped."""
+"""Returns the solver of a batch, by the number of its first problem, so that samples do not depend on stops."""
 Step = Callable[[int], None]
-"""Called with the number of problems, or solutions, that have been done since the last call."""
+"""Called with the number of problems, or solutions, finished since the last call."""
 Written = Callable[[int, float], None]
-"""Called with the tokens of a batch and the wall seconds that writing them took."""
+"""Called with the number of tokens sampled for a batch and the wall seconds that this took."""
 
 
 def solve_and_run(
@@ -49,7 +49,7 @@ def solve_and_run(
     step: Step,
     written: Written,
 ) -> None:
-    """Has the model solve what `results` lacks, `batch_size` completions at a time, and executes every solution.
+    """Solves the problems that `results` lacks, `batch_size` completions at a time, and executes every solution.
 
     A problem whose prompt does not fit the model counts as failed. Raises SandboxError or StateError.
     """
@@ -97,7 +97,7 @@ def _group(dataset: str, problem: BenchProblem) -> str:
 
 
 def execute(solutions: Sequence[tuple[str, str, TestSuite]], case_s: float) -> Iterator[Row]:
-    """What becomes of each (answer, prelude, tests), in order, several at a time. Raises SandboxError."""
+    """Executes each (answer, prelude, tests), several at a time; yields the outcomes in order. Raises SandboxError."""
     codes = [prompt.parse(answer) for answer, _, _ in solutions]
     limits = Limits(case_s=case_s, suite_s=SUITE_S, stop_at_failure_from=MANY_CASES)
     runs = run_many(
@@ -122,7 +122,7 @@ def _outcome(execution: Execution) -> Row:
 
 
 def read_stored(path: Path, workers: Workers) -> tuple[list[Row], Counter[str]]:
-    """Stored solutions that can be executed, and the lines left out by reason.
+    """Returns the stored solutions that can be executed, and the counts of lines left out, by reason.
 
     A line has `tests` (a text, or a list of them) and `solution`; `question`, `id`, `group` and others are kept.
     Raises TaskError: the file cannot be read, or no line of it is usable.

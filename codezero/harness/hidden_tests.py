@@ -1,7 +1,7 @@
-"""Tests as LiveCodeBench and DeepCoder store them: JSON, plain or packed, of programs or of functions.
+"""Reads tests in the formats of LiveCodeBench and DeepCoder: JSON, plain or packed, for programs or functions.
 
 LiveCodeBench packs its private tests as base64 of zlib of a pickle of one string. A pickle is a program, so none is
-ever loaded: its opcodes are listed, and only one that does nothing but name a string is taken, as that string.
+ever loaded: its opcodes are listed, and it is accepted only if they do nothing but give one string.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _NOTHING_DONE = ("PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT", "S
 
 
 def from_json(value: object, field: str) -> list[Mapping[str, object]]:
-    """Tests from JSON text, or from what a reader of parquet has made of it; [] for nothing. Raises BadRow."""
+    """Returns the tests of a field, which is JSON text or, from parquet, its parsed value; [] if empty. Raises BadRow:
+    it has another form."""
     if isinstance(value, str):
         try:
             value = json.loads(value) if value.strip() else []
@@ -44,7 +45,7 @@ def from_json(value: object, field: str) -> list[Mapping[str, object]]:
 
 
 def from_packed(value: object) -> list[Mapping[str, object]]:
-    """LiveCodeBench's private tests: JSON text, or that text packed. Raises BadRow."""
+    """Returns LiveCodeBench's private tests, from JSON text or that text packed. Raises BadRow: it is neither."""
     if not isinstance(value, str) or value.lstrip()[:1] in ("", "[", "{"):
         return from_json(value, "private_test_cases")
     try:
@@ -58,7 +59,7 @@ def from_packed(value: object) -> list[Mapping[str, object]]:
 
 
 def _only_string(pickled: bytes) -> str:
-    """The string of a pickle that holds one string and nothing else; nothing is loaded. Raises BadRow."""
+    """Returns the string of a pickle without loading it. Raises BadRow: it holds anything but one string."""
     found: list[object] = []
     try:
         for opcode, argument, _ in pickletools.genops(pickled):
@@ -82,7 +83,8 @@ def problem(
     public: Sequence[Mapping[str, object]],
     hidden: Sequence[Mapping[str, object]],
 ) -> BenchProblem:
-    """A problem whose tests say themselves whether they are of a program or of a function. Raises BadRow."""
+    """Returns a problem of a program or a function, whichever its tests say. Raises BadRow: they are missing, of both
+    kinds, or name no function."""
     cases = [*public, *hidden]
     kinds = {_is_functional(case) for case in cases}
     if len(kinds) != 1:
@@ -111,7 +113,7 @@ def _function_name(metadata: object) -> str:
 
 
 def _arguments(case: Mapping[str, object]) -> StdinExample:
-    """Arguments as JSON lines and the result as JSON, whether they came as text or as values."""
+    """Returns the arguments as JSON lines and the result as JSON; a case may have them as text or as values."""
     given, expected = case.get("input"), case.get("output")
     if isinstance(given, list):
         given = "\n".join(json.dumps(argument) for argument in given)

@@ -1,4 +1,4 @@
-"""The model that is measured: a prepared one as it is, or with the weights that a node has trained."""
+"""Loads the model to measure: a prepared one as it is, or with the weights that a node has trained."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from codezero.train.method import apply_lora
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """Weights in a node's state folder, and what they were trained as."""
+    """The trained weights in a node's state folder, and the model and method that they belong to."""
 
     folder: Path
     round: str
-    """Of the checkpoint, in words."""
+    """The name of the checkpoint."""
     model: str
     method: TrainMethod
     lora_r: int
-    """Of adapters; their lora_alpha is not kept with them and taken to be the default."""
+    """The rank of adapters; their lora_alpha is not stored with them and assumed to be the default."""
     is_best: bool = False
-    """Whether these are the weights that the node kept as its best, and not the newest."""
+    """Whether these are the weights that the node kept as its best, rather than the newest."""
 
 
 def load_policy(
     name: str, cache_dir: str, device: Device, dtype: Dtype, threads: int, trained: Trained | None
 ) -> tuple[LoadedModel, str]:
-    """The model, and how it runs in a few words. Raises ModelError, ConfigError or CheckpointError."""
+    """Returns the model, and a description of its device and precision. Raises ModelError, ConfigError or
+    CheckpointError."""
     where = devices.choose_device(device)
     devices.set_threads(threads)
     devices.return_freed_memory()

@@ -1,4 +1,4 @@
-"""A problem of a benchmark, and what problems of different datasets are made of alike."""
+"""Problems of benchmarks, and functions that build them from the rows of any dataset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_FIELD_CHARS = 40_000
 MAX_CASE_CHARS = 8 << 20
 MAX_SUITE_CHARS = 64 << 20
 MAX_SHOWN_CHARS = 4_000
-"""Of the public examples, what is kept as the text of the tests."""
+"""The largest length of the public examples that are kept as the text of the tests, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +24,19 @@ class BenchProblem:
     """One problem, with all the tests that decide it."""
 
     name: str
-    """Its id in its dataset."""
+    """The problem's id in its dataset."""
     task: Task
-    """What the solver is asked; its tests are the public ones, as text."""
+    """The solver's task; its tests are the public ones, as text."""
     suite: TestSuite = TestSuite()  # noqa: RUF009 - it is frozen
-    """What is executed; empty until the task's tests are taken apart, where these are all."""
+    """The tests to execute; empty until `sources.with_tests` reads them from the task, if it has all of them."""
     prelude: str = ""
-    """Code that stands before every solution."""
+    """Code that is executed before every solution."""
 
 
 def program(
     name: str, statement: str, public: Sequence[StdinExample], hidden: Sequence[StdinExample] = ()
 ) -> BenchProblem:
-    """A problem that is solved by a program from stdin to stdout. Raises BadRow: no tests, or too many."""
+    """Returns a problem that a program from stdin to stdout solves. Raises BadRow: it has no tests, or too many."""
     suite = TestSuite(examples=tuple(dict.fromkeys((*public, *hidden))))
     _check_size(len(case.given) + len(case.expected) for case in suite.examples)
     task = Task(
@@ -59,7 +59,7 @@ _SAME = """\
 def same(found, expected):
     return (list(found) if isinstance(found, tuple) else found) == expected
 """
-"""LeetCode's tests are JSON, which has no tuples: LiveCodeBench takes one for a list."""
+"""Compares results as LiveCodeBench does: LeetCode's tests are JSON, without tuples, so a tuple counts as a list."""
 
 
 def function(
@@ -70,7 +70,8 @@ def function(
     public: Sequence[StdinExample],
     hidden: Sequence[StdinExample] = (),
 ) -> BenchProblem:
-    """A problem in LeetCode's form: inputs are arguments in JSON, one a line, outputs are JSON. Raises BadRow."""
+    """Returns a problem in LeetCode's form: inputs are arguments in JSON, one a line, outputs are JSON. Raises BadRow:
+    they are not, or `called` is no name."""
     if not called.isidentifier():
         raise BadRow("the name of the function is no name")
     target = f"Solution().{called}" if "class Solution" in starter else called
@@ -100,7 +101,7 @@ from itertools import *
 from math import *
 import collections, heapq, bisect, functools, itertools, math, string, re, random, operator
 """
-"""What LeetCode has imported before a solution begins."""
+"""The imports that LeetCode makes before every solution."""
 
 
 def _call(target: str, case: StdinExample) -> str:
@@ -121,9 +122,9 @@ def _check_size(sizes: Any) -> None:
 
 
 def examples(value: object, field: str) -> list[StdinExample]:
-    """Examples from {"input": [...], "output": [...]} or [{"input": ..., "output": ...}, ...]; [] for None.
+    """Returns examples from {"input": [...], "output": [...]} or [{"input": ..., "output": ...}, ...]; [] for None.
 
-    Raises BadRow: anything else.
+    Raises BadRow: the value has another form.
     """
     if value is None:
         return []
@@ -144,7 +145,7 @@ def _example(case: object, field: str) -> StdinExample:
 
 
 def _text(value: object, field: str) -> str:
-    """A test's input or output: text, which may be empty, or lines of it."""
+    """Returns a test's input or output, from text, which may be empty, or a list of lines. Raises BadRow."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         value = "\n".join(value)
     if not isinstance(value, str):
@@ -159,7 +160,7 @@ def _text(value: object, field: str) -> str:
 
 
 def name_of(row: object, keys: Sequence[str], number: int) -> str:
-    """The row's own id, or its number in the file. Raises BadRow: the row is no mapping."""
+    """Returns the row's own id, or else its number in the file. Raises BadRow: the row is no mapping."""
     if not isinstance(row, Mapping):
         raise BadRow("row is not a mapping of fields")
     found = next((row[key] for key in keys if isinstance(row.get(key), str | int)), number)

@@ -1,4 +1,4 @@
-"""What results come to: pass@1, pass@k and average@k with their confidence intervals."""
+"""Computes pass@1, pass@k and average@k of results, with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from codezero.evaluate.metrics import CONFIDENCE, Estimate, pass_at_k
 
 
 def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, Estimate]:
-    """pass@k for every k that all problems have enough solutions for, and average@n where all have equally many.
+    """Returns pass@k for each k up to the fewest solutions of a problem, and average@n (`average` if their counts n
+    differ).
 
     pass@k is the unbiased estimate (Chen et al. 2021, arXiv 2107.03374); average@n is the share of right solutions.
     """
@@ -30,7 +31,7 @@ def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, E
 
 
 def summary(rows: Sequence[Mapping[str, Any]], ks: Sequence[int], **about: Any) -> dict[str, Any]:
-    """Everything as one JSON object."""
+    """Returns all counts and metrics as one JSON object."""
     return {
         **about,
         "problems": len({row["group"] for row in rows}),
@@ -47,7 +48,7 @@ NO_CODE = "no fenced Python block"
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """The summary for people."""
+    """Returns the summary as text for people."""
     lines = [
         f"{found['problems']} problems, {found['solutions']} solutions: {found['passed']} passed, "
         f"{found['no_code']} without code, {found['cut_off']} cut off at the token limit",

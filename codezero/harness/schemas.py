@@ -1,4 +1,4 @@
-"""Rows of the public datasets become problems, each by its own schema. Raises BadRow for what cannot be used."""
+"""Converts rows of the public datasets into problems, by each dataset's schema. Unusable rows raise BadRow."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from codezero.types import Task, TaskOrigin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """A dataset's schema, and where its problems lie on the hub."""
+    """A dataset's schema and its place on the hub."""
 
     hub_id: str
     config: str | None
     split: str
     columns: tuple[str, ...]
-    """All that is read."""
+    """The columns that are read."""
     to_problem: Callable[[object, int], BenchProblem]
-    """From a row and its number."""
+    """Converts a row, given its number."""
 
 
 def humaneval(row: object, number: int) -> BenchProblem:
-    """The prompt stands before every solution: tests may use helpers that it defines."""
+    """Converts a row of HumanEval. The prompt is also the prelude: tests may use helpers that it defines."""
     prompt = statement(row, "prompt")
     test = text_field(row, "test", MAX_FIELD_CHARS)
     entry_point = text_field(row, "entry_point", 200)
@@ -48,9 +48,10 @@ def humaneval(row: object, number: int) -> BenchProblem:
 
 
 def mbpp_row(row: object, number: int) -> BenchProblem:
-    """The full schema, or the sanitized one (`prompt` and `test_imports` for `text` and `test_setup_code`)."""
+    """Converts a row of MBPP, in the full schema or the sanitized one (`prompt` and `test_imports` for `text` and
+    `test_setup_code`)."""
     name = name_of(row, ("task_id",), number)
-    assert isinstance(row, Mapping)  # name_of has looked
+    assert isinstance(row, Mapping)  # name_of has checked it
     if "text" not in row and "prompt" in row:
         imports = row.get("test_imports") or []
         if not isinstance(imports, list) or not all(isinstance(line, str) for line in imports):
@@ -60,7 +61,7 @@ def mbpp_row(row: object, number: int) -> BenchProblem:
 
 
 def code_contests_row(row: object, number: int) -> BenchProblem:
-    """All three kinds of tests are executed; the public ones are shown."""
+    """Converts a row of CodeContests. All three kinds of tests are executed; the public ones are shown."""
     name = name_of(row, ("name",), number)
     assert isinstance(row, Mapping)
     text = statement(row, "description")
@@ -74,7 +75,8 @@ def code_contests_row(row: object, number: int) -> BenchProblem:
 
 
 def codeforces_row(row: object, number: int) -> BenchProblem:
-    """open-r1/codeforces, or DeepCoder's `problem` and `tests`. Problems that a checker decides are left out."""
+    """Converts a row of open-r1/codeforces, or of DeepCoder if it has `problem` and `tests`. Problems that need a
+    checker are left out."""
     if isinstance(row, Mapping) and "tests" in row and "problem" in row:
         return deepcoder_row(row, number)
     name = name_of(row, ("id", "name"), number)
@@ -98,7 +100,8 @@ def codeforces_row(row: object, number: int) -> BenchProblem:
 
 
 def deepcoder_row(row: object, number: int) -> BenchProblem:
-    """agentica-org/DeepCoder-Preview-Dataset: `problem`, `tests` (JSON), `starter_code` and `metadata`."""
+    """Converts a row of agentica-org/DeepCoder-Preview-Dataset: `problem`, `tests` (JSON), `starter_code` and
+    `metadata`."""
     name = name_of(row, ("id", "question_id"), number)
     assert isinstance(row, Mapping)
     cases = hidden_tests.from_json(row.get("tests"), "tests")
@@ -114,7 +117,7 @@ def deepcoder_row(row: object, number: int) -> BenchProblem:
 
 
 def livecodebench_row(row: object, number: int) -> BenchProblem:
-    """LiveCodeBench's own schema, or DeepCoder's copy of it."""
+    """Converts a row of LiveCodeBench, in its own schema or DeepCoder's."""
     if isinstance(row, Mapping) and "tests" in row and "problem" in row:
         return deepcoder_row(row, number)
     name = name_of(row, ("question_id", "question_title"), number)
@@ -169,7 +172,10 @@ DATASETS: Mapping[str, Dataset] = {
         split="test",
         columns=(
             *_CODEFORCES_COLUMNS,
-            *("official_tests", "official_tests_complete", "interaction_format", "generated_checker"),
+            "official_tests",
+            "official_tests_complete",
+            "interaction_format",
+            "generated_checker",
             *_DEEPCODER_COLUMNS[1:],
         ),
         to_problem=codeforces_row,

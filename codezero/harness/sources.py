@@ -1,4 +1,4 @@
-"""The problems of a dataset, from a file on this machine or streamed from the hub."""
+"""Loads the problems of a dataset, from a file on this machine or streamed from the hub."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from codezero.workers import Workers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemSource:
-    """Where problems come from."""
+    """A dataset, and the file or split that its problems come from."""
 
     dataset: str
     path: Path | None = None
     """A .jsonl or .parquet file; None takes the hub."""
     split: str | None = None
-    """None takes the dataset's own test split; a file of MBPP is divided by its task ids, other files are not."""
+    """The split; None takes the dataset's own test split. A file of MBPP is split by task ids, other files are not."""
 
     def named(self) -> str:
-        """What results made from it are bound to."""
+        """Returns a text that identifies the source, which stored results are bound to."""
         kind = DATASETS[self.dataset]
         place = str(self.path.absolute()) if self.path else f"{kind.hub_id} {kind.config or ''}".rstrip()
         return f"{place} split {self.split or kind.split}"
 
 
 def load(source: ProblemSource, workers: Workers, limit: int = 0) -> tuple[list[BenchProblem], Counter[str]]:
-    """The first `limit` (0: all) usable problems, in the order of their rows, and the rows left out by reason.
+    """Returns the first `limit` (0: all) usable problems, in the order of their rows, and the counts of rows left out,
+    by reason.
 
     Raises TaskError: the file or the hub gives no rows, or none of them is usable.
     """
@@ -67,7 +68,7 @@ def load(source: ProblemSource, workers: Workers, limit: int = 0) -> tuple[list[
 
 
 def with_tests(problem: BenchProblem, workers: Workers) -> BenchProblem:
-    """A problem whose tests have been taken apart, and are Python, by a worker process. Raises BadRow: they are not;
+    """Returns the problem with the tests that a worker process has read. Raises BadRow: they are not Python;
     WorkerError."""
     suite = problem.suite
     if not suite.num_cases:
@@ -80,7 +81,7 @@ def with_tests(problem: BenchProblem, workers: Workers) -> BenchProblem:
 
 
 def _hub_rows(dataset: Dataset, split: str) -> Iterator[object]:
-    """Raises HubUnreachable."""
+    """Streams the rows of a split from the hub. Raises HubUnreachable."""
     hub.check_reachable()
 
     def open_rows() -> Any:
