@@ -1,1 +1,1 @@
-"""Each prompt beside the parser of its answer."""
+"""The prompts, each beside the parser of its answer."""

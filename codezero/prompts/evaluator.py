@@ -1,7 +1,7 @@
-"""What the frozen evaluator is asked, and how its reply is read.
+"""The frozen evaluator's prompts, and the parser of its reply.
 
-Everything it judges is untrusted and is shown without control tokens (`neutral.plain`); for a written verdict each part
-stands in a block that no text can close (`quoting.block`).
+Everything that it judges is untrusted and is shown without control tokens (`neutral.plain`). For a written verdict each
+part is inside a block that no text can close (`quoting.block`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _JSON_BLOCK = re.compile(r"```json\s*(\{.*?\})\s*```", re.S | re.I)
 
 
 def review_messages(question: str, tests: str, code: str) -> list[dict[str, str]]:
-    """A solver's own chat, with the solution as its answer (message 2), then the question whether that is right.
+    """Returns a solver's chat with the solution as its answer (message 2), and then the question whether it is right.
 
-    How likely the model finds the answer says more than what it replies to the question (`benchmarks/evaluator.py`).
-    The next token is `YES` or `NO`. The first two messages depend on the task alone.
+    The likelihood of the answer tells more than the reply to the question (`benchmarks/evaluator.py`). The next token
+    is `YES` or `NO`. The first two messages depend only on the task.
     """
     question = solver.showing_all(question, tests)
     asked = question if tests.strip() in question else f"{question}\n\nTests:\n{tests}"
@@ -45,10 +45,10 @@ def review_messages(question: str, tests: str, code: str) -> list[dict[str, str]
 
 
 def value_messages(code: str, left: str, right: str) -> list[dict[str, str]]:
-    """A chat in which `right` is the answer to what value `left` has after the program.
+    """Returns a chat that asks for the value of `left` after the program and has `right` as the answer.
 
-    Without the problem, which holds the tests, so that the answer cannot be read off it. What a model finds likely
-    here passes more often; asked whether a test passes, it says Yes to the wrong ones (`benchmarks/per_test.py`).
+    The problem is left out, since its tests contain the answer. Answers that a model finds likely here pass more often;
+    asked directly whether a test passes, it says Yes to the wrong ones (`benchmarks/per_test.py`).
     """
     about = fenced("python", cut(plain(code).strip()))
     return [
@@ -58,21 +58,17 @@ def value_messages(code: str, left: str, right: str) -> list[dict[str, str]]:
 
 
 def json_messages(question: str, tests: str, code: str) -> list[dict[str, str]]:
-    """The chat whose answer ends in a JSON verdict."""
-    return _messages(question, tests, code, _ASK_JSON)
-
-
-def _messages(question: str, tests: str, code: str, ask: str) -> list[dict[str, str]]:
+    """Returns the chat whose answer ends in a JSON verdict."""
     parts = (("Problem", "text", question), ("Tests", "text", tests), ("Solution", "python", code))
     shown = "\n\n".join(block(title, kind, text) for title, kind, text in parts if text.strip())
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{shown}\n\n{ask}"}]
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{shown}\n\n{_ASK_JSON}"}]
 
 
 def parse_json(reply: str) -> bool | None:
-    """The verdict of the last JSON block, or of a reply that is JSON altogether; None if it has none.
+    """Returns the verdict of the last JSON block, or of a reply that is only JSON; None if there is none.
 
-    The key must be spelled out. No shown part spells it so (`neutral.plain`), and the evaluator's instructions end in
-    a false one: a reply that only repeats what it was given has no verdict, or a bad one.
+    The reply must spell the key exactly. No part of the prompt that others wrote does (`neutral.plain`), and the
+    instructions end with a false verdict, so a reply that only repeats its prompt gives no verdict, or `False`.
     """
     blocks = _JSON_BLOCK.findall(reply) or [reply.strip()]
     if '"is_correct"' not in blocks[-1]:

@@ -1,4 +1,4 @@
-"""What the problems of a proposer may be about, and what their functions may be given: phrases of its template."""
+"""Phrases for a proposer's requests: topics of problems, arguments of functions, and first words of their names."""
 
 TOPICS = (
     "bus timetables",

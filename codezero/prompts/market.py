@@ -1,4 +1,4 @@
-"""The prompt of the prediction market: which choice does a clue speak for?"""
+"""The prompt of the prediction market, which asks for the most likely choice, given a clue."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SYSTEM = (
     "word for word, between <answer> and </answer>."
 )
 OPENING = "<answer>"
-"""How the reply begins: what the probabilities of the choices are conditioned on."""
+"""The beginning of the reply, after which the choices' probabilities are taken."""
 CLOSING = "</"
-"""Ends each choice, so that 1 is not preferred to 12 for being how it begins."""
+"""The end of each choice, without which 1 would be more likely than 12, since 12 begins with it."""
 
 
 def messages(clue: str, choices: Sequence[str]) -> list[dict[str, str]]:
-    """The chat; clue and choices are untrusted."""
+    """Returns the chat; clue and choices are untrusted."""
     asked = f"{block('Clue', '', clue)}\n\n{block('Choices', '', chr(10).join(choices))}\n\nWhich choice is right?"
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]

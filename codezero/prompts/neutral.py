@@ -1,4 +1,4 @@
-"""Untrusted text made harmless before a model reads it, and the detector of text that addresses its judge."""
+"""Makes untrusted text harmless before a model reads it, and detects text that addresses its judge."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ _CONTROL_TOKEN = re.compile(
     r"start_of_turn|end_of_turn|start_header_id|end_header_id)>)|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS)\])|<(?=</?SYS>)",
     re.IGNORECASE,
 )
-"""Where a space goes so that no tokenizer reads a control token: Qwen's, Llama's, Mistral's, Gemma's, DeepSeek's."""
+"""The places at which a space is put, so that no tokenizer (Qwen, Llama, Mistral, Gemma, DeepSeek) reads a control
+token."""
 _VERDICT_KEY = re.compile(r"""(["'])is_correct\1(?=\s*:)""", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
-    """`text` as a model may read it: lines end in \\n, nothing is invisible, nothing is a control token of a chat or
-    the key of a JSON verdict. Ordinary text and code stay as they are."""
+    """Returns `text` with line ends as \\n, and without invisible characters, control tokens of a chat, or the key of a
+    JSON verdict. Ordinary text and code are unchanged."""
     text = "".join(char for char in _LINE_ENDS.sub("\n", text) if char in "\n\t" or not _is_invisible(char))
     text = _CONTROL_TOKEN.sub(lambda match: match.group() + " ", text)
     return _VERDICT_KEY.sub(r"\1is-correct\1", text)
 
 
 def _is_invisible(char: str) -> bool:
-    """Control and format characters, lone surrogates, variation selectors, and letters that show nothing."""
+    """Returns whether a character is a control or format character, a lone surrogate, unassigned or for private use, a
+    variation selector, or a letter without a shape."""
     return (
         unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn") or char in _BLANK or "\ufe00" <= char <= "\ufe0f"
     )
@@ -35,7 +37,7 @@ _LOOKALIKES = str.maketrans(
     "асеорхуіѕјһԁԛԝкмтнвгαορντικευχωηı" + "0134578@$!",
     "aceopxyisjhdqwkmthbraopvtikeuxwni" + "oleastbasi",
 )
-"""Cyrillic and Greek letters that look like Latin ones, and digits and signs that are written for letters."""
+"""The Latin letters for Cyrillic and Greek ones that look alike, and for digits and signs that replace letters."""
 
 _TESTS = r"(?:the|of|these|hidden|unit|public|given|provided|assert(?:ion)?)*(?:tests?|cases?|asserts?|assertions?)"
 _JUDGE = r"(?:evaluator|judge|grader|reviewer|assessor|verifier|examiner|scorer|languagemodel|llm)s?"
@@ -94,8 +96,8 @@ _CLAIMS: tuple[tuple[str, str], ...] = (
     ),
     ("claims to be right", r"testsuccess|passed\d*(?:of|in)?\d*tests?|\d+passed(?:in|0failed)?|0fail(?:ed|ures)"),
 )
-"""What verdict-like text says, and a pattern of it in text of letters and digits only. As those have no word ends, the
-patterns are made of words that ordinary identifiers seldom have in this order."""
+"""Descriptions of verdict-like text, each with a pattern for text reduced to letters and digits. Since that has no word
+boundaries, the patterns are of words that ordinary identifiers seldom have in this order."""
 _FOREIGN = re.compile(
     r"正确|通过|測試|测试|评估|評估|忽略|答案是|正解|合格|정답|통과|"
     r"вернопройдены|всетесты|правильн|игнорируй|"
@@ -106,10 +108,10 @@ _MAX_LOOKED_AT = 20_000
 
 
 def looks_like_verdict(text: str) -> str | None:
-    """What text that seems to talk to a judge does, in a few words; None for text that does not.
+    """Returns, for text that seems to talk to a judge, a description of what it does; None for other text.
 
     Case, spaces, signs between letters, camelCase, invisible characters and look-alike letters make no difference.
-    Ordinary text is now and then taken for it ("print YES"): what it costs must be small.
+    Ordinary text sometimes matches ("print YES"), so a match must have only a small cost.
     """
     if _CONTROL_TOKEN.search(text):
         return "imitates a chat"
@@ -126,12 +128,12 @@ def looks_like_verdict(text: str) -> str | None:
 
 
 def addresses_the_judge(text: str) -> bool:
-    """Whether text does what no statement of a problem has to do, "print YES" being none of it."""
+    """Returns whether text talks to a judge in a way that no problem statement needs, unlike "print YES"."""
     return looks_like_verdict(text) in _STRONG
 
 
 def _fold(text: str) -> str:
-    """Lower case without accents, invisible characters and the many forms in which Unicode has a letter."""
+    """Returns text in lower case, without accents, invisible characters and Unicode's variants of letters."""
     text = unicodedata.normalize("NFKD", text)
     return "".join(c for c in text if not _is_invisible(c) and not unicodedata.combining(c)).casefold()
 

@@ -1,9 +1,8 @@
-"""What a proposer's model is asked, and how its answer is read: one template with a block for each level.
+"""The prompt of a proposer's model, one template with a description of each level, and the parser of its answer.
 
 Left to itself a small model writes the same three problems again and again. So every request carries an `Idea`, drawn
-by the proposer: what the problem is about and what its function is given. The answer is JSON in a fence, begun for the
-model with `prefix` where it can be, and has the form of one `EXAMPLE`; `parse_answer` takes it with the mistakes that
-small models make.
+by the proposer: the problem's topic and its function's arguments. The answer is JSON in a fence, in the form of
+`EXAMPLE`; where the backend can, it is begun with `prefix`. `parse_answer` accepts mistakes that small models make.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from codezero.proposals import LEVELS
 REPAIR_PREFIX = '```json\n{"question": "'
 MAX_TESTS = 4
 MAX_ANSWER_CHARS = 20_000
-"""Longer answers are not looked into: one of 384 tokens has about 1,500 characters."""
+"""The length above which an answer is not parsed; one of 384 tokens has about 1,500 characters."""
 
 _BLOCKS = {
     "beginner": "one step, such as one expression or one built-in function; no loop is needed",
@@ -54,24 +53,24 @@ _REPAIR_SOLUTION = ', and "solution" (the Python code of the function)'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idea:
-    """What makes one request unlike the next: all are phrases of the template, never text of others."""
+    """The variable part of a request. All are phrases of `prompts.ideas`, never text of others."""
 
     topic: str
     shape: str
-    """Of what the function is given."""
+    """The kinds of the function's arguments."""
     verb: str
-    """What the function's name begins with."""
+    """The first word of the function's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedProblem:
-    """What could be read from a model's answer; text that nobody has checked yet."""
+    """A problem as parsed from a model's answer, not checked yet."""
 
     question: str
     tests: str
-    """One statement a line."""
+    """The tests, one statement a line."""
     solution: str = ""
-    """Empty unless one was asked for and given."""
+    """The solution; empty unless one was asked for and given."""
 
 
 _EXAMPLE_LEVEL = 3
@@ -91,14 +90,14 @@ EXAMPLE = ParsedProblem(
         "        run = run + 1 if day >= least else 0\n        best = max(best, run)\n    return best"
     ),
 )
-"""The answer that every request is shown: without one, a small model's are seldom JSON. Those too close to it are to
-be left out as duplicates of it."""
+"""The example answer in every request, without which a small model's answers are seldom JSON. Answers too similar to it
+are left out as its duplicates."""
 
 
 def messages(level: int, idea: Idea, *, solution: bool = False) -> list[dict[str, str]]:
-    """The chat that asks for one problem of `level` (1 to 5), with a reference solution if wanted.
+    """Returns the chat that asks for one problem of `level` (1 to 5), with a reference solution if wanted.
 
-    What changes from request to request comes last, so that a server can keep what it has read of the rest.
+    The variable part comes last, so that a server can cache the common prefix.
     """
     system = _SYSTEM.format(max_tests=MAX_TESTS, solution=_SYSTEM_SOLUTION if solution else "")
     return [
@@ -123,13 +122,13 @@ def _written(answer: ParsedProblem, solution: bool) -> str:
 
 
 def prefix(idea: Idea) -> str:
-    """How an answer to `messages` begins: in the middle of the function's name, which thus is no placeholder. It ends
-    where a token may end, which is not behind an underscore or a space."""
+    """Returns the beginning of an answer to `messages`. It ends inside the function's name, so that this is no
+    placeholder, and where a token may end, which is not after an underscore or a space."""
     return f'```json\n{{"question": "Write a function `{idea.verb}'
 
 
 def repair_messages(answer: str, *, solution: bool = False) -> list[dict[str, str]]:
-    """The chat that asks for an answer that cannot be read in the right format, without judging what it says."""
+    """Returns the chat that asks to put an unreadable answer into the right format, without changing its content."""
     ask = _REPAIR.format(
         block=block("Exercise", "text", answer), max_tests=MAX_TESTS, solution=_REPAIR_SOLUTION if solution else ""
     )
@@ -137,11 +136,11 @@ def repair_messages(answer: str, *, solution: bool = False) -> list[dict[str, st
 
 
 def parse_answer(text: str) -> ParsedProblem | None:
-    """The problem of the first JSON object in an answer, fenced or not; None if it holds none. Never raises.
+    """Returns the problem in the first JSON object of an answer, fenced or not; None if there is none. Never raises.
 
-    Forgiven are what stands around the object, commas at the end of lists, line breaks and bare quotes inside strings,
-    tests as one text, tests without their `assert`, comments between them, the same one twice, and more of them than
-    asked for: the first MAX_TESTS count.
+    It accepts text around the object, trailing commas, line breaks and bare quotes inside strings, tests as one text,
+    tests without `assert`, comments between them, repeated tests, and too many tests, of which the first MAX_TESTS
+    count.
     """
     if len(text) > MAX_ANSWER_CHARS:
         return None
@@ -160,7 +159,7 @@ def parse_answer(text: str) -> ParsedProblem | None:
 
 
 def _decode(text: str) -> dict[str, Any]:
-    """The JSON object that `text` begins with, without commas too many; empty if it is none."""
+    """Returns the JSON object that `text` begins with, which may have trailing commas; empty if there is none."""
     for candidate in (text, _LAST_COMMA.sub(r"\1", text)):
         try:
             found, _ = _DECODER.raw_decode(candidate)
@@ -171,7 +170,7 @@ def _decode(text: str) -> dict[str, Any]:
 
 
 def _loose(text: str) -> dict[str, Any]:
-    """The fields of an object that is not quite JSON: each runs to the next known key, whatever quotes it holds."""
+    """Returns the fields of an object with JSON errors: each extends to the next known key, whatever quotes it has."""
     keys = list(_KEY.finditer(text))
     found: dict[str, Any] = {}
     for key, following in zip(keys, [*keys[1:], None], strict=True):
@@ -188,7 +187,7 @@ def _unescaped(text: str) -> str:
 
 
 def _loose_list(value: str) -> list[str]:
-    """The asserts of a list of strings that is not closed, or whose strings are not as they should be."""
+    """Returns the asserts of a list that is not closed, or whose strings are badly quoted."""
     try:
         found, _ = _DECODER.raw_decode(value)
         entries = [entry for entry in found if isinstance(entry, str)] if isinstance(found, list) else []
@@ -199,7 +198,7 @@ def _loose_list(value: str) -> list[str]:
 
 
 def _bare(entry: str) -> str:
-    """An entry without what stands around it."""
+    """Returns an entry of such a list without its quotes, commas and brackets."""
     entry = entry.strip().removesuffix(",").removeprefix("[").strip()
     quote = entry[:1]
     if quote not in ("'", '"'):
@@ -207,13 +206,13 @@ def _bare(entry: str) -> str:
     inside, closed = entry[1:], entry.rstrip("]}` \n")
     if len(closed) > 1 and closed[-1] == quote:
         return closed[1:-1]
-    while inside.endswith("]") and inside.count("]") > inside.count("["):  # the list's own, behind a lost quote
+    while inside.endswith("]") and inside.count("]") > inside.count("["):  # the list's own, after a missing quote
         inside = inside[:-1]
     return inside
 
 
 def _statement(line: str) -> str:
-    """A line of tests as a statement: a comparison of a call is one that lacks its `assert`."""
+    """Returns a line of tests as a statement; a bare comparison of a call gets its missing `assert`."""
     line = line.strip().rstrip(",")
     return f"assert {line}" if _CALL.match(line) and "==" in line else line
 
@@ -224,11 +223,11 @@ def _code(text: str) -> str:
 
 
 _DECODER = json.JSONDecoder(strict=False)
-"""Takes line breaks inside strings."""
+"""A decoder that accepts line breaks inside strings."""
 _LAST_COMMA = re.compile(r",(\s*[\]}])")
 _KEY = re.compile(r'"(question|tests|solution)"\s*:')
 _BETWEEN = re.compile(r"""["'],?[ \t]*(?=["'](?:assert\b|\w+\())|\n""")
-"""What stands between two entries: commas, and line breaks wherever they are."""
+"""The separator of two entries: a comma between quotes, or a line break anywhere."""
 _ESCAPE = re.compile(r"\\(.)")
 _CALL = re.compile(r"(?!assert\b)\w+\(")
 _FENCED = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)

@@ -1,8 +1,8 @@
-"""Untrusted text in a prompt: in a block that no text can close itself.
+"""Quotes untrusted text in a prompt, inside a block that the text cannot close.
 
-Each part stands, without control tokens (`neutral.plain`), inside a fence longer than any run of backticks in it,
-between two marks that carry a hash of the part: who writes a part cannot know the hash of what holds it. The same part
-has the same marks in every prompt, so that what prompts have in common stays common.
+Each part, without control tokens (`neutral.plain`), is inside a fence longer than any run of backticks in it, between
+two marks with a hash of the part: its author cannot put the part's own hash into it. The same part has the same marks
+in every prompt, so that the prompts' common prefix stays common.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from codezero.prompts.neutral import plain
 
 MAX_PART_CHARS = 6_000
-"""Longest shown part."""
+"""The length to which a part is cut, in characters."""
 CUT = "\n[... cut ...]\n"
 
 
@@ -30,7 +30,7 @@ def fenced(kind: str, text: str) -> str:
 
 
 def cut(text: str) -> str:
-    """The start and the end of a text that is too long: padding on one side pushes nothing out."""
+    """Returns a text, or start and end of one that is too long, so that padding on one side hides nothing."""
     if len(text) <= MAX_PART_CHARS:
         return text
     half = (MAX_PART_CHARS - len(CUT)) // 2
@@ -38,7 +38,7 @@ def cut(text: str) -> str:
 
 
 def _mark(text: str) -> str:
-    """8 hex digits of a hash of `text` that `text` does not hold."""
+    """Returns 8 hex digits of a hash of `text` that do not occur in `text`."""
     mark = text
     while True:
         mark = hashlib.sha256(mark.encode("utf-8", "replace")).hexdigest()[:8]

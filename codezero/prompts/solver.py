@@ -1,4 +1,4 @@
-"""The question put to the solver, and the parser of its answer. The prompt asks for exactly what the parser takes."""
+"""The solver's prompt, and the parser of its answer. The prompt asks for exactly the format that the parser accepts."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ _FENCE = re.compile(
 )
 
 _TEXT = re.compile(r"""\(?\s*(?:'[^']*'|"[^"]*")\s*\)?""")
-"""A text by itself, which many of MBPP's tests have in brackets."""
+"""A string literal, which many of MBPP's tests have in brackets."""
 
 MAX_ANSWER_CHARS = 20_000
-"""Longer answers are not looked into: a 256-token completion has about 1,000 characters."""
+"""The length above which an answer is not parsed; a 256-token completion has about 1,000 characters."""
 
 
 def with_tests(text: str, tests: str) -> str:
-    """A problem that names the wanted function through the tests it shows."""
+    """Returns the question of a problem whose tests show the wanted function's name and arguments."""
     return f"{text}\n\nKeep to the function name and the arguments used in these tests:\n{tests}"
 
 
 def few_of(tests: str) -> str:
-    """The tests that a solver must see to know name, arguments and kinds of results; the others are kept from it.
+    """Returns the tests that a solver must see to know name, arguments and kinds of results, without the others.
 
-    What stands before the asserts stays. Of these it is the first, which authors make the typical one, and the first of
-    each further result that nobody could guess: `None`, a text among other values, and each message, which is a text
-    that comes twice ("Not matched!"). Of MBPP 5.5 % show two, the others one. Tests are compared only, not parsed.
+    Text before the asserts stays. Shown are the first assert, which authors make the typical one, and the first one of
+    each further result that cannot be guessed: `None`, a text among other values, and each message, which is a text
+    that occurs twice ("Not matched!"). 5.5 % of MBPP's problems show two, the others one. The tests are compared as
+    text, not parsed.
     """
     setup, *asserts = re.split(r"(?m)^(?=assert\b)", tests)
     results = [one.rpartition("==")[2].strip() for one in asserts]
@@ -46,20 +47,20 @@ def few_of(tests: str) -> str:
 
 
 def showing_all(question: str, tests: str) -> str:
-    """A question of `with_tests` that shows the few as the one that shows them all; any other as it is."""
+    """Returns a question of `with_tests` that shows `few_of` the tests with all of them; any other unchanged."""
     few = with_tests("", few_of(tests))
     return question.removesuffix(few) + with_tests("", tests) if question.endswith(few) else question
 
 
 def messages(question: str) -> list[dict[str, str]]:
-    """The chat that asks for a solution."""
+    """Returns the chat that asks for a solution."""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question.strip()}]
 
 
 def parse(answer: str) -> str | None:
-    """The code of the first fenced Python block; None if there is none.
+    """Returns the code of the first fenced Python block; None if there is none.
 
-    A block that the token limit cut off runs to the end of the answer.
+    A block that the token limit cut off extends to the end of the answer.
     """
     if len(answer) > MAX_ANSWER_CHARS:
         return None
