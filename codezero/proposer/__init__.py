@@ -1,1 +1,1 @@
-"""Writing problems at the edge of what the swarm can do: write, check, choose the level, hear solvers, learn."""
+"""Writes problems that the swarm can solve about half of the time: writing, checks, levels, feedback, learning."""

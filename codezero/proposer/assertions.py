@@ -1,12 +1,12 @@
-"""Unit tests of a proposal, taken apart: asserts that compare what one function returns with values written out.
+"""Parses the unit tests of a proposal: asserts that compare the results of one function with literal values.
 
     check  := check and check | view == value | value == view | view is None | view in [value, ...]
             | abs(view - value) < number | f(value, ...) | not f(value, ...)
     view   := f(value, ...) | builtin(view) | view.method(value, ...) | view[constant]
     value  := constant | containers, signs and small arithmetic of values | builtin(value, ...)
 
-Whatever is outside is refused, so that nothing in a test does work of its own and no expected value hangs on the
-function itself. Parsed only, never executed.
+Everything else is refused, so that a test does no work besides the call, and no expected value depends on the function
+itself. The tests are only parsed, never executed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from codezero.tasks.testcases import parse_source
 
 MAX_DEPTH = 16
-"""Deepest nesting in a test."""
+"""The deepest nesting in a test."""
 MAX_ITEMS = 1_000
-"""Most items of a `range`, and most times that something is repeated, as in `[0] * 10`."""
+"""The largest number of items of a `range`, and of repetitions as in `[0] * 10`."""
 MAX_BASE, MAX_EXPONENT = 1_000_000, 100
 MAX_NAME_CHARS = 60
 MAX_TOLERANCE = 1.0
@@ -31,9 +31,9 @@ _MAKERS = frozenset(
     {"abs", "bool", "dict", "float", "frozenset", "int", "len", "list", "max", "min", "range", "round", "set", "sorted"}
     | {"str", "sum", "tuple"}
 )
-"""Builtins that may make a value; none takes longer than its arguments are long."""
+"""The builtins that may make a value; each takes time linear in the size of its arguments."""
 _VIEWS = _MAKERS - {"range"} | {"next", "repr"}
-"""Builtins that may stand around what the function returned."""
+"""The builtins that may be applied to the function's result."""
 _METHODS = frozenset(
     {"copy", "count", "endswith", "get", "index", "items", "keys", "lower", "split", "startswith", "strip", "upper"}
     | {"values"}
@@ -43,21 +43,21 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.BitAnd, ast.BitOr, a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """What tests that keep to the grammar call."""
+    """The calls of the function under test, in tests that keep to the grammar."""
 
     num_tests: int
     num_different: int
     names: frozenset[str]
     arities: frozenset[int]
-    """Numbers of arguments, by position and by name together."""
+    """The numbers of arguments of the calls, positional and named ones together."""
 
 
 class _Unfit(Exception):
-    """Ends reading; its text is the reason."""
+    """Raised for tests outside the grammar; its text is the reason, as a word."""
 
 
 def read_tests(tests: str) -> Calls | str:
-    """What the tests call, or why they are unfit, as a word."""
+    """Returns the calls in the tests, or the reason why the tests are unfit, as a word."""
     tree = parse_source(tests)
     if tree is None:
         return "tests_unreadable"
@@ -79,13 +79,13 @@ def read_tests(tests: str) -> Calls | str:
 
 
 class _Reader:
-    """Walks asserts by the grammar above. Every method raises _Unfit for what is outside it."""
+    """Walks asserts by the grammar above. Every method raises _Unfit for nodes outside it."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.arities: set[int] = set()
         self.results: dict[str, str] = {}
-        """What calls must return, where that is said outright; both as dumps of their syntax."""
+        """The results of calls that are compared by ==, both as dumps of their syntax trees."""
 
     def assertion(self, node: ast.stmt) -> None:
         if not isinstance(node, ast.Assert):
@@ -164,7 +164,7 @@ class _Reader:
             self.view(node.args[0], depth - 1)
 
     def subject(self, name: str, node: ast.Call) -> None:
-        """The function under test and its arguments."""
+        """Reads a call of the function under test."""
         if not name.isascii() or name.startswith("__") or len(name) > MAX_NAME_CHARS:
             raise _Unfit("forbidden_syntax")
         arguments = _arguments(node)
@@ -173,66 +173,66 @@ class _Reader:
         self.arities.add(len(arguments))
 
 
-def value(node: ast.expr, depth: int, room: int) -> None:
-    """Passes for a value that is written out, with at most `room` repetitions. Raises _Unfit."""
+def value(node: ast.expr, depth: int, repeats: int) -> None:
+    """Checks that a node is a literal value, with at most `repeats` repetitions. Raises _Unfit."""
     if not depth:
         raise _Unfit("too_deep")
     if isinstance(node, ast.Constant) and node.value is not Ellipsis:
         return
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value(node.operand, depth - 1, room)
+        value(node.operand, depth - 1, repeats)
     elif isinstance(node, ast.List | ast.Tuple | ast.Set):
-        _values(node.elts, depth - 1, room)
+        _values(node.elts, depth - 1, repeats)
     elif isinstance(node, ast.Dict):
-        _values([part for part in (*node.keys, *node.values) if part is not None], depth - 1, room)
+        _values([part for part in (*node.keys, *node.values) if part is not None], depth - 1, repeats)
         if None in node.keys:
             raise _Unfit("forbidden_syntax")
     elif isinstance(node, ast.BinOp):
-        _arithmetic(node, depth - 1, room)
+        _arithmetic(node, depth - 1, repeats)
     elif isinstance(node, ast.Call):
-        _made(node, depth - 1, room)
+        _made(node, depth - 1, repeats)
     else:
         raise _Unfit(_reason(node))
 
 
-def _values(nodes: Iterable[ast.expr], depth: int, room: int) -> None:
+def _values(nodes: Iterable[ast.expr], depth: int, repeats: int) -> None:
     for node in nodes:
-        value(node, depth, room)
+        value(node, depth, repeats)
 
 
-def _made(node: ast.Call, depth: int, room: int) -> None:
+def _made(node: ast.Call, depth: int, repeats: int) -> None:
     arguments = _arguments(node)
     if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
         arguments.append(node.func.value)
     elif not isinstance(node.func, ast.Name) or node.func.id not in _MAKERS:
         raise _Unfit(_reason(node.func))
     elif node.func.id == "range" and not all(
-        _number(one) is not None and abs(_number(one) or 0) <= room for one in arguments
+        _number(one) is not None and abs(_number(one) or 0) <= repeats for one in arguments
     ):
         raise _Unfit("too_much_work")
-    _values(arguments, depth, room)
+    _values(arguments, depth, repeats)
 
 
-def _arithmetic(node: ast.BinOp, depth: int, room: int) -> None:
+def _arithmetic(node: ast.BinOp, depth: int, repeats: int) -> None:
     left, right = _number(node.left), _number(node.right)
     if isinstance(node.op, ast.Pow):
         if left is None or right is None or abs(left) > MAX_BASE or abs(right) > MAX_EXPONENT:
             raise _Unfit("too_much_work")
     elif isinstance(node.op, ast.Mult) and not (_is_numeric(node.left) and _is_numeric(node.right)):
         factor = left if left is not None else right
-        if factor is None or factor > room:
+        if factor is None or factor > repeats:
             raise _Unfit("too_much_work")
-        room //= max(int(factor), 1)
+        repeats //= max(int(factor), 1)
     elif isinstance(node.op, ast.Mod):
         if not (_is_numeric(node.left) and _is_numeric(node.right)):  # a string's % may pad it to any length
             raise _Unfit("too_much_work")
     elif not isinstance(node.op, (ast.Mult, *_ARITHMETIC)):
         raise _Unfit("forbidden_syntax")
-    _values((node.left, node.right), depth, room)
+    _values((node.left, node.right), depth, repeats)
 
 
 def _number(node: ast.expr) -> float | int | None:
-    """The number that is written out there; None if it is none."""
+    """Returns the number that a node is the literal of, or None."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         number = _number(node.operand)
         return None if number is None else -number
@@ -242,7 +242,7 @@ def _number(node: ast.expr) -> float | int | None:
 
 
 def _is_numeric(node: ast.expr) -> bool:
-    """Whether all of it is arithmetic of numbers."""
+    """Returns whether an expression is arithmetic of numbers throughout."""
     return all(
         _number(one) is not None if isinstance(one, ast.Constant) else isinstance(one, ast.BinOp | ast.UnaryOp)
         for one in ast.walk(node)
@@ -257,7 +257,7 @@ def _arguments(node: ast.Call) -> list[ast.expr]:
 
 
 def _minuend(left: ast.expr, right: ast.expr) -> ast.expr:
-    """The view in `abs(view - value) < number`."""
+    """Returns the view in `abs(view - value) < number`."""
     tolerance = _number(right)
     if not (isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "abs"):
         raise _Unfit("no_comparison")
@@ -275,7 +275,7 @@ def _is_call_of_subject(node: ast.AST) -> bool:
 
 
 def _reason(node: ast.AST) -> str:
-    """Why an expression is outside the grammar."""
+    """Returns why an expression is outside the grammar, as a word."""
     while isinstance(node, ast.Attribute):
         node = node.value
     is_unknown = isinstance(node, ast.Name) and node.id not in _BUILTINS

@@ -1,11 +1,11 @@
-"""One batch of a proposer, in the order in which it happens. A proposer repeats it for ever.
+"""One batch of a proposer, stage by stage. A proposer repeats it for ever.
 
     difficulty ─level─► write ─Draft─► check ─Proposal─► publish ───► solvers draw, solve, score
         ▲                                 │ rejected                             │
         │                                 ▼                                      ▼
         └──────── JudgedProposal ────── learn ◄─────── listen ◄────────── ProposalFeedback
 
-What is heard may be about earlier batches: solvers answer when they have come round to it.
+Feedback may be on earlier batches, since solvers answer when they have drawn a proposal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from codezero.proposer.learn import ProposalLearner, Sample
 from codezero.proposer.write import Draft, Writer
 
 POLL_S = 2.0
-"""Between two looks for feedback."""
+"""Seconds between two requests for feedback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +39,16 @@ class ProposerStages:
     solvers: Solvers
     feedback: FeedbackBook
     learner: ProposalLearner | None
-    """None where the model stays as it is."""
+    """The learner; None if the model is not trained."""
     on_stage: Callable[[str], None] | None = None
-    """Told the name of each stage as it begins."""
+    """Called with the name of each stage as it begins."""
 
 
 def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float) -> tuple[BatchReport, list[Proposal]]:
-    """Writes so many problems and reports what came of them and of earlier ones; returns the valid ones too.
+    """Writes `size` problems, and returns the report on them and on feedback to earlier ones, and the valid problems.
 
-    Waits until solvers have answered half of what was published, `patience_s` at most. Nothing valid, nobody there and
-    no feedback are normal batches.
+    Waits until solvers have answered half of the published problems, at most `patience_s` seconds. Batches without
+    valid problems, solvers or feedback are normal.
     """
     clock = StageClock(stages.on_stage)
     with clock.stage("write"):
@@ -93,7 +93,7 @@ def run_batch(number: int, stages: ProposerStages, size: int, patience_s: float)
 
 
 def _listen(stages: ProposerStages, published: Sequence[str], patience_s: float) -> None:
-    """Hears solvers until they have answered half of what was published, or patience ends."""
+    """Collects feedback until solvers have answered half of the published problems, or `patience_s` has passed."""
     deadline_s = time.monotonic() + (patience_s if published else 0.0)
     while True:
         stages.feedback.hear(stages.solvers.collect())

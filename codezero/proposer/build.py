@@ -1,4 +1,4 @@
-"""The proposer's model as the configuration wants it: which one, where it runs, what it takes, and loading it."""
+"""Chooses and loads the proposer's model by the configuration: its name, backend, memory and precision."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from codezero.workers.pool import WORKER_BYTES
 
 LARGE_PROPOSER = "Qwen/Qwen3-4B"
 LARGE_PROPOSER_MEMORY_BYTES = 24 * GIB
-"""Free accelerator memory from which proposer.model=auto takes the large one, which needs about half of it."""
+"""The free accelerator memory from which proposer.model=auto is the large model, which needs about half of it."""
 PROMPT_TOKENS = 1024
-"""Longest prompt that memory is planned for."""
+"""The longest prompt that memory is planned for."""
 
 
 def choose_backend(config: ProposerConfig) -> ProposerBackend:
-    """What proposer.backend=auto comes to."""
+    """Returns the backend, resolving `auto`."""
     if config.backend is not ProposerBackend.auto:
         return config.backend
     return ProposerBackend.openai if config.url else ProposerBackend.transformers
 
 
 def choose_model(config: NodeConfig, device: torch.device, memory_bytes: int) -> str:
-    """What proposer.model=auto comes to where so much memory is free."""
+    """Returns the model's name, resolving `auto` by the bytes of free memory."""
     if config.proposer.model != "auto":
         return config.proposer.model
     is_large = device.type == "cuda" and memory_bytes >= LARGE_PROPOSER_MEMORY_BYTES
@@ -40,7 +40,7 @@ def choose_model(config: NodeConfig, device: torch.device, memory_bytes: int) ->
 
 
 def train_config(config: ProposerConfig) -> TrainConfig:
-    """The settings of the update engine for a proposer."""
+    """Returns the settings of the learner for a proposer."""
     return TrainConfig(
         method=TrainMethod.lora,
         lora_learning_rate=config.learning_rate,
@@ -54,7 +54,7 @@ def train_config(config: ProposerConfig) -> TrainConfig:
 
 
 def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
-    """Most memory that a proposer with this model takes. Raises ModelError: its weights cannot be had."""
+    """Returns the peak memory in bytes of a proposer with this model. Raises ModelError: its weights cannot be had."""
     load = Workload(
         num_local=1,
         num_external=0,
@@ -72,9 +72,9 @@ def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
-    """The proposer's own model, with adapters if it is to learn.
+    """Loads the proposer's model, with adapters if it is trained.
 
-    Raises ModelError: its weights cannot be had, or do not fit.
+    Raises ModelError: its weights cannot be had, or do not fit into memory.
     """
     device = devices.choose_device(config.model.device)
     devices.set_threads(config.model.threads)
@@ -98,7 +98,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
 
 
 def _dtype(config: NodeConfig, device: torch.device) -> torch.dtype:
-    """The fastest of the device where nothing is trained; where something is, what a solver has."""
+    """Returns the device's fastest precision if nothing is trained, else a solver's precision."""
     if device.type == "cpu" and not config.proposer.train and devices.computes_in_bfloat16():
         return torch.bfloat16
     return devices.choose_dtype(config.model.dtype, device)

@@ -1,4 +1,4 @@
-"""From what a model wrote to a proposal, or to the reason why it is none."""
+"""Turns a model's drafts into proposals, or rejects them with a reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codezero.workers import Workers
 
 
 class Checker:
-    """Remembers what it has let through, so that no problem is proposed twice."""
+    """Checks drafts. It remembers those it has accepted, so that no problem is proposed twice."""
 
     def __init__(
         self, *, peer_id: str, model_id: str, seen: Seen, reference: ReferenceCheck | None, workers: Workers
@@ -23,7 +23,8 @@ class Checker:
         self._workers = workers
 
     def check(self, draft: Draft) -> Proposal | str:
-        """The proposal, or the reason as a word that reports count under. Raises ProposerError: no sandbox."""
+        """Returns the proposal, or the reason why there is none, as the word that reports count it by. Raises
+        ProposerError: the sandbox failed."""
         answer = draft.answer
         if answer is None:
             return "unreadable"

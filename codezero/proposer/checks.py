@@ -1,7 +1,7 @@
-"""Whether a problem with unit tests may be published or solved, told without executing any of it.
+"""Decides whether a problem with unit tests may be published or solved, without executing any of it.
 
-The question and tests may come from a model or a hostile peer, so that `why_not` is a worker's job. Every check is
-linear in their length, which is capped first; none raises. The grammar of the tests is in `assertions`.
+The question and tests may come from a model or a hostile peer, so `why_not` is a job of a worker. Every check is linear
+in their length, which is limited first; none raises. The grammar of the tests is in `assertions`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from codezero.proposer.assertions import Calls, read_tests
 
 MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 20, 2_000
 MIN_WORDS = 9
-"""Of a question: a bare "Write a function f(a, b)" has six; the tersest of MBPP, without parameters, have seven."""
+"""The fewest words of a question: a bare "Write a function f(a, b)" has six, and MBPP's shortest, without parameters,
+have seven."""
 MAX_TESTS_CHARS = 2_000
 MAX_TESTS = 4
 MIN_LATIN = 0.9
-"""Least share of a question's letters that are Latin."""
+"""The smallest share of Latin letters among a question's letters."""
 
 _URL = re.compile(r"https?:|ftp:|\bwww\.|\b[\w.+-]{1,64}@[\w-]{1,64}\.\w")
 _ACT = r"(?:open|read|sav|delet|remov|creat|load|append|download|upload|renam|overwrit|eras|wip)(?:e|es|ing|s|ed)?"
@@ -31,12 +32,12 @@ _UNSAFE = re.compile(
     r"__\w+__",
     re.IGNORECASE,
 )
-"""Asks for what no pure function does. Words such as `files` alone are no such thing."""
+"""Requests for effects that no pure function has. Words such as `files` alone do not match."""
 _CODE = re.compile(r"```|~~~|\bdef[ \t]+\w+[ \t]*\(|\blambda\b[^\n]{0,60}:")
 
 
 def why_not(question: object, tests: object) -> str | None:
-    """Why a problem is unfit, as a word that reports count under; None for one that is fit."""
+    """Returns why a problem is unfit, as the word that reports count it by; None for a fit one."""
     if not (isinstance(question, str) and isinstance(tests, str)):
         return "not_text"
     return _why_not_question(question) or _why_not_tests(question, tests)
@@ -89,7 +90,7 @@ def _why_not_calls(question: str, calls: Calls) -> str | None:
 
 
 def _has_hidden(text: str) -> bool:
-    """Whether it holds characters that show nothing, or the control tokens of a chat."""
+    """Returns whether a text has invisible characters or control tokens of a chat."""
     return plain(text) != text.replace("\r\n", "\n")
 
 

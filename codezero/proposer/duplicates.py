@@ -1,4 +1,4 @@
-"""Which problems have been seen before: exactly, or nearly so by the triples of words that two questions share."""
+"""Finds problems that were seen before: equal ones, and similar ones by the word triples that two questions share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_TRIPLES = 300
-"""Of one question, from its start; the longest allowed has a few more."""
+"""The number of word triples of a question that count, from its start; the longest allowed has a few more."""
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -17,22 +17,23 @@ _WORD = re.compile(r"[^\W_]+")
 @dataclass(frozen=True, slots=True)
 class _Problem:
     question: str
-    """Its words in lower case, names of functions split at underscores, without signs."""
+    """The question's words in lower case, without signs; names are split at underscores."""
     tests: str
     triples: frozenset[str]
 
 
 class Seen:
-    """The last proposals, and questions that are never forgotten."""
+    """The last proposals, and questions that are always remembered."""
 
     def __init__(self, *, remembered: int, similarity: float, known: Iterable[str] = ()) -> None:
-        """`known`: questions of datasets. `similarity`: Jaccard index of word triples from which two are the same."""
+        """`known` are the questions always remembered, such as those of datasets; `similarity` is the Jaccard index of
+        word triples from which two questions count as similar."""
         self._similarity = similarity
         self._recent: deque[_Problem] = deque(maxlen=remembered)
         self._known = [_problem(question, "") for question in known]
 
     def why_not(self, question: str, tests: str) -> str | None:
-        """Why a problem is none of its own, as a word that reports count under; None for a new one."""
+        """Returns why a problem is not new, as the word that reports count it by; None for a new one."""
         new = _problem(question, tests)
         near = False
         for old in (*self._recent, *self._known):
@@ -46,7 +47,7 @@ class Seen:
 
     def _is_near(self, new: frozenset[str], old: frozenset[str]) -> bool:
         few, many = sorted((len(new), len(old)))
-        if few < self._similarity * many:  # not even if the one held the other
+        if few < self._similarity * many:  # too few even if all of them were shared
             return False
         common = len(new & old)
         return common >= self._similarity * (len(new) + len(old) - common)

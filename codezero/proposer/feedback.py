@@ -1,10 +1,10 @@
-"""What a swarm says of one's proposals, made into one judgement each that a lying minority cannot move out of range.
+"""Aggregates the swarm's feedback on each proposal into one judgement that a lying minority cannot control.
 
-    peers' words ─► first of each peer ─► median within an address ─► median over addresses ─► JudgedProposal
-                    per proposal          so identities are cheap     a batch after the first word
+    peers' feedback ─► first of each peer ─► median within an address ─► median over addresses ─► JudgedProposal
+                       per proposal          so identities gain nothing  a batch after the first feedback
 
-A median of values of which fewer than half are lies lies between two honest ones (its breakdown point is one half:
-Donoho and Huber 1983). The waiting gives honest solvers time to be heard beside a liar who always answers first.
+If fewer than half of the values are lies, their median is between two honest values (its breakdown point is one half:
+Donoho and Huber 1983). The wait gives honest solvers time to answer besides a liar who always answers first.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from codezero.proposals import ProposalFeedback
 from codezero.runtime import saved
 
 MAX_PROPOSALS = 256
-"""Proposals whose feedback is awaited or was heard lately; the oldest gives way. Solvers find none that old."""
+"""The number of proposals kept for feedback; the oldest is dropped first, which solvers no longer find."""
 MAX_ADDRESSES = 32
-"""Heard on one proposal."""
+"""The number of addresses whose feedback on one proposal counts."""
 MAX_PEERS = 16
-"""Heard of one address on one proposal: on one machine or behind one router, several honest solvers may sit."""
+"""The number of peers at one address whose feedback on one proposal counts: several honest solvers may run on one
+machine or behind one router."""
 MAX_ATTEMPTS = 64
 MAX_NAME = 256
-"""Characters of a peer id or an address."""
+"""The largest length of a peer id or an address, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedProposal:
-    """What the swarm made of a proposal. Made by `FeedbackBook`, read by difficulty and learning."""
+    """The swarm's judgement of a proposal. Made by `FeedbackBook`, read by difficulty and learning."""
 
     proposal_id: str
     level: int
     success: float
-    """Share of attempts that solve it, 0..1: the aggregate of peers' mean predicted probability."""
+    """The share of attempts that solve it, 0..1: the aggregate of peers' mean predicted probabilities."""
     reward: float
-    """The aggregate of peers' mean rewards, -1.2..1.2"""
+    """The aggregate of peers' mean rewards, -1.2..1.2."""
     differed: bool
-    """Whether some attempts at it were right and some wrong, by at least half of the addresses: whether it taught. That
-    rewards differ says less, since rules of style tell attempts apart too."""
+    """Whether, by at least half of the addresses, some attempts were right and some wrong, so that it taught. Rewards
+    that differ prove less, since they also come from rules of style."""
     num_peers: int
-    """Words that were heard."""
+    """The number of peers whose feedback counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """What one peer says: means over its attempts."""
+    """One peer's feedback, as means over its attempts."""
 
     address: str
     success: float
@@ -61,31 +62,31 @@ class _Word:
 class _Entry:
     level: int
     words: dict[str, _Word] = field(default_factory=dict)
-    """By peer id."""
+    """The feedback, by peer id."""
     waited: int = 0
-    """Batches since the first word."""
+    """The number of batches since the first feedback."""
     judged: bool = False
 
 
 class FeedbackBook:
-    """Keeps a proposer's published proposals until solvers have judged them. Bounded, whatever peers send."""
+    """Keeps a proposer's published proposals until solvers have judged them; peers cannot make it grow."""
 
     def __init__(self, wait: int = 1) -> None:
-        """wait: batches from the one in which a proposal is first heard of to the one in which it is judged."""
+        """`wait` is the number of batches from a proposal's first feedback to its judgement."""
         self._wait = wait
         self._entries: dict[str, _Entry] = {}  # in the order of publishing
         self._dropped: Counter[str] = Counter()
 
     def expect(self, proposal_id: str, level: int) -> None:
-        """A proposal was published: words on it count from now on. Again for the same one does nothing."""
+        """Adds a published proposal, whose feedback counts from now on. A second call for the same one does nothing."""
         self._entries.setdefault(proposal_id, _Entry(level))
         while len(self._entries) > MAX_PROPOSALS:
             del self._entries[next(iter(self._entries))]
 
     def hear(self, words: Iterable[ProposalFeedback]) -> int:
-        """Takes peers' words, in the order they came; returns how many counted.
+        """Adds peers' feedback, in the order of arrival; returns how many counted.
 
-        The same record may come again with every poll: what a peer says twice is counted once, and dropped silently.
+        The same record may come again with every poll: a peer's repetition is dropped without being counted.
         """
         heard = 0
         for word in words:
@@ -96,12 +97,12 @@ class FeedbackBook:
         return heard
 
     def is_heard(self, proposal_id: str) -> bool:
-        """Whether anybody has said a word on a proposal that is kept."""
+        """Returns whether a proposal is kept and has any feedback."""
         entry = self._entries.get(proposal_id)
         return entry is not None and bool(entry.words)
 
     def close(self) -> tuple[JudgedProposal, ...]:
-        """Ends a batch: the proposals that are now judged, each once; words that come later change nothing."""
+        """Ends a batch; returns the proposals that are now judged, each once. Later feedback on them has no effect."""
         found = []
         for proposal_id, entry in self._entries.items():
             if entry.judged or not entry.words:
@@ -113,22 +114,22 @@ class FeedbackBook:
         return tuple(found)
 
     def take_dropped(self) -> dict[str, int]:
-        """Words not used since the last call, by reason: malformed, unknown, late, crowded."""
+        """Returns the counts of unused feedback since the last call, by reason: malformed, unknown, late, crowded."""
         taken = dict(self._dropped)
         self._dropped.clear()
         return taken
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain JSON values; counts of dropped words are no part of it."""
+        """Returns plain JSON values, without the counts of dropped feedback."""
         return {"proposals": [_saved_entry(proposal_id, entry) for proposal_id, entry in self._entries.items()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues with the proposals of `state`. Raises StateError: it is damaged."""
+        """Restores the proposals of `state`. Raises StateError: it is damaged."""
         rows = saved.items(state, "proposals")[-MAX_PROPOSALS:]
         self._entries = {saved.text(row, "id"): _loaded_entry(row) for row in rows}
 
     def _take(self, word: ProposalFeedback) -> str | None:
-        """Notes a word; why it was not used, empty where a repetition needs no mention, None if it was."""
+        """Adds one peer's feedback; returns None if it is used, else why not, empty for a repetition."""
         if not _well_formed(word):
             return "malformed"
         entry = self._entries.get(word.proposal_id)
@@ -140,7 +141,7 @@ class FeedbackBook:
         others = len(addresses.keys() - {word.address})
         if addresses[word.address] >= MAX_PEERS or others >= MAX_ADDRESSES:
             return "crowded"
-        # A late word is noted too, so that it is counted as late only once.
+        # Late feedback is added too, so that it is counted as late only once.
         entry.words[word.peer_id] = _Word(
             address=word.address,
             success=fmean(word.p_correct),
@@ -178,7 +179,7 @@ def _well_formed(word: ProposalFeedback) -> bool:
 
 
 def _within(value: object, low: float, high: float) -> bool:
-    """Whether it is a number of the range; NaN is not, and neither is a boolean."""
+    """Returns whether a value is a number in the range; NaN is not, and neither is a boolean."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return low <= value <= high

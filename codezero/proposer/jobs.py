@@ -1,4 +1,4 @@
-"""What a node asks its workers about a problem: whether it is fit, and whether its author's solution vouches for it."""
+"""The jobs of workers on a problem: is it fit, and does its author's solution pass its tests?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codezero.types import CaseOutcome, CaseResult
 from codezero.workers import Death, Job, Workers
 
 READING_S, SETTLING_S = 3.0, 12.0
-"""Processor seconds for each job: texts of 2,000 characters, and two dry runs of 4 s."""
+"""The limits of the jobs in processor seconds: for texts of 2,000 characters, and for two dry runs of 4 s."""
 
 
 class ProblemText(Struct, frozen=True):
@@ -19,20 +19,20 @@ class ProblemText(Struct, frozen=True):
 
 
 class Reasoned(Struct, frozen=True):
-    """Why not, as a word that reports count under; None for what is fit."""
+    """The reason why a problem is unfit, as the word that reports count it by; None for a fit one."""
 
     reason: str | None
 
 
 class Solved(Struct, frozen=True):
-    """A problem's tests beside the solution that its author gave."""
+    """A problem's tests, and its author's solution."""
 
     solution: str
     tests: str
 
 
 class Settled(Struct, frozen=True):
-    """The tests to publish, and why they are not to be."""
+    """The tests to publish, or the reason why they are not published."""
 
     tests: str
     reason: str | None
@@ -43,19 +43,20 @@ SETTLE = Job("settle", Solved, Settled)
 
 
 def why_not(workers: Workers, question: str, tests: str) -> str | None:
-    """Why a problem is unfit, as a word that reports count under. Raises WorkerError."""
+    """Returns why a problem is unfit, as the word that reports count it by; None if it is fit. Raises WorkerError."""
     found = workers.ask(WHY_NOT, ProblemText(question, tests), READING_S)
     return _unchecked(found) if isinstance(found, Death) else found.reason
 
 
 def settle(workers: Workers, solution: str, tests: str) -> tuple[str, str | None]:
-    """Tests that fit the solution, or why there are none. Raises WorkerError."""
+    """Returns tests that the solution passes and None, or the given tests and the reason why there are none. Raises
+    WorkerError."""
     found = workers.ask(SETTLE, Solved(solution, tests), SETTLING_S)
     return (tests, _unchecked(found)) if isinstance(found, Death) else (found.tests, found.reason)
 
 
 def unvouched(cases: Sequence[CaseResult]) -> str | None:
-    """Why a solution with these results does not vouch for its tests, as a word; None if it does."""
+    """Returns why a solution with these results does not confirm its tests, as a word; None if it does."""
     outcomes = {case.outcome for case in cases}
     if CaseOutcome.FAIL in outcomes:
         return "reference_fails"
@@ -63,5 +64,5 @@ def unvouched(cases: Sequence[CaseResult]) -> str | None:
 
 
 def _unchecked(death: Death) -> str:
-    """Of a problem that ends whatever checks it, and of one that could not be checked for another reason."""
+    """Returns the reason for a problem that could not be checked: `hostile` if it ended the worker itself."""
     return "hostile" if death.by_itself else "unchecked"

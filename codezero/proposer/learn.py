@@ -1,10 +1,10 @@
-"""Learning to write problems that teach: drafts wait here until solvers have judged them, then they are compared.
+"""Trains the writer of problems: drafts are kept until solvers have judged them, and then compared with each other.
 
     Sample ─► kept with the policy version it was sampled by ─► JudgedProposal ─► reward ─► per level a group ─► Learner
               rejected by the checks: rewarded at once
 
-The drafts of one level are one group of GRPO though their prompts differ, as each asks for another topic: what was
-asked for is of the same kind, and few drafts share a prompt. Each is trained on under its own prompt.
+The drafts of one level are one group of GRPO, although their prompts ask for different topics: the requests are of the
+same kind, and few drafts share a prompt. Each is trained on with its own prompt.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from codezero.types import (
 )
 
 MAX_DRAFTS = 256
-"""Kept at a time; the oldest give way. Some 50 KB each, and what is that old finds no solver any more."""
+"""The number of drafts kept, about 50 KB each; the oldest are dropped, which solvers no longer find."""
 MAX_LAG = 8
-"""Policy versions after which a draft is no longer learned from: the ratio to the policy that sampled it, which the
-clip range holds near 1, corrects for small steps only. Our choice."""
+"""The number of policy versions after which a draft is not trained on: the ratio to the policy that sampled it, which
+the clip range holds near 1, corrects only for small steps. The number is a choice without a source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A draft as sampled by the policy in training. Made by whoever writes, read here."""
+    """A draft as sampled by the policy in training."""
 
     level: int
     tokens: SampledTokens
     proposal_id: str | None
-    """What it was published as; None if the checks rejected it."""
+    """The id of the published proposal; None if the checks rejected the draft."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """What came of a batch's learning."""
+    """The result of a batch's learning."""
 
     update: UpdateReport
     reward_mean: float | None
-    """Over the drafts trained on; None where there were none."""
+    """The mean reward of the drafts trained on; None without any."""
 
 
 @dataclass(slots=True)
@@ -63,20 +63,20 @@ class _Kept:
     sample: Sample
     policy_version: int
     reward: float | None
-    """None until it is judged."""
+    """The draft's reward; None until it is judged."""
 
 
 class ProposalLearner:
     """Rewards drafts by learnability and trains their writer on them, once each."""
 
     def __init__(self, learner: Learner, *, model_id: str) -> None:
-        """learner: of the model that writes; its own state is saved by its owner, together with this one's."""
+        """`learner` trains the model that writes; its owner saves its state."""
         self._learner = learner
         self._model_id = model_id
         self._kept: list[_Kept] = []
 
     def keep(self, samples: Sequence[Sample]) -> None:
-        """Keeps what the present policy has just written. A draft without a token is left out."""
+        """Adds drafts that the present policy has just written. Drafts without tokens are left out."""
         version = self._learner.policy_version
         for sample in samples:
             if sample.tokens.completion_ids:
@@ -85,10 +85,10 @@ class ProposalLearner:
         del self._kept[:-MAX_DRAFTS]
 
     def learn(self, judged: Sequence[JudgedProposal]) -> Lesson:
-        """One update on each level whose rewarded drafts can be told apart; the others wait for company.
+        """Makes one update on all levels whose rewarded drafts differ in reward; the drafts of others are kept.
 
-        Rejected drafts wait too: nothing can be learned from a group in which all are. Those in an update that was
-        skipped do not come again, since what made it fail would too. Raises what `Learner.step` does.
+        Rejected drafts are kept as well, since a group of only these teaches nothing. Drafts of an update that was
+        skipped are not used again, since they would make the next one fail too. Raises what `Learner.step` raises.
         """
         success = {proposal.proposal_id: proposal.success for proposal in judged}
         for draft in self._kept:
@@ -108,11 +108,11 @@ class ProposalLearner:
         return Lesson(update=update, reward_mean=fmean(rewards) if rewards else None)
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Returns plain JSON values."""
         return {"drafts": [_saved(draft) for draft in self._kept]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises StateError: the state is damaged."""
+        """Restores the drafts. Raises StateError: the state is damaged."""
         self._kept = [_loaded(row) for row in saved.items(state, "drafts")][-MAX_DRAFTS:]
 
     def _group(self, level: int, members: Sequence[tuple[_Kept, float]]) -> ScoredGroup:
@@ -122,8 +122,8 @@ class ProposalLearner:
             group=RolloutGroup(
                 peer_id="self",
                 model_id=self._model_id,
-                # The oldest: where any draft is of an earlier policy, the ratios of all are against the log-probs they
-                # were sampled with, which is right for the new ones as well.
+                # The oldest version: if any draft is of an earlier policy, all ratios are against the sampled
+                # log-probs, which is right for the new drafts as well.
                 policy_version=min(draft.policy_version for draft, _ in members),
                 task=Task(origin=TaskOrigin.PROPOSER, question=f"write a problem of level {level}", tests=""),
                 rollouts=tuple(rollouts),
@@ -147,7 +147,7 @@ def _saved(draft: _Kept) -> dict[str, Any]:
 
 
 def _loaded(row: Any) -> _Kept:
-    """Raises StateError."""
+    """Restores one draft. Raises StateError: it is damaged."""
     level, policy_version = saved.level(row), saved.count(row, "policy_version")
     prompt_ids, completion_ids = _ids(row, "prompt_ids"), _ids(row, "completion_ids")
     logprobs = tuple(saved.items(row, "logprobs"))

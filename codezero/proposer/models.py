@@ -1,4 +1,4 @@
-"""Models that answer a proposer's chats: on weights in this process, or behind a server."""
+"""Models that answer a proposer's chats, from weights in this process or behind a server."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ Chat = list[dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Written:
+    """A model's answer, and the tokens that it sampled, if they are known."""
+
     text: str
     tokens: SampledTokens | None = None
 
 
 class Model(Protocol):
-    """Whatever answers chats. Every method raises ProposerError, in one line, when it is out of order."""
+    """A model that answers chats. Every method raises ProposerError if the model fails."""
 
     @property
     def name(self) -> str:
-        """What it is and where, for messages and as the proposals' `model_id`."""
+        """The model's name, for messages and as the proposals' `model_id`."""
         ...
 
     def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
-        """An answer to each chat, in order, begun with its prefix where that is possible."""
+        """Returns an answer to each chat, in order, which begins with its prefix if the model permits that."""
         ...
 
     def state_dict(self) -> Mapping[str, Any]: ...
@@ -48,7 +50,7 @@ class Model(Protocol):
 
 
 class LocalModel:
-    """Model on weights in this process. Its random state is its own, so a resumed proposer writes alike."""
+    """A model in this process. It has its own random generator, so that a resumed proposer writes the same."""
 
     def __init__(self, model: LoadedModel, config: ProposerConfig, *, seed: int, progress: Progress) -> None:
         self._model, self._config, self._progress = model, config, progress
@@ -56,16 +58,17 @@ class LocalModel:
         self.name = model.name
 
     def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
-        """Raises ProposerError: the device's memory is too small for the batch, or the context for a prompt."""
+        """Samples the answers. Raises ProposerError: the device's memory is too small for the batch, or the context for
+        a prompt."""
         model, config = self._model, self._config
         prompts = [
             model.encode_chat(chat, thinking=False) + model.encode_text(prefix)
             for chat, prefix in zip(chats, prefixes, strict=True)
         ]
-        room = model.context_length - config.max_new_tokens
-        if max(map(len, prompts), default=0) > room:
+        limit = model.context_length - config.max_new_tokens
+        if max(map(len, prompts), default=0) > limit:
             raise ProposerError(
-                f"{self.name} has room for {room} tokens beside proposer.max_new_tokens={config.max_new_tokens}, too "
+                f"{self.name} has room for {limit} tokens beside proposer.max_new_tokens={config.max_new_tokens}, too "
                 "few for the prompt: lower it, or use another model"
             )
         params = SamplingParams(
@@ -112,11 +115,11 @@ class _Reply(msgspec.Struct):
 
 
 class ServedModel:
-    """Model over POST {url}/chat/completions, at most `proposer.batch_size` requests at once. Answers are not begun for
-    it: the protocol has no way. What it draws is the server's, so it has no state."""
+    """A model behind POST {url}/chat/completions, with at most `proposer.batch_size` requests at once. Prefixes are not
+    used, since the protocol has none. The server samples, so there is no state."""
 
     def __init__(self, config: ProposerConfig) -> None:
-        """Reads the key from the environment. Raises ProposerError: no usable URL, key or model name."""
+        """Reads the key from the environment. Raises ProposerError: URL, key or model name cannot be used."""
         if config.model == "auto":
             raise ProposerError("proposer.model=auto names no model of a server: give the name it serves")
         self._client = JsonClient(
@@ -132,9 +135,9 @@ class ServedModel:
         self.name = config.model
 
     def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
-        """Raises ProposerError: the server cannot be asked. An answer that it refuses to give is empty."""
+        """Asks the server. An answer that it refuses is empty. Raises ProposerError: the server cannot be asked."""
         replies = self._ask(chats)
-        if self._extra and chats and not any(replies):  # some servers refuse what is not OpenAI's
+        if self._extra and chats and not any(replies):  # some servers refuse fields that OpenAI's API lacks
             self._extra = {}
             replies = self._ask(chats)
         choices = [next(iter(reply.choices), None) if reply else None for reply in replies]

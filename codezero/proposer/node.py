@@ -1,4 +1,4 @@
-"""A proposer node: picks its parts from the configuration, and knows the order of start and stop."""
+"""A proposer node: builds its parts from the configuration, and starts and stops them in order."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ from codezero.workers import Workers
 logger = logging.getLogger(__name__)
 
 MAX_SHOWN_AGAIN = 32
-"""Own proposals that a restarted proposer still takes feedback on, and shows again."""
+"""The number of own proposals that a restarted proposer publishes again and takes feedback on."""
 
 
 def run_proposer(config: NodeConfig, out: Path | None) -> int:
     """Runs a proposer until it is stopped or has written `proposer.batches` batches; returns the exit code. `out` gets
     every valid problem as a line of JSON.
 
-    Raises CodezeroError: whatever keeps it from starting or going on, in one line.
+    Raises CodezeroError: it cannot start or go on.
     """
     console = Console()
     view = NodeView(console, config.tracking.view)
@@ -75,7 +75,7 @@ def run_proposer(config: NodeConfig, out: Path | None) -> int:
 
 
 class ProposerNode:
-    """The parts of a proposer; `stack` closes them in reverse."""
+    """The parts of a proposer; `stack` closes them in reverse order."""
 
     def __init__(self, config: NodeConfig, out: Path | None, console: Console, stack: ExitStack) -> None:
         log_dir = Path(config.tracking.log_dir).expanduser()
@@ -84,13 +84,18 @@ class ProposerNode:
         self._config, self._out, self._console = config, out, console
         torch.manual_seed(config.seed)
         console.line(f"codezero {__version__}: proposer")
-        # a folder of its own, so that a solver may have the same state_dir
+        # a subfolder, so that a solver may have the same state_dir
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser() / "proposer"))
         state.note_start(self._folder, settings_of(config))
         self._status = stack.enter_context(StatusFile(self._folder, new_status("proposer", self._folder, log_dir)))
         swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
         place = join(
-            *(swarm, config.rollout.num_generations, self._folder, console, stack), needs_name=config.ledger.is_shared
+            swarm,
+            config.rollout.num_generations,
+            self._folder,
+            console,
+            stack,
+            needs_name=config.ledger.is_shared,
         )
         self._status.update(peer_id=place.peer_id)
         self._solvers = place.solvers()
@@ -118,7 +123,7 @@ class ProposerNode:
             on_stage=self._status.stage,
         )
         self._published: list[Proposal] = []
-        """The latest, the newest last."""
+        """The latest proposals, the newest last."""
         self._batch = self._resume()
         name = names.animal_name(place.peer_id)
         shown = learning_settings(config)
@@ -128,15 +133,15 @@ class ProposerNode:
 
     @property
     def folder(self) -> Path:
-        """Of its state."""
+        """The folder of the proposer's state."""
         return self._folder
 
     def status(self) -> Status:
-        """What it is doing."""
+        """Returns the proposer's current status."""
         return self._status.status
 
     def run(self) -> None:
-        """Writes batches until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
+        """Writes batches until `proposer.batches` are done. A KeyboardInterrupt may end it anywhere without loss."""
         config, written = self._config.proposer, 0
         while config.batches == 0 or written < config.batches:
             self._batch += 1
@@ -152,7 +157,7 @@ class ProposerNode:
             written += 1
 
     def finish(self) -> None:
-        """Says what this run came to and how to go on."""
+        """Prints the run's summary and how to go on."""
         self._console.line(self._monitor.summary())
         where = f"problems in {self._out}, " if self._out is not None else ""
         self._console.line(
@@ -161,7 +166,7 @@ class ProposerNode:
         )
 
     def _make_model(self) -> tuple[Model, LoadedModel | None]:
-        """The model, and its weights if they are in this process."""
+        """Returns the model, and its weights if they are in this process."""
         config = self._config
         if build.choose_backend(config.proposer) is ProposerBackend.openai:
             served = ServedModel(config.proposer)
@@ -183,7 +188,7 @@ class ProposerNode:
         config = self._config.proposer
         encoder = TextEncoder(
             tokenizer=weights.tokenizer,
-            encode_prompt=lambda task: (),  # only own drafts are trained on, as they were sampled
+            encode_prompt=lambda task: (),  # never used: only own drafts are trained on, as sampled
             end_token_id=weights.end_ids[0],
             max_prompt_length=build.PROMPT_TOKENS,
             max_completion_length=config.max_new_tokens,
@@ -197,7 +202,7 @@ class ProposerNode:
         )
 
     def _resume(self) -> int:
-        """Takes up the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
+        """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
         found = self._checkpoints.load_latest()
         if found is None:
             self._monitor.resume(None)
@@ -240,7 +245,7 @@ class ProposerNode:
 
 
 def _append(path: Path, proposals: Sequence[Proposal]) -> None:
-    """Raises StateError: the file cannot be written."""
+    """Appends proposals as JSON lines. Raises StateError: the file cannot be written."""
     lines = [
         {
             "id": proposal.proposal_id,

@@ -1,4 +1,4 @@
-"""Whether a problem's tests hold for the solution that its author gave: interpreted, or run in a sandbox."""
+"""Checks a problem's tests against its author's solution, interpreted or run in a sandbox."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ RunTests = Callable[[str, TestSuite], Sequence[CaseResult]]
 
 
 class ReferenceCheck:
-    """`proposer.reference` other than none."""
+    """The check that `proposer.reference` names, unless it is none."""
 
     def __init__(self, kind: Reference, workers: Workers, warn: Callable[[str], None]) -> None:
-        """Raises ProposerError: this machine has no sandbox, and one was asked for."""
+        """Raises ProposerError: `kind` is the sandbox, and this machine has none."""
         self._workers = workers
         self._run_tests = _sandbox(warn) if kind is Reference.sandbox else None
 
     def settle(self, solution: str, tests: str) -> tuple[str, str | None]:
-        """The tests to publish, and why they are not to be: those that fit the solution, or else, where nothing is to
-        be run, with the results that it gives. `tests` are fit (`checks`). Raises ProposerError or WorkerError."""
+        """Returns tests to publish and None, or the given tests and the reason why they are not published. Tests that
+        the solution fails get, unless a sandbox runs it, the results that the solution gives. `tests` have passed
+        `checks`. Raises ProposerError or WorkerError."""
         if not solution.strip() or len(solution) > MAX_SOURCE_CHARS:
             return tests, "no_reference"
         if self._run_tests is None:
@@ -36,7 +37,7 @@ class ReferenceCheck:
 
 
 def _sandbox(warn: Callable[[str], None]) -> RunTests:
-    from codezero.sandbox.run import isolation, run_tests  # here only: whoever does not ask for it never loads it
+    from codezero.sandbox.run import isolation, run_tests  # imported only where the sandbox is asked for
 
     try:
         protections = isolation().line()

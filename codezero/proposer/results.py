@@ -1,4 +1,4 @@
-"""A problem's tests beside the solution that its author gave, in a worker process: do they hold, and what would?"""
+"""Checks a problem's tests against its author's solution in a worker process, and corrects their expected results."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from codezero.tasks.testcases import MAX_SOURCE_CHARS, parse_source, parse_tests
 
 
 def settle(asked: Solved) -> Settled:
-    """The tests if the solution passes them, else with the results that it gives. `tests` are fit (`checks`)."""
+    """Returns the tests if the solution passes them, else with the results that it gives, or the reason why not. The
+    tests have passed `checks`."""
     reason = why_not(asked.solution, asked.tests)
     settled = corrected(asked.solution, asked.tests) if reason == "reference_fails" else None
     return Settled(asked.tests, reason) if settled is None else Settled(settled, None)
 
 
 def why_not(solution: str, tests: str) -> str | None:
-    """Why the solution does not vouch for the tests, as a word that reports count under; None if it does."""
+    """Returns why the solution does not confirm the tests, as the word that reports count it by; None if it does."""
     return unvouched(dry_run(solution, parse_tests(tests)))
 
 
 def corrected(solution: str, tests: str) -> str | None:
-    """Tests that are fit (`checks`) with the results that the solution gives, interpreted; None where these cannot be
-    told or say nothing: one is None or no plain value, or all are the same.
+    """Returns the tests with the results that the solution gives in the dry run, within the grammar of `assertions`;
+    None if these are unknown or say nothing: one is None or no literal value, or all are equal.
 
     Small models write functions that work far more often than they work out by hand what those return.
     """
@@ -41,7 +42,7 @@ def corrected(solution: str, tests: str) -> str | None:
 
 
 def _compared(statement: ast.stmt) -> str | None:
-    """What an assert compares with a value written out, as source."""
+    """Returns the source of the left side of an `assert left == right`, or None for another statement."""
     test = statement.test if isinstance(statement, ast.Assert) else None
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
         return None

@@ -1,4 +1,4 @@
-"""Writing problems: a batch of answers at a level, each to its own idea, and what could be read from them."""
+"""Writes problems: a batch of answers at a level, each to its own idea, and their parsed content."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ from codezero.types import SampledTokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What the model wrote when asked for a problem; nothing of it has been checked."""
+    """A model's answer to a request for a problem, not checked yet."""
 
     level: int
-    """1 (beginner) to 5 (expert), as asked for."""
+    """The requested level, 1 (beginner) to 5 (expert)."""
     raw: str
-    """The model's whole answer, with how it was begun for it; the first one where it was repaired."""
+    """The whole answer with its prefix; the first answer if there was a repair."""
     answer: prompt.ParsedProblem | None
-    """What could be read from it; None if nothing could."""
+    """The parsed problem; None if the answer cannot be parsed."""
     tokens: SampledTokens | None = None
-    """To learn from: of `raw` what the model itself sampled, behind a prompt that ends in how it was begun; None for a
-    model behind a server."""
-    repaired: bool = False
-    """Whether `answer` comes from a second pass."""
+    """The tokens of `raw` to learn from: those that the model sampled, after a prompt that ends with the prefix. None
+    for a model behind a server."""
 
 
 class Writer:
-    """Draws an idea for each problem and has the model write it. Resumable: the same seed writes the same problems."""
+    """Draws an idea for each problem and asks the model to write it. The same seed gives the same ideas."""
 
     def __init__(self, model: Model, config: ProposerConfig, *, seed: int) -> None:
         self._model, self._config = model, config
@@ -41,7 +39,7 @@ class Writer:
         self.name = model.name
 
     def write(self, level: int, count: int) -> tuple[Draft, ...]:
-        """`count` drafts of a level, 1 to 5. Raises ProposerError: the model cannot be asked."""
+        """Returns `count` drafts of a level, 1 to 5. Raises ProposerError: the model cannot be asked."""
         solution = self._config.reference is not Reference.none
         ideas = [self._idea() for _ in range(count)]
         chats = [prompt.messages(level, idea, solution=solution) for idea in ideas]
@@ -51,19 +49,11 @@ class Writer:
         drafts = []
         for one, read in zip(written, answers, strict=True):
             second = repaired.pop(0) if read is None and repaired else None
-            drafts.append(
-                Draft(
-                    level=level,
-                    raw=one.text,
-                    answer=read or second,
-                    tokens=one.tokens,
-                    repaired=second is not None,
-                )
-            )
+            drafts.append(Draft(level=level, raw=one.text, answer=read or second, tokens=one.tokens))
         return tuple(drafts)
 
     def _repair(self, texts: Sequence[str]) -> list[prompt.ParsedProblem | None]:
-        """What a second pass makes of answers that cannot be read; nothing at all where there is none."""
+        """Asks the model to reformat answers that cannot be parsed; returns the parsed ones, or [] if repair is off."""
         if not self._config.repair or not texts:
             return []
         solution = self._config.reference is not Reference.none

@@ -96,13 +96,12 @@ def test_a_prompt_without_room_for_an_answer_is_an_error_that_says_what_to_set(t
 def test_what_can_be_read_is_in_the_draft_and_what_cannot_is_none():
     first, second = Writer(Scripted(ANSWER, "no"), ProposerConfig(), seed=0).write(2, 2)
     assert (first.answer.question, first.answer.tests) == ("Write a function f(x).", "assert f(1) == 2")
-    assert (second.answer, second.raw, second.tokens, second.repaired) == (None, "no", None, False)
+    assert (second.answer, second.raw, second.tokens) == (None, "no", None)
 
 
 def test_repair_asks_again_for_unreadable_answers_only():
     model = Scripted("no", ANSWER, "neither", ANSWER, "still not")
     drafts = Writer(model, ProposerConfig(repair=True), seed=0).write(2, 3)
-    assert [draft.repaired for draft in drafts] == [True, False, False]
     assert [draft.answer is None for draft in drafts] == [False, False, True]
     assert [draft.raw for draft in drafts] == ["no", ANSWER, "neither"]
     assert len(model.chats) == 5
