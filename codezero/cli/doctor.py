@@ -58,7 +58,7 @@ def _doctor(options: argparse.Namespace) -> int:
     settings = [*given, *_beside(options.state_dir, options.settings)]
     config, refused = _loaded(settings)
     case = Case(config=config, environment=os.environ, settings=[] if refused else settings)
-    findings = without_secrets(case, [*refused, *examine(case)])  # people show to others what they see here
+    findings = without_secrets(case, [*refused, *examine(case)])  # people show this output to others
     written: list[str] = []
     if options.bundle:
         written = _bundled(Path(options.bundle).expanduser(), case, findings)
@@ -98,7 +98,8 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
         return load_config(settings), []
     except ConfigError as fault:
         what, _, do = str(fault).partition(": ")
-        return NodeConfig(), [error("settings", what, "no node can start; the rest is told of the shipped ones", do)]
+        means = "no node can start; the other findings are for the shipped settings"
+        return NodeConfig(), [error("settings", what, means, do)]
     except ImportError as fault:
         do = checkout.INSTALL_AGAIN
         return NodeConfig(), [error("settings", f"cannot be read: {fault}", "no node can start", do)]

@@ -1,1 +1,1 @@
-"""`codezero doctor`: what is wrong, or would be, with a node of this configuration on this machine."""
+"""The checks of `codezero doctor`, which find what is or would be wrong with a node on this machine."""

@@ -80,7 +80,7 @@ def why_not(text: str) -> str | None:
     try:
         with closing(socket.create_connection((address.host, address.port), timeout=CONNECT_S)) as connection:
             if "/ws" in address.over:
-                return None  # HTTP comes first there
+                return None  # a WebSocket begins with HTTP, so HELLO would not be answered
             connection.sendall(HELLO)
             return None if _said(connection) else "something else than libp2p answers there"
     except socket.gaierror:

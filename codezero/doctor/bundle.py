@@ -110,7 +110,7 @@ def collect(case: Case, findings: Sequence[Finding]) -> Contents:
         except (CodezeroError, OSError, ValueError) as fault:
             left_out[name] = redact(str(fault))
             continue
-        if redact.finds(text):  # what was cut out has joined what stood around it
+        if redact.finds(text):  # a removal can join two parts of a secret
             left_out[name] = "a secret could not be taken out of it"
         else:
             files[name] = text.encode("utf-8", "replace")

@@ -114,7 +114,7 @@ def _run(check: Check, case: Case, found: list[Finding]) -> None:
             warning(
                 check.name,
                 f"the check itself failed: {type(fault).__name__}: {fault}",
-                "nothing is known of it",
+                "its result is not known",
                 "tell whoever maintains codezero, with a --bundle",
             )
         )

@@ -10,7 +10,7 @@ from enum import Enum
 class Severity(str, Enum):
     OK = "ok"
     INFO = "info"
-    """Nothing is wrong; good to know."""
+    """A useful fact; nothing is wrong."""
     WARNING = "warning"
     """A node runs, but worse than it could, or something that it sends does not arrive."""
     ERROR = "error"

@@ -55,9 +55,9 @@ def check_packages(case: Case) -> Iterator[Finding]:
         and not one.specifier.contains(installed[canonicalize_name(one.name)], prereleases=True)
     ]
     if missing:
-        yield error("packages", f"missing: {_some(missing)}", "codezero cannot be imported whole", _AGAIN)
+        yield error("packages", f"missing: {_some(missing)}", "parts of codezero cannot be imported", _AGAIN)
     if wrong:
-        yield warning("packages", f"of another version: {_some(wrong)}", "nothing was tried with these", _AGAIN)
+        yield warning("packages", f"of another version: {_some(wrong)}", "codezero is not tested with these", _AGAIN)
     if not missing and not wrong:
         yield ok("packages", f"{len(required)} that codezero asks for are there")
     yield from _broken(installed, Requirement, canonicalize_name)

@@ -77,7 +77,7 @@ def check_memory(case: Case) -> Iterator[Finding]:
             "a node whose memory lies on disk is many times slower, or killed",
             "stop other programs; train.method=lora needs less",
         )
-    is_running = state.holder(case.state_dir) is not None  # then the node has that memory already
+    is_running = state.holder(case.state_dir) is not None  # a running node has that memory already
     if not is_running and case.config.train.memory_limit_gib * GIB > memory.available:
         yield warning(
             "memory",

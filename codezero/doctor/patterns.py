@@ -25,12 +25,12 @@ _ALL = (
     ("", rf"(?s){_BEGIN}(?:(?!-----BEGIN ).){{0,{_REACH}}}?{_END}"),
     ("", rf"(?s){_BEGIN}.{{0,{_REACH}}}"),
     ("", rf"(?s)\A.{{0,{_REACH}}}{_END}"),
-    # Addresses with a user, and with a key in their query or path.
+    # URLs with a user, or with a key in their query or path.
     (r"\1", rf"\b({_SCHEME})[^\s/@\"'<>]{{1,500}}(?=@)"),
     (r"\1", rf"\b({_SCHEME}[^\s?\"'<>]{{1,500}}\?)[^\s\"'<>#]{{1,2000}}"),
     (r"\1", rf"\b({_SCHEME}[^\s?\"'<>]{{1,300}}?/)(?=[\w~-]*\d)(?=[\w~-]*[a-z])[\w~-]{{16,}}"),
-    # Tokens by the prefixes of those who issue them.
-    ("", r"\b(?:hf|api_org)_(?!(?:endpoint|home|token)\b)[a-z0-9]{6,}"),  # names of variables are not
+    # Tokens by their issuers' prefixes.
+    ("", r"\b(?:hf|api_org)_(?!(?:endpoint|home|token)\b)[a-z0-9]{6,}"),  # but no names of variables
     ("", r"\b(?:sk|pk|rk)-[a-z0-9_-]{12,}"),
     ("", r"\b(?:(?:sk|pk|rk)_(?:live|test)|whsec|npm|gsk|r8|nvapi|dop_v1|shpat|dckr_pat|sq0[a-z]{3})[_-][\w-]{12,}"),
     ("", r"\b(?:gh[pousr]_[a-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{12,}|xox[a-z]-[\w-]{10,}|xai-[\w-]{16,})"),

@@ -31,7 +31,7 @@ class Running:
     command: tuple[str, ...]
     parent_pid: int | None
     parent_command: tuple[str, ...]
-    """Empty where there is no parent."""
+    """The parent's command line; empty without a parent."""
     rss_bytes: int
 
 

@@ -35,7 +35,7 @@ def values(case: Case) -> set[bytes]:
     """Returns every secret found in the environment, the configuration, and the files that are known to hold some."""
     found = set(_of_environment(case.environment))
     found |= {value for url in _urls(case) for value in _in_url(url)}
-    found.add(case.config.ledger.org_id)  # with it the sign-in app writes in the user's name
+    found.add(case.config.ledger.org_id)  # whoever has it can make the sign-in app write as the user
     encoded = {value.encode("utf-8", "surrogateescape") for value in found}
     encoded |= set(_of_files(case))
     return {value for value in encoded if len(value) >= SHORTEST}

@@ -226,7 +226,7 @@ def _settings_of(way: Way, swarm_file: str, sign_in: SignIn | None) -> list[str]
     if way is Way.JOIN:
         return [f"swarm={swarm_file}"]
     if way is Way.TESTNET:
-        # Its nodes speak GenRL's format and drop groups of any other size than two. `ledger=modal` names its contract.
+        # The testnet's nodes use GenRL's format and drop groups of any size but 2. `ledger=modal` has its contract.
         found = ["swarm=genrl", "rollout.num_generations=2", "judge.enabled=true", "ledger=modal"]
         return [*found, "ledger.kind=wallet", "ledger.warn_below_eth=0.01"] if sign_in is SignIn.WALLET else found
     return []

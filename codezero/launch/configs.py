@@ -86,7 +86,7 @@ def _of_package() -> dict[str, bytes]:
 def _of_commit(folder: Path) -> dict[str, bytes] | None:
     """Returns the commit's version of each file that git reports as changed, or None where there is no checkout."""
     if checkout.ROOT is None:
-        return None  # a virtual environment may lie in a checkout of something else
+        return None  # a virtual environment may lie in the checkout of another project
     changed = checkout.git(folder, "diff", "--name-only", "--relative", "-z", "HEAD", "--", ".")
     if changed is None:
         return None

@@ -146,7 +146,7 @@ def own_settings(config: NodeConfig, home: Path, number: int, threads: int) -> l
     port = config.tracking.prometheus_port
     return [
         f"tracking.prometheus_port={port and port + number}",
-        f"seed={config.seed + number}",  # other tasks and other samples than the next node's
+        f"seed={config.seed + number}",  # so that nodes draw different tasks and samples
         f"state_dir={quoted(str(home / 'state'))}",
         f"tracking.log_dir={quoted(str(home / 'logs'))}",
         f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",

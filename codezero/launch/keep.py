@@ -86,7 +86,7 @@ class _Signals:
         self.count = 0
 
     def __enter__(self) -> _Signals:
-        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup, to outlive the terminal
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup ignores it, to outlive the terminal
         taken = [number for number in _SIGNALS if not (number == signal.SIGHUP and ignored)]
         self._previous = {number: signal.signal(number, self._add) for number in taken}
         return self

@@ -85,7 +85,7 @@ def _awaited(app: SignInApp, request: SignInRequest, console: Console) -> str:
         if now > deadline:
             raise LedgerError(
                 f"nobody signed in within {request.limit_s / 60:.0f} minutes (last: {why}): start again, or take a "
-                "local wallet with --sign-in wallet; nothing that was signed in is lost"
+                "local wallet with --sign-in wallet; earlier sign-ins are kept"
             )
         if why != said or now - said_at_s > _REMIND_S:
             console.line(f"sign-in: {why}; {max(1, round((deadline - now) / 60))} minutes left (Ctrl-C to leave)")
@@ -110,7 +110,7 @@ def _waiting_for(app: SignInApp, login_dir: Path) -> str:
         return "the app does not answer now"
     if alchemy != "reachable":
         why = ascii(alchemy.removeprefix("unreachable: ")[:200])[1:-1]
-        return f"Alchemy, which signs you in, is not reached from here ({why}); a local wallet needs it not"
+        return f"Alchemy, which signs you in, is not reached from here ({why}); a local wallet does not need it"
     if users(login_dir):
         return "a user is known, and the key for this machine is not activated yet: go on in the browser"
     return "waiting for you to sign in in the browser"
@@ -118,7 +118,7 @@ def _waiting_for(app: SignInApp, login_dir: Path) -> str:
 
 def _tell_where(app: SignInApp, request: SignInRequest, environment: Mapping[str, str], console: Console) -> None:
     address = app.address() or request.url
-    console.show(f"sign-in: open {address} in a browser on this machine")  # not logged: it lets in whoever has it first
+    console.show(f"sign-in: open {address} in a browser on this machine")  # not logged: it admits whoever opens it
     if not _open_browser(address, request.login_dir / _REDIRECT, environment):
         port = request.url.rpartition(":")[2]
         console.line(

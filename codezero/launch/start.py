@@ -65,7 +65,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
                 configs.settle(environment, console)
             chosen = choose(options.asked, environment, terminal)
             if chosen.took:
-                console.line(f"nobody was asked; taken: {', '.join(chosen.took)}")
+                console.line(f"nothing was asked; defaults taken: {', '.join(chosen.took)}")
             if options.show_config:
                 print(explain(load_config(chosen.settings)), end="")
                 return 0

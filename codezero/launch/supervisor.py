@@ -51,7 +51,7 @@ class Supervisor:
         self._width = len("swarm")
 
     def __enter__(self) -> Supervisor:
-        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # under nohup, to outlive the terminal
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup ignores it, to outlive the terminal
         taken = [number for number in _SIGNALS if not (number == signal.SIGHUP and ignored)]
         self._previous = {number: signal.signal(number, self._count_signal) for number in taken}
         return self

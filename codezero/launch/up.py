@@ -223,7 +223,7 @@ def command_line(
         ]
     own = [
         f"train.memory_limit_gib={memory[kind] / GIB:.3f}",
-        f"seed={config.seed + int(number)}",  # other tasks and other samples than the next node's
+        f"seed={config.seed + int(number)}",  # so that nodes draw different tasks and samples
         f"state_dir={quoted(str(home / 'state'))}",
         f"tracking.log_dir={quoted(str(home / 'logs'))}",
         f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",

@@ -92,7 +92,7 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
     loaded = load_model(name, folder, device, dtype)
     if config.proposer.train:
         loaded = replace(loaded, model=apply_lora(loaded.model, train_config(config.proposer), config.seed))
-    how = "LoRA" if config.proposer.train else "as it is"
+    how = "LoRA" if config.proposer.train else "not trained"
     console.line(f"proposer: {name}, {how}, on {devices.describe(device, dtype)}")
     return loaded
 

@@ -74,7 +74,7 @@ class FeedbackBook:
     def __init__(self, wait: int = 1) -> None:
         """`wait` is the number of batches from a proposal's first feedback to its judgement."""
         self._wait = wait
-        self._entries: dict[str, _Entry] = {}  # in the order of publishing
+        self._entries: dict[str, _Entry] = {}  # in the order of publication
         self._dropped: Counter[str] = Counter()
 
     def expect(self, proposal_id: str, level: int) -> None:

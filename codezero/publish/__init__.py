@@ -1,1 +1,1 @@
-"""Publishing the trained model on the Hugging Face hub, beside the training."""
+"""Publishes the trained model on the Hugging Face hub while training goes on."""

@@ -54,7 +54,7 @@ class Pushed:
     round: int
     policy_version: int
     at_s: float
-    """Unix time."""
+    """The Unix time of the push."""
     url: str
 
 
@@ -91,7 +91,7 @@ class Publisher:
         self._repo = config.repo or packer.facts.repository
         self._pushed = _read(notes)
         if self._pushed is not None and not f"/{self._pushed.repo}".endswith(f"/{self._repo}"):
-            self._pushed = None  # another repository has nothing yet
+            self._pushed = None  # nothing was pushed to another repository yet
         self._not_before_s, self._is_refused = 0.0, False
         self._warned: set[str] = set()
         self._tell: Callable[[str, str], None] = lambda last, trouble: None

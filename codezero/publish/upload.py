@@ -44,7 +44,7 @@ def main() -> None:
     plain = {key: v.replace(request["token"], "[token]") if isinstance(v, str) else v for key, v in answer.items()}
     sys.stdout.write(json.dumps(plain) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # waits for no thread of the hub's library
+    os._exit(0)  # does not wait for threads of the hub's library
 
 
 def upload(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class JudgeService:
         found = self._post("/request-question/", body, _Question)
         text = plain(found.question).strip()
         if not text:
-            raise JudgeServiceError(f"the judge service at {self._client.place} asks nothing: left alone this round")
+            raise JudgeServiceError(f"the judge service at {self._client.place} sent no question for this round")
         return Question(session_id=found.session_id, text=text)
 
     def submit_answer(self, question: Question, round_number: int, answer: str) -> float:

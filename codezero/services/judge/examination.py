@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class Answerer(Protocol):
-    """The current policy. Called from the examination's thread: whoever trains the policy keeps the two apart."""
+    """The current policy. Calls come from the examination's thread; implementations keep them apart from training."""
 
     def answer(self, question: str) -> str:
         """Returns a completion of the chat that asks `question`, which is untrusted text without control tokens."""

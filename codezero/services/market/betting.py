@@ -105,8 +105,8 @@ class Betting:
             return False
         choice = held.index(max(held))
         logger.warning(
-            "game %d was bet on before and the book does not know it: this clue is passed over. Nothing has to be "
-            "done: the next one is bet on",
+            "this peer has tokens of game %d, which its book of bets does not know: no bet on this clue. Nothing has "
+            "to be done: the next clue is bet on",
             clue.game,
         )
         self._book.put_bet(

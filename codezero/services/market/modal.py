@@ -41,7 +41,7 @@ class ModalMarket(MarketReads):
         return self._app.write("guess-answer", **fields)
 
     def claim(self, game: int, journal: Journal) -> str:
-        """Returns once the contract has nothing left to claim."""
+        """Claims the reward; returns when the contract has nothing left to claim."""
         call = self._contract.claim(game)
         self._simulate(call)
         reference = self._app.write("claim-reward", gameId=game, peerId=self._peer_id)

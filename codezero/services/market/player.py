@@ -40,7 +40,7 @@ class NoChoice(CodezeroError):
 
 
 class Likelihoods(Protocol):
-    """The current policy. Called from the player's thread: whoever trains the policy keeps the two apart."""
+    """The current policy. Calls come from the player's thread; implementations keep them apart from training."""
 
     def token_logprobs(
         self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
@@ -78,7 +78,7 @@ class Player:
         self._thread = threading.Thread(target=self._run, name="market", daemon=True)
         self._stopping = threading.Event()
         self._chosen: tuple[Clue, int] | None = None
-        self._failures = 0  # in a row
+        self._failures = 0  # consecutive ones
         self._reminded: dict[str, float] = {}
         self.trouble = ""
         """The problem that keeps the node from playing; empty if none."""

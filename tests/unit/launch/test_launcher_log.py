@@ -9,15 +9,15 @@ TIME = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
 
 def test_every_line_is_in_the_file_with_its_time_also_those_before_it_was_known(tmp_path, capsys):
     console = LoggedConsole()
-    console.line("nobody was asked; taken: a swarm of your own")
+    console.line("nothing was asked; defaults taken: a swarm of your own")
     console.log_to(tmp_path / "logs")
     console.line("the node crashed: exit code 3\n\x1b[2Jforged")
     lines = (tmp_path / "logs" / "swarm_launcher.log").read_text().splitlines()
     assert [re.sub(TIME, "", line) for line in lines] == [
-        "nobody was asked; taken: a swarm of your own",
+        "nothing was asked; defaults taken: a swarm of your own",
         r"the node crashed: exit code 3\n\x1b[2Jforged",
     ]
-    assert capsys.readouterr().out.startswith("nobody was asked")
+    assert capsys.readouterr().out.startswith("nothing was asked")
 
 
 def test_a_later_start_goes_on_in_the_file_which_stays_within_bounds(tmp_path, monkeypatch):

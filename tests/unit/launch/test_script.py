@@ -192,7 +192,7 @@ def test_nodes_on_several_gpus_share_one_sign_in(checkout, login):
     (login.tools / "nvidia-smi").chmod(0o755)
     code, shown = without_terminal(checkout, "--testnet", "--gpus", "0,1")
     assert code == 0
-    assert "nobody was asked; taken: sign-in in the browser (other: --sign-in wallet)" in shown
+    assert "nothing was asked; defaults taken: sign-in in the browser (other: --sign-in wallet)" in shown
     for number in ("0", "1"):
         assert any(
             line.startswith(f"gpu-{number} | starts run") and f"ledger.org_id='{ORG_ID}'" in line
@@ -237,8 +237,8 @@ def test_without_a_terminal_nothing_is_asked_and_the_defaults_are_told(checkout)
     assert code == 0
     assert WHERE not in shown
     assert (
-        "nobody was asked; taken: a swarm of your own on this machine (others: --join FILE, --testnet, --local), no "
-        "push to Hugging Face, the configured model\n"
+        "nothing was asked; defaults taken: a swarm of your own on this machine (others: --join FILE, --testnet, "
+        "--local), no push to Hugging Face, the configured model\n"
     ) in shown
     assert "swarm 'home' with 2 nodes and 1 proposer" in shown
     log = (checkout.folder / "swarms" / "home" / "swarm_launcher.log").read_text()
@@ -261,7 +261,7 @@ def test_settings_alone_run_a_node_as_configured(checkout):
     code, shown = without_terminal(checkout, "train.method=lora", "--rounds", "3", "seed=5")
     assert code == 0
     assert "starts run --stop-with-parent train.method=lora seed=5 rounds=3 rounds=3\n" in shown
-    assert "nobody was asked" not in shown
+    assert "nothing was asked" not in shown
 
 
 def test_a_crashed_node_is_started_again(checkout):
