@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import socket
 from collections.abc import Iterator
-from contextlib import closing
 
 from codezero.config import Network
 from codezero.config.multiaddr import Multiaddr
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.launch import hosting
 from codezero.runtime import state
 
 
@@ -42,32 +40,15 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
         return ok("swarm.listen", f"{address}: a free port is taken")
     if is_running:
         return info("swarm.listen", f"{address}: a node runs here already, and has it")
-    why = why_taken(address)
+    why = hosting.why_taken(address)
     if why is None:
         return ok("swarm.listen", f"{address} is free")
     return error(
         "swarm.listen",
-        f"{address}: {why}",
+        why,
         "the p2p daemon does not start",
         "stop the program that has it (see `processes` here, or `ss -ltnp`), or give another port",
     )
-
-
-def why_taken(address: Multiaddr) -> str | None:
-    """Returns why this machine cannot listen on the address, or None if it can. Host names are not resolved."""
-    if address.ip is None:
-        return None
-    family = socket.AF_INET if address.ip.version == 4 else socket.AF_INET6
-    kind = socket.SOCK_STREAM if address.transport == "tcp" else socket.SOCK_DGRAM
-    with closing(socket.socket(family, kind)) as probe:
-        if kind == socket.SOCK_STREAM:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address.host, address.port))
-        except OSError as fault:
-            taken = fault.errno == errno.EADDRINUSE
-            return "another program has the port" if taken else fault.strerror or str(fault)
-    return None
 
 
 def _is_address(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import random
 import socket
@@ -50,26 +49,30 @@ def choose_port(wanted: int | None, listen: Multiaddr, before: SwarmFile | None,
         return wanted
     if before is not None:
         port = Multiaddr.parse(before.bootnodes[0]).port
-        try:
-            check_free(replace(listen, port=port))
-        except NetworkError as error:
-            console.line(f"{str(error).partition(':')[0]}, as this swarm did before: it takes another one now")
-        else:
+        why = why_taken(replace(listen, port=port))
+        if why is None:
             return port
+        console.line(f"{why}, as this swarm did before: it takes another one now")
     for port in random.sample(PORTS, 100):
-        with contextlib.suppress(NetworkError):
-            check_free(replace(listen, port=port))
+        if why_taken(replace(listen, port=port)) is None:
             return port
     raise NetworkError(f"no port from {PORTS[0]} to {PORTS[-1]} can be used on {listen.host}: check swarm.listen")
 
 
 def check_free(listen: Multiaddr) -> None:
-    """Raises NetworkError: this machine cannot listen on the address, or another program does already.
+    """Raises NetworkError: this machine cannot listen on the address, or another program does already."""
+    why = why_taken(listen)
+    if why is not None:
+        raise NetworkError(f"{why}: give another one")
 
-    The p2p daemon would start beside that one (it sets SO_REUSEPORT), and share incoming connections with it at random.
+
+def why_taken(listen: Multiaddr) -> str | None:
+    """Returns why this machine cannot listen on the address, or None if it can. Host names are not resolved.
+
+    The p2p daemon would start beside another listener (it sets SO_REUSEPORT), and share its connections at random.
     """
     if listen.ip is None:
-        return
+        return None
     family = socket.AF_INET6 if listen.ip.version == 6 else socket.AF_INET
     kind = socket.SOCK_DGRAM if listen.transport == "udp" else socket.SOCK_STREAM
     with socket.socket(family, kind) as probe:
@@ -78,8 +81,8 @@ def check_free(listen: Multiaddr) -> None:
         try:
             probe.bind((listen.host, listen.port))
         except OSError as error:
-            what = f"{listen.transport} port {listen.port} of {listen.host}"
-            raise NetworkError(f"cannot listen on {what} ({error.strerror}): give another one") from error
+            return f"cannot listen on {listen.transport} port {listen.port} of {listen.host} ({error.strerror})"
+    return None
 
 
 def describe(config: NodeConfig, port: int, peer_id: str, announce: Sequence[Multiaddr]) -> SwarmFile:

@@ -94,8 +94,7 @@ class Services:
         """Returns the report with the latest score and the services' troubles."""
         if self._examination is not None:
             score = self._examination.take_score()
-            value = None if score is None else score.score
-            report = replace(report, judge_score=value, judge=self._examination.trouble)
+            report = replace(report, judge_score=score, judge=self._examination.trouble)
         return report if self._player is None else replace(report, market=self._player.trouble)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -37,14 +36,6 @@ class Service(Protocol):
     def submit_answer(self, question: Question, round_number: int, answer: str) -> float: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """The judge service's score for a round, for the report."""
-
-    round: int
-    score: float
-
-
 class Examination:
     """The examinations of one peer. All methods return at once."""
 
@@ -56,7 +47,7 @@ class Examination:
         self._thread = threading.Thread(target=self._run, name="examination", daemon=True)
         self._asked, self._stopping = threading.Condition(), False
         self._round: int | None = None
-        self._score: Score | None = None
+        self._score: float | None = None
         self._warned_at_s = -REMIND_S
         self.trouble = ""
         """The reason why the last examination gave no score; empty if it gave one. Partly untrusted text."""
@@ -70,7 +61,7 @@ class Examination:
             self._round = round_number
             self._asked.notify()
 
-    def take_score(self) -> Score | None:
+    def take_score(self) -> float | None:
         """Returns the latest score, once; None if there is no new one. It may be of an earlier round."""
         with self._asked:
             score, self._score = self._score, None
@@ -114,7 +105,7 @@ class Examination:
         except (OSError, ValueError):
             return -1
 
-    def _examine(self, number: int) -> Score:
+    def _examine(self, number: int) -> float:
         question = self._service.request_question(self._peer_id, number, self._model_name)
         answer = self._policy.answer(question.text)
         try:
@@ -123,7 +114,7 @@ class Examination:
             raise StateError(f"cannot write {self._notes}: {error.strerror}; free space, no answer is sent") from error
         score = self._service.submit_answer(question, number, answer)
         logger.info("the judge service gave the answer of round %d the score %g", number, score)
-        return Score(round=number, score=score)
+        return score
 
     def _warn(self, text: str) -> None:
         self.trouble = text
