@@ -39,8 +39,12 @@ def check(case: Case) -> Iterator[Finding]:
     try:
         yield from _on_chain(case, account)
     except (WrongChain, NoContract) as fault:
-        yield error("chain", str(fault), "a node signs nothing there", "correct ledger.rpc_url, ledger.chain_id, or "
-                    "ledger.contract_address")  # fmt: skip
+        yield error(
+            "chain",
+            str(fault),
+            "a node signs nothing there",
+            "correct ledger.rpc_url, ledger.chain_id, or ledger.contract_address",
+        )
     except RpcFault as fault:
         yield _away(str(fault))
     except LedgerError as fault:
