@@ -36,7 +36,7 @@ from codezero.proposals import BatchReport
 from codezero.types import RoundReport
 
 if TYPE_CHECKING:
-    from codezero.ledger.pending import Pending
+    from codezero.ledger.reading import Pending
 
 LOG_BYTES = 1_000_000
 """Bytes taken from the end of each log."""
@@ -174,7 +174,7 @@ def _hashes(path: Path) -> list[str]:
 def _pending(path: Path) -> Pending:
     if not path.exists():
         raise Unusable("it is not there")
-    from codezero.ledger.pending import read_pending
+    from codezero.ledger.reading import read_pending
 
     return read_pending(path)
 

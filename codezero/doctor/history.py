@@ -127,7 +127,7 @@ def check_outbox(case: Case) -> Iterator[Finding]:
         return
     from codezero.errors import LedgerError
     from codezero.ledger.items import OPEN, describe
-    from codezero.ledger.pending import read_pending
+    from codezero.ledger.reading import read_pending
 
     try:
         pending = read_pending(path)

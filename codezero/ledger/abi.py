@@ -1,6 +1,6 @@
-"""What is known of the contracts without a compiler: their ABI, their code, and the names of their errors.
+"""Loads the compiled contracts: their ABI, their code, and the names of their errors.
 
-`contracts/compile.mjs` makes the artifacts beside this file.
+`contracts/compile.mjs` makes the artifacts beside this file, so that nodes need no compiler.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ ARTIFACTS = ("SwarmCoordinator", "PredictionMarket")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
+    """One compiled contract."""
+
     contract: str
     abi: Sequence[Mapping[str, Any]]
     bytecode: str
-    """Hex with 0x: what a deploying transaction carries, before the constructor's arguments."""
+    """The code of a deploying transaction without the constructor's arguments, as hex with 0x."""
     source_sha256: str
     compiler: str
 
     def entry(self, signature: str) -> Mapping[str, Any]:
-        """The function, event or error of a full signature, as `submitReward(uint256,uint256,int256,string)`; a name
-        alone would be ambiguous, since functions are overloaded. Raises LedgerError: there is none."""
+        """Returns the ABI entry of a function, event or error by its full signature, such as
+        `submitReward(uint256,uint256,int256,string)`: names are overloaded. Raises LedgerError: there is none."""
         for entry in self.abi:
             if "name" in entry and abi_to_signature(entry) == signature:  # type: ignore[arg-type]
                 return entry
@@ -39,7 +41,7 @@ class Artifact:
 
 @cache
 def load(contract: str) -> Artifact:
-    """The artifact of one of ARTIFACTS."""
+    """Loads the artifact of one of ARTIFACTS."""
     text = resources.files(__package__).joinpath("artifacts", f"{contract}.json").read_text(encoding="utf-8")
     content = json.loads(text)
     return Artifact(
@@ -52,12 +54,12 @@ def load(contract: str) -> Artifact:
 
 
 def selector(signature: str) -> str:
-    """The first four bytes of a call or an error, as hex with 0x."""
+    """Returns the first four bytes of a call or an error, as hex with 0x."""
     return "0x" + function_signature_to_4byte_selector(signature).hex()
 
 
 @cache
 def error_names() -> Mapping[str, str]:
-    """Selector to name of every error of our contracts, for `contract.error_name`."""
+    """Returns the name of every error of our contracts by selector, for `contract.error_name`."""
     entries = [entry for contract in ARTIFACTS for entry in load(contract).abi if entry["type"] == "error"]
     return {selector(abi_to_signature(entry)): entry["name"] for entry in entries}  # type: ignore[arg-type]

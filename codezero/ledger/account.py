@@ -1,7 +1,7 @@
-"""The account that pays and signs: fees, nonces, and one transaction at a time.
+"""The account that pays and signs: it chooses fees and nonces, and sends one transaction at a time.
 
-Nodes of one user and machine that share an account take turns under a file lock; against others a lost race for a nonce
-is run again. Neither alone is enough: without the lock most races are lost, and no lock spans machines.
+Nodes of one user and machine that share an account take turns under a file lock. A node of another machine may take the
+same nonce; then the transaction is signed again. Without the lock that would happen to most transactions.
 """
 
 from __future__ import annotations
@@ -26,39 +26,40 @@ from codezero.ledger.rpc import LATEST, PENDING, Rpc, call_request
 from codezero.ledger.transactions import Journal, Transaction
 
 NONCE_TRIES = 12
+"""How often a call is signed, if others take its nonce."""
 NONCE_WAIT_S = (0.02, 0.15)
-"""Between two tries, drawn evenly."""
+"""Shortest and longest wait in seconds between two of these tries, drawn uniformly."""
 LOCK_WAIT_S = 20.0
-"""For other nodes of this machine; after that the turn is taken anyway, and nonces may be lost and tried again."""
+"""Longest wait in seconds for the lock; then the node goes on without it, and may have to sign again."""
 GAS_MARGIN = 1.25
-"""Over the estimate: other transactions of the same block may make ours dearer."""
+"""Factor on the estimate of gas: other transactions of the same block may make this one take more."""
 MAX_GAS = 5_000_000
-"""submitWinners with leaderboards takes about 0.7 million; more is no estimate to pay for."""
+"""The most gas that is paid for; submitWinners with leaderboards takes about 0.7 million."""
 DEFAULT_TIP_WEI = 10**9
-"""Where the RPC knows no eth_maxPriorityFeePerGas."""
+"""The tip per unit of gas where the RPC has no eth_maxPriorityFeePerGas."""
 REPLACEMENT = 1.25
-"""Nodes take a replacement from 10 % more in both fees."""
+"""Factor on both fees of a transaction that replaces one; nodes ask for at least 1.1."""
 GWEI, ETHER = 10**9, 10**18
 
 logger = logging.getLogger(__name__)
 
 
 class Account:
-    """Sends calls as one account."""
+    """Signs and sends calls as one account."""
 
     def __init__(self, key: bytes, rpc: Rpc, *, max_fee_gwei: float = 100.0) -> None:
-        """`max_fee_gwei`: most to be paid for a unit of gas, whatever the RPC says. Raises ValueError: no key."""
+        """`max_fee_gwei` is the most to pay for a unit of gas. Raises ValueError: `key` is no private key."""
         self._signer = local_account(key)
         self.address = str(self._signer.address)
         self._rpc, self._max_fee_wei = rpc, round(max_fee_gwei * GWEI)
 
     def balance_wei(self) -> int:
-        """Raises what `Rpc.ask` raises."""
+        """Returns the account's balance in wei. Raises what `Rpc.ask` raises."""
         (answer,) = self._rpc.ask([("eth_getBalance", [self.address, LATEST])])
         return self._rpc.quantity(answer, "eth_getBalance")
 
     def send(self, call: ContractCall, journal: Journal) -> str:
-        """The hash of a transaction that the RPC took; not yet of one that is mined.
+        """Signs and sends a call, and returns the hash of the transaction, which is not mined yet.
 
         Raises Reverted: the contract would refuse it now; InsufficientFunds, FeesTooHigh, NonceRace; RpcFault: if it
         came after `journal.store`, the transaction may have arrived.
@@ -84,7 +85,7 @@ class Account:
             return transaction.hash
 
     def _sign(self, call: ContractCall, replaces: Transaction | None) -> Transaction:
-        """All fields given, so that nothing else is asked for. One HTTP request."""
+        """Returns a signed transaction with nonce, gas and fees, for which it makes one HTTP request."""
         simulation = call_request(call, self.address)
         answers = self._rpc.ask(
             [
@@ -96,7 +97,7 @@ class Account:
                 ("eth_getBalance", [self.address, LATEST]),
             ]
         )
-        self._rpc.text(answers[0], call.name)  # first: its error has the contract's name for what is wrong
+        self._rpc.text(answers[0], call.name)  # first, since its error has the name of the contract's error
         gas = round(self._rpc.quantity(answers[1], "eth_estimateGas") * GAS_MARGIN)
         if gas > MAX_GAS:
             raise RpcBadReply(
@@ -143,7 +144,7 @@ class Account:
         )
 
     def _fees(self, block: Answer, tip: Answer) -> tuple[int, int]:
-        """Most to pay, and the tip in it, a unit of gas: room for a base fee that doubles (EIP-1559)."""
+        """Returns fee limit and tip, in wei a unit of gas, so that the base fee may double (EIP-1559)."""
         base = (self._rpc.fields(block, "eth_getBlockByNumber") or {}).get("baseFeePerGas")
         if base is None:
             raise RpcRefused(
@@ -158,7 +159,7 @@ class Account:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Holds the account against other nodes of this user, from taking a nonce until the RPC knows of it."""
+        """Keeps other nodes of this user from using the account, from reading a nonce until the RPC has it."""
         try:
             name = f"codezero-{os.geteuid()}-account-{self._rpc.chain_id}-{self.address}.lock"
             descriptor = open_lock(Path(tempfile.gettempdir(), name))
@@ -178,7 +179,7 @@ class Account:
 
 
 def _lock(descriptor: int, deadline: float) -> None:
-    """The lock goes with the process, however it ends; but another node can hang."""
+    """Waits for the lock until the deadline: a process that ends gives it back, but one that hangs does not."""
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -196,7 +197,7 @@ def _lock(descriptor: int, deadline: float) -> None:
 
 
 def ether(wei: int) -> str:
-    """Exact, without trailing zeros."""
+    """Returns an amount of ether as exact decimal text without trailing zeros."""
     whole, part = divmod(abs(wei), ETHER)
     sign = "-" if wei < 0 else ""
     return f"{sign}{whole}.{part:018d}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""What a node reports of a round: its own reward and its vote."""
+"""The reward and the vote that a node reports for a round."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from codezero.config import Vote
 from codezero.types import RoundId, ScoredGroup
 
 MAX_KNOWN = 20_000
-"""Fingerprints of groups that are remembered, so that each earns a vote once: about 3 MB."""
+"""How many fingerprints of groups are kept, so that a copied group earns no second vote; they take about 3 MB."""
 
 
 def own_reward(groups: Sequence[ScoredGroup]) -> float:
-    """Sum of the rewards of the node's own rollouts."""
+    """Returns the sum of the rewards of the node's own rollouts."""
     return sum(reward.total for group in groups if not group.external for reward in group.earned)
 
 
 class Ballot:
-    """A node's votes, for the other peer with the best groups of a round. It remembers what it has voted on."""
+    """Chooses the peer that a node votes for in each round, and remembers the groups of earlier rounds."""
 
     def __init__(self, vote: Vote, own_peer_id: str, banned: Collection[str] = ()) -> None:
-        """`banned` peers are never voted for."""
+        """Peers in `banned` never get a vote."""
         self._vote, self._own_peer_id, self._banned = vote, own_peer_id, frozenset(banned)
         self._known: dict[bytes, None] = {}
         """Fingerprints of the groups of earlier rounds, the oldest first."""
 
     def winners(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[str, ...]:
-        """The other peer whose groups have the highest mean (or summed) reward as this node scored them; itself only
-        if none has earned a vote. Equals draw lots."""
+        """Returns the other peer whose groups have the highest mean (or summed) reward by this node's own scores, or
+        this node itself if no other has earned a vote. Ties are broken by lot."""
         lots = _Lots(round_id, groups)
         candidates = [
             group for group in groups if group.external and group.scored and group.group.peer_id not in self._banned
@@ -47,14 +47,14 @@ class Ballot:
         return (lots.draw(group for group in candidates if points[group.group.peer_id] == best).group.peer_id,)
 
     def _points(self, totals: Sequence[float]) -> float:
-        """Rounded, so that how often a value is added does not decide between equals."""
+        """Returns the mean or sum, rounded so that floating-point error cannot decide between equal peers."""
         return round(fsum(totals) / (len(totals) if self._vote is Vote.mean else 1), 9)
 
     def _without_copies(
         self, groups: Sequence[ScoredGroup], candidates: Sequence[ScoredGroup], lots: _Lots
     ) -> list[ScoredGroup]:
-        """The candidates that are no copies, of what we have seen in an earlier round or wrote ourselves. Of copies
-        that come in the same round nobody can tell which was first: one of them, drawn by lot, counts."""
+        """Returns the candidates without copies of this node's own groups and of groups of earlier rounds. Of equal
+        groups that come in the same round one, drawn by lot, counts: nobody can tell which was first."""
         old = self._known.keys() | {group.programs for group in groups if not group.external}
         claims: dict[bytes | int, list[ScoredGroup]] = defaultdict(list)
         for number, group in enumerate(candidates):
@@ -69,14 +69,14 @@ class Ballot:
 
 
 class _Lots:
-    """Draws that nobody can prepare a key or a text for: they depend on all that this node has judged in the round,
-    also on the log-probabilities of its own attempts, which it shows to no one."""
+    """Draws by lot, from a hash that no peer can predict: it covers all that this node has judged in the round, among
+    it the log-probabilities of its own attempts, which it sends to no one."""
 
     def __init__(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> None:
         self._round_hash = hashlib.sha256(repr((round_id, [group.group for group in groups])).encode()).digest()
 
     def draw(self, groups: Iterable[ScoredGroup]) -> ScoredGroup:
-        """One of the groups: an address is drawn, then a peer there, so that more identities do not make more lots."""
+        """Returns one of the groups: it draws an address, then a peer there, so more identities get no more chances."""
         return min(groups, key=lambda one: (self._lot(one.group.address), self._lot(one.group.peer_id)))
 
     def _lot(self, name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The leaderboard of a node's swarm, from whichever ledger its state folder tells of."""
+"""Reads the leaderboard of a node's swarm, from the chain or the files that the node's state folder names."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from pathlib import Path
 from codezero.errors import LedgerError
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow, best_first, read_leaderboard
+from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, read_location
 from codezero.ledger.reading import newest_scope
 from codezero.ledger.tally import TALLY, Tally
-from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
 from codezero.runtime.database import reading
 
 MOST = 100
-"""Places."""
+"""The most rows of a leaderboard, unless told otherwise."""
 
 
 def read_board(folder: Path, *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST) -> Leaderboard:
-    """Of a node's state folder, whether the node runs or not; never raises for what it finds there or on the chain.
+    """Returns the leaderboard of the swarm of a node's state folder; the node may run. Problems are words in the
+    result.
 
-    For a chain it first reads what is new, for about `limit_s` and one more answer; 0 asks nobody and tells what was
-    read before. `rpc_url` is asked in place of the node's own. What is read is kept in the state folder.
+    For a chain it first reads new blocks, for about `limit_s` seconds and one more answer; 0 sends no request and
+    returns what was read before. `rpc_url` replaces the node's own. What is read is kept in the state folder.
     """
     return read_swarm_board([folder], rpc_url=rpc_url, limit_s=limit_s, most=most)
 
@@ -31,13 +32,13 @@ def read_board(folder: Path, *, rpc_url: str = "", limit_s: float = 20.0, most: 
 def read_swarm_board(
     folders: Sequence[Path], *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST
 ) -> Leaderboard:
-    """As `read_board`, of nodes of one swarm: that of the chain that the first of them uses which uses one, else of
-    all their files together, each of which holds what its own nodes earned and whom they voted for. `own` is the only
-    folder's."""
+    """As `read_board`, for several nodes of one swarm. If one of them uses a chain, the result is that chain's
+    leaderboard (the first such node's); else it sums their ledger files, each of which has the rewards and votes of its
+    own nodes. `own` is set only for a single folder."""
     paths, peers, problems = [], [], []
     for folder in folders:
         try:
-            found = read_whereabouts(folder)
+            found = read_location(folder)
             scope = _scope(folder, found)
         except LedgerError as error:
             problems.append(str(error))
@@ -50,7 +51,7 @@ def read_swarm_board(
 
 
 def read_shared(path: Path, *, most: int = MOST) -> Leaderboard:
-    """Of a ledger that nodes share. Never raises for what it finds there."""
+    """Returns the leaderboard of one ledger file that nodes share. Problems are words in the result."""
     return _of_files([path], "", most, [])
 
 
@@ -81,7 +82,7 @@ def _of_files(paths: Sequence[Path], peer_id: str, most: int, problems: list[str
 
 
 def _merged(places: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
-    """A place a peer, out of ledgers that have no round of a peer in common; the best first. Pure."""
+    """Merges the rows of ledgers that have no round of a peer in common, so that each peer has one; best first."""
     merged: dict[str, LeaderboardRow] = {}
     for place in places:
         if (old := merged.get(place.peer_id)) is not None:
@@ -97,9 +98,9 @@ def _merged(places: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
     return sorted(merged.values(), key=best_first)
 
 
-def _scope(folder: Path, found: Whereabouts | None) -> LedgerScope | None:
-    """The contract that a node uses; without whereabouts that of the outbox that an earlier version of codezero left.
-    Raises LedgerError."""
+def _scope(folder: Path, found: LedgerLocation | None) -> LedgerScope | None:
+    """Returns the contract that a node uses, None for a local ledger. Without a location it is that of the outbox.
+    Raises LedgerError: the outbox cannot be read."""
     if found is not None:
         if not found.contract:
             return None
@@ -140,10 +141,10 @@ def _of_chain(folder: Path, scope: LedgerScope, rpc_url: str, limit_s: float, mo
 
 
 def _brought_up(tally: Tally, scope: LedgerScope, rpc_url: str, limit_s: float) -> str:
-    """Reads what is new; says in words why it could not."""
+    """Reads new blocks into the tally. Returns in words why it could not; empty if it could."""
     if not rpc_url:
         return "the chain's RPC is not known: give --rpc-url, or start the node once, which notes it"
-    # Only here: these import what a node without a chain does not need.
+    # Imported here, since a node without a chain does not need what these import.
     from codezero.ledger import wallet
     from codezero.ledger.follow import Follower
 

@@ -1,4 +1,4 @@
-"""The ledger as the configuration wants it, and what a chain tells a node before it joins its swarm."""
+"""Makes the ledger that the configuration names, and reads the bootnodes of a contract before a node joins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codezero.config import LedgerConfig, LedgerKind, NodeConfig, SwarmConfig
 from codezero.config.multiaddr import Multiaddr
 from codezero.errors import LedgerError
 from codezero.ledger.local import LocalLedger
-from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, note_whereabouts
+from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, write_location
 from codezero.runtime.console import Console
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_BOOTNODES = 16
-"""Of those that a contract names, the first ones that can be dialled."""
+"""The most bootnodes taken from a contract: the first ones with a usable address."""
 
 
 def load_key(config: LedgerConfig) -> bytes | None:
-    """The account's key, for which the passphrase is asked where it must be; None for a ledger without one. Raises
-    LedgerError: the keystore does not open."""
+    """Returns the account's key, asking for its passphrase if no file or variable has it; None for a ledger without a
+    key. Raises LedgerError: the keystore does not open."""
     if config.kind is not LedgerKind.wallet:
         return None
     from codezero.ledger import keystore
@@ -39,7 +39,7 @@ def load_key(config: LedgerConfig) -> bytes | None:
 def make_ledger(
     config: NodeConfig, key: bytes | None, folder: Path, peer_id: str, console: Console, stack: ExitStack
 ) -> LocalLedger | ChainLedger:
-    """The node's ledger in its state folder; `stack` closes it. `key` is that of `load_key`.
+    """Returns the node's ledger, which `stack` closes. `key` comes from `load_key`.
 
     Raises LedgerError: a file, the chain or the contract cannot be used. IdentityError: the peer id is registered to
     another account.
@@ -47,20 +47,20 @@ def make_ledger(
     path = _local_path(config.ledger, folder)
     local = LocalLedger(path, peer_id, config.swarm.banned_peers, config.ledger.round_s, config.swarm.vote)
     shared = str(path.absolute()) if config.ledger.path else ""
-    found = Whereabouts(kind=config.ledger.kind.value, peer_id=peer_id, path=shared)
+    found = LedgerLocation(kind=config.ledger.kind.value, peer_id=peer_id, path=shared)
     if config.ledger.kind is LedgerKind.local:
         stack.callback(local.close)
-        note_whereabouts(folder, found)
+        write_location(folder, found)
         return local
     ledger, contract = _on_chain(config.ledger, key, local, folder / OUTBOX, peer_id, console)
     stack.callback(ledger.close)
     on_chain = replace(found, chain_id=config.ledger.chain_id, contract=contract, rpc_url=config.ledger.rpc_url)
-    note_whereabouts(folder, on_chain)
+    write_location(folder, on_chain)
     return ledger
 
 
 def _local_path(config: LedgerConfig, folder: Path) -> Path:
-    """Raises LedgerError: the folder of a ledger that others share cannot be made."""
+    """Returns the path of the ledger file. Raises LedgerError: its folder cannot be made."""
     if not config.path:
         return folder / LEDGER
     path = Path(config.path).expanduser()
@@ -74,7 +74,7 @@ def _local_path(config: LedgerConfig, folder: Path) -> Path:
 
 
 def with_contract_bootnodes(swarm: SwarmConfig, ledger: LedgerConfig, console: Console) -> SwarmConfig:
-    """The swarm's settings with the bootnodes that the contract names, if there is one and it answers."""
+    """Returns the swarm's settings with the contract's bootnodes added, if there is a contract and it answers."""
     if ledger.kind is LedgerKind.local or not ledger.bootnodes:
         return swarm
     try:
@@ -102,7 +102,7 @@ def _read_bootnodes(config: LedgerConfig) -> Sequence[str]:
 
 
 def _usable(addresses: Sequence[str]) -> list[str]:
-    """What can be dialled: the contract's managers may have written anything."""
+    """Returns the addresses that a node can dial; the contract's managers may have written anything."""
     found = []
     for text in addresses:
         try:
@@ -118,7 +118,7 @@ def _usable(addresses: Sequence[str]) -> list[str]:
 def _on_chain(
     config: LedgerConfig, key: bytes | None, local: LocalLedger, outbox_path: Path, peer_id: str, console: Console
 ) -> tuple[ChainLedger, str]:
-    """The ledger, and the contract's address."""
+    """Returns the ledger and the contract's address."""
     from codezero.ledger.account import ether
     from codezero.ledger.chain import ChainLedger
     from codezero.ledger.items import LedgerScope

@@ -1,6 +1,6 @@
-"""A ledger on a chain: the contract says which round it is, and gets the node's registration, rewards and votes.
+"""A ledger on a chain: the contract says which round it is, and records the node's registration, rewards and votes.
 
-The node's own file (`local`) holds every round all the same: the chain takes the sum of many.
+The node's own file (`local`) has each round as well, since the chain gets the sum of many.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from codezero.types import Receipt, RoundId, ScoredGroup
 logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0
-"""Between two looks whether the round has moved on: how long a Ctrl-C may go unheard."""
+"""Seconds between two checks for a new round, and so the longest delay of a Ctrl-C."""
 
 
 class ChainLedger:
-    """ports.Ledger. Rounds are those of the contract; one that passes while the node is busy is left out."""
+    """Implements `ports.Ledger`. Its rounds are the contract's; those that pass while the node is busy are skipped."""
 
     def __init__(self, local: LocalLedger, submitter: Submitter, patience_s: float) -> None:
-        """patience_s: how long an RPC that does not answer may keep the node from its next round."""
+        """`patience_s`: seconds that the node waits for its next round while the RPC does not answer."""
         self._local, self._submitter, self._patience_s = local, submitter, patience_s
 
     def next_round(self, after: RoundId | None) -> RoundId:
-        """The contract's round once it is past `after`. While the RPC is away, and patience is over, the round after:
-        what is earned in it waits until the contract has come so far.
+        """Waits until the contract's round is past `after`, and returns it. If the RPC does not answer for
+        `patience_s`, it returns the number after `after`; what is earned then is submitted when the contract has
+        reached that round.
 
         Raises PeerTaken: the peer id is registered to another account.
         """
@@ -58,7 +59,7 @@ class ChainLedger:
             self._submitter.wait_for_round(replace(after, stage=sys.maxsize), LOOK_S)
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
-        """Notes reward and vote durably, once a round; the chain gets them later. Raises LedgerError."""
+        """Stores reward and vote on disk, once per round; the chain gets them later. Raises LedgerError: it cannot."""
         receipt = self._local.settle(round_id, groups)
         self._submitter.credit(round_id, receipt.reward, receipt.winners)
         return receipt
@@ -67,11 +68,11 @@ class ChainLedger:
         return self._local.total_reward()
 
     def status(self) -> str:
-        """What keeps submissions from the chain, in words; empty while all is well."""
+        """Returns what keeps submissions from the chain, in words; empty if nothing does."""
         return self._submitter.trouble
 
     def close(self) -> None:
-        """Has the chain take what is left, for a few seconds; the rest is submitted at the next start."""
+        """Submits what is left, for a few seconds at most; the rest is submitted at the next start."""
         try:
             self._submitter.stop()
         finally:

@@ -1,4 +1,4 @@
-"""Calls of a contract as bytes, and its answers and errors as values (the Solidity contract ABI).
+"""Encodes calls of a contract as bytes, and decodes its answers and errors (the Solidity contract ABI).
 
 https://docs.soliditylang.org/en/latest/abi-spec.html. eth-abi is imported when first used: nodes without a chain do not
 need it.
@@ -17,8 +17,8 @@ Abi = Sequence[Mapping[str, Any]]
 _ERROR_STRING, _PANIC = "0x08c379a0", "0x4e487b71"
 """Selectors of Solidity's own Error(string) and Panic(uint256)."""
 MAX_ANSWER_BYTES = 1 << 17
-"""Of one call; hundreds of bootnodes fit. The elements of a list may all point at the same place, so that eth-abi makes
-of an answer as many bytes as the square of its length: of 1.6 MB 20 GB."""
+"""The most bytes in the answer to one call; hundreds of bootnodes fit. The elements of a list may all point at the same
+place, so what eth-abi decodes can grow with the square of the answer's length: 1.6 MB become 20 GB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +26,16 @@ class ContractCall:
     """One call of a contract's function, to be simulated, sent or read."""
 
     to: str
-    """Checksummed address."""
+    """The contract's checksummed address."""
     name: str
     """The function's name, for messages."""
     data: str
     """Hex digits with 0x: selector and arguments."""
     outputs: tuple[str, ...]
-    """ABI types of what it returns."""
+    """ABI types of the values that the function returns."""
 
     def decode(self, answer: str) -> tuple[Any, ...]:
-        """The values in an answer. Raises RpcBadReply: it does not hold them."""
+        """Returns the values in an answer. Raises RpcBadReply: the answer does not hold values of these types."""
         from eth_abi.abi import decode
         from eth_abi.exceptions import DecodingError
 
@@ -45,28 +45,32 @@ class ContractCall:
             return decode(self.outputs, bytes.fromhex(answer.removeprefix("0x")))
         except (DecodingError, ValueError, OverflowError) as error:  # ValueError: not hex, not UTF-8, too long
             raise RpcBadReply(
-                f"the RPC's answer to {self.name}() does not decode ({shown(answer[:40])}): something between may "
-                "answer for it, or the contract is of another kind"
+                f"the RPC's answer to {self.name}() does not decode ({shown(answer[:40])}): a proxy in between "
+                "may have sent it, or the contract is of another kind"
             ) from error
 
 
 class Contract:
-    """A contract at an address: makes calls and names errors."""
+    """A contract at an address, whose calls it encodes and whose errors it names."""
 
     def __init__(self, address: str, abi: Abi) -> None:
         """`address` as `checksummed` gives it."""
         self.address = address
+        from eth_utils.abi import abi_to_signature, get_abi_output_types
+
         self._outputs = {
-            _signature(entry): tuple(_type(output) for output in entry["outputs"])
+            abi_to_signature(entry): tuple(get_abi_output_types(entry))  # type: ignore[arg-type]
             for entry in abi
             if entry["type"] == "function"
         }
         self.error_names = {
-            _selector(_signature(entry)): str(entry["name"]) for entry in abi if entry["type"] == "error"
+            _selector(abi_to_signature(entry)): str(entry["name"])  # type: ignore[arg-type]
+            for entry in abi
+            if entry["type"] == "error"
         }
 
     def call(self, signature: str, *arguments: object) -> ContractCall:
-        """`signature` in full, as `submitReward(uint256,uint256,int256,string)`: contracts overload names."""
+        """Returns a call. `signature` has types, as `submitReward(uint256,uint256,int256,string)`: names are shared."""
         from eth_abi.abi import encode
 
         name, _, types = signature.removesuffix(")").partition("(")
@@ -80,8 +84,10 @@ class Contract:
 
 
 def error_name(data: str, names: Mapping[str, str]) -> str:
-    """What the data of a revert says: the name of a contract's error, Solidity's own text, or the selector. `names` are
-    by selector. Without a reason is what calling a function gives that the contract does not have."""
+    """Returns what the data of a revert says: the name of a contract's error, Solidity's own text, or the selector.
+
+    `names` maps selectors to names. A call of a function that the contract does not have reverts without data.
+    """
     selector = data[:10].lower()
     if selector in names:
         return names[selector]
@@ -100,28 +106,16 @@ def error_name(data: str, names: Mapping[str, str]) -> str:
 
 
 def checksummed(address: str) -> str:
-    """The address with its checksum in upper and lower case (EIP-55). Raises ValueError: it is none, or has a wrong
-    checksum."""
+    """Returns the address with its checksum in upper and lower case (EIP-55). Raises ValueError: the text is no
+    address, or its checksum is wrong."""
     from eth_utils.address import is_address, to_checksum_address
 
     if not address.startswith("0x") or not is_address(address):
-        raise ValueError(f"{address!r} is no address: it has 0x and 40 hex digits")
+        raise ValueError(f"{address!r} is no address: an address has 0x and 40 hex digits")
     correct = str(to_checksum_address(address))
     if address not in (correct, address.lower()):
         raise ValueError(f"{address!r} is no address: its upper and lower case do not fit its digits, so one is wrong")
     return correct
-
-
-def _signature(entry: Mapping[str, Any]) -> str:
-    return f"{entry['name']}({','.join(_type(parameter) for parameter in entry['inputs'])})"
-
-
-def _type(parameter: Mapping[str, Any]) -> str:
-    """Tuples are written out, as `(uint256,string)[]`."""
-    kind = str(parameter["type"])
-    if not kind.startswith("tuple"):
-        return kind
-    return f"({','.join(_type(part) for part in parameter['components'])}){kind.removeprefix('tuple')}"
 
 
 def _split(types: str) -> list[str]:

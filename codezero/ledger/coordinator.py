@@ -1,4 +1,4 @@
-"""The SwarmCoordinator contract: what a node reads of it, and what it has it record."""
+"""The SwarmCoordinator contract: reading it, and having it record registrations, rewards and votes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 
 MAX_ROUND = 1 << 53
-"""No clock has come further."""
+"""A bound on round and stage that no real swarm reaches; a greater number is a bad reply."""
 MAX_LEAP = 100
-"""Rounds by which the chain may run ahead between two polls, however short the time."""
+"""Rounds that the chain may advance between two polls, however short the time between them."""
 MAX_ROUNDS_PER_S = 10.0
-"""Beyond that: faster than any swarm's clock."""
+"""Further rounds that it may advance in each second between them, more than any swarm does."""
 
 
 def coordinator_abi() -> Abi:
+    """Returns the ABI of the contract."""
     from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
 
     return abi.load("SwarmCoordinator").abi
@@ -30,43 +31,43 @@ def coordinator_abi() -> Abi:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainView:
-    """What one poll saw."""
+    """The contract's state at one poll, as far as it concerns a node."""
 
     round_id: RoundId
     bootnodes: tuple[str, ...]
-    """Multiaddresses; untrusted text."""
+    """Multiaddresses of the swarm's bootnodes; untrusted text."""
     owner: str | None
-    """The account that the peer id is registered to, None for nobody."""
+    """The account that the peer id is registered to; None if it is not."""
     total_reward: int
     total_wins: int
     balance_wei: int
-    """Of the node's account."""
+    """The balance of the node's account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What became of one submission, as far as the chain says."""
+    """The state of one submission on the chain."""
 
     recorded: bool
-    """The contract holds it (for a registration: the peer id has an owner)."""
+    """True if the contract has recorded it; for a registration, if the peer id has an owner."""
     owner: str | None
-    """Of the peer id."""
+    """The account that the peer id is registered to; None if it is not."""
     receipts: dict[str, bool]
-    """Of the transactions that were mined: whether they succeeded, by hash."""
+    """For each transaction that was mined, by its hash: True if it succeeded."""
     nonce: int
-    """Transactions of the account that were mined."""
+    """The number of transactions of the account that were mined."""
 
 
 class CoordinatorWriter(Protocol):
-    """Has the contract record something, as one account. Each call returns a reference to what was sent, a
-    transaction's hash, and raises Reverted with the contract's name for what is wrong, or a LedgerError of `faults`.
+    """Sends calls to the contract as one account. Each method returns the hash of the transaction that was sent, and
+    raises Reverted with the name of the contract's error, or another LedgerError of `faults`.
 
-    A writer that signs for itself stores the transaction in the journal before sending it; one that has another sign
-    calls the journal's `hand_over` before asking.
+    A writer that signs stores the transaction in the journal before sending it; one that has a service sign calls the
+    journal's `hand_over` before asking it.
     """
 
     address: str
-    """Checksummed: who will own the peer id."""
+    """The checksummed account that will own the peer id."""
 
     def register_peer(self, peer_id: str, journal: Journal) -> str: ...
 
@@ -76,19 +77,19 @@ class CoordinatorWriter(Protocol):
 
 
 class Coordinator:
-    """Reads of the contract, whichever backend writes. All raise RpcFault, WrongChain, NoContract."""
+    """Reads the contract. All methods raise RpcFault, WrongChain, NoContract."""
 
     def __init__(self, contract: Contract, rpc: Rpc) -> None:
         self._contract, self._rpc = contract, rpc
         self.address = contract.address
 
     def bootnodes(self) -> tuple[str, ...]:
-        """Multiaddresses; untrusted text."""
+        """Returns the multiaddresses of the swarm's bootnodes; untrusted text."""
         ((found,),) = self._rpc.read([self._contract.call("getBootnodes()")])
         return tuple(cast(Any, found))
 
     def view(self, peer_id: str, account: str) -> ChainView:
-        """One HTTP request."""
+        """Polls all that a node needs to know, in one HTTP request."""
         calls = [
             self._contract.call("currentRound()"),
             self._contract.call("currentStage()"),
@@ -112,25 +113,28 @@ class Coordinator:
         )
 
     def registration(self, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
+        """Returns the state of a peer's registration; `hashes` are those of its transactions."""
         return self._standing(peer_id, account, None, hashes)
 
     def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
+        """As `registration`, for the reward of a round."""
         signature = "hasSubmittedRoundStageReward(uint256,uint256,string)"
         return self._standing(
             peer_id, account, self._contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
         )
 
     def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
+        """As `registration`, for the vote of a round."""
         return self._standing(
             peer_id, account, self._contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
         )
 
     def broadcast(self, raw: bytes) -> None:
-        """`Rpc.broadcast`."""
+        """Sends a signed transaction, as `Rpc.broadcast`."""
         self._rpc.broadcast(raw)
 
     def _standing(self, peer_id: str, account: str, record: ContractCall | None, hashes: Sequence[str]) -> Standing:
-        """One HTTP request. `record` reads what is true or not empty once the contract holds it."""
+        """Makes one HTTP request. `record` is a call whose result is true or not empty once the contract has it."""
         owner = self._owner(peer_id)
         requests: list[Request] = [call_request(owner), ("eth_getTransactionCount", [account, LATEST])]
         requests += [("eth_getTransactionReceipt", [hash_]) for hash_ in hashes]
@@ -154,7 +158,7 @@ class Coordinator:
 
 
 class WalletWriter:
-    """`CoordinatorWriter` with a key of its own."""
+    """A `CoordinatorWriter` that signs with the node's own key."""
 
     def __init__(self, contract: Contract, account: Account) -> None:
         self._contract, self._account = contract, account
@@ -174,7 +178,7 @@ class WalletWriter:
 
 
 def check_round(seen: RoundId | None, found: RoundId, elapsed_s: float) -> None:
-    """Raises StaleChain: `found` cannot come `elapsed_s` after `seen`. An answer to another request decodes well."""
+    """Raises StaleChain: the round `found` cannot come `elapsed_s` after `seen`; it may answer another request."""
     if seen is None:
         return
     if (found.number, found.stage) < (seen.number, seen.stage):
@@ -190,5 +194,5 @@ def check_round(seen: RoundId | None, found: RoundId, elapsed_s: float) -> None:
 
 
 def _owner_of(owners: Any) -> str | None:
-    """eth-abi gives addresses in lower case."""
+    """Returns the first address, checksummed, since eth-abi gives lower case; None if there is none or it is zero."""
     return None if not owners or int(owners[0], 16) == 0 else checksummed(owners[0])

@@ -1,7 +1,8 @@
-"""Takes the outbox's items to the chain: look, send, look again.
+"""Submits the outbox's items to the chain: it looks an item up on the chain, sends it if it is missing, and looks
+again.
 
-An item is done when the contract says that it holds it, not when something was sent. So whatever came between (a kill,
-a broken connection, another node's transaction), the next look finds out and the next step follows from it alone.
+An item is done when the contract has it, not when something was sent. The next step follows only from what the chain
+says and what was signed, so a kill, a broken connection or another node's transaction in between does no harm.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from codezero.ledger.transactions import Journal, Transaction
 from codezero.types import RoundId
 
 LOOK_AGAIN_S = 2.0
-"""After sending."""
+"""Seconds from sending to the next look."""
 UNSEEN_S = 60.0
-"""After having others send, who may take their time: not again before."""
+"""Seconds before a service that was asked to send is asked again, since it may be slow."""
 RESEND_AFTER_S = 60.0
-"""Without a receipt: nodes drop transactions they hold. The same bytes again cannot count twice."""
+"""Seconds without a receipt after which the same bytes are sent again, in case the RPC dropped them."""
 REPLACE_AFTER_S = 600.0
-"""Without a receipt: the fees have risen, or nobody mines it. A new one with the same nonce excludes it."""
+"""Seconds without a receipt after which a transaction with the same nonce and higher fees replaces it."""
 HOLD_S = 60.0
-"""Between two looks at an item of a round that the chain has not reached."""
+"""Seconds between two checks of an item whose round the chain has not reached."""
 MAX_BACKOFF_S, MAX_REVERTED_BACKOFF_S = 600.0, 3600.0
-"""The latter between transactions that were mined and failed, each of which costs."""
+"""The longest waits in seconds between two tries; the latter after transactions that failed when mined, which cost."""
 _HASHES = 16
-"""Transactions of an item that are still looked for, the newest."""
+"""How many of an item's transactions are looked up, the newest ones."""
 
 logger = logging.getLogger(__name__)
 
 
 class Reads(Protocol):
-    """What delivery asks of `Coordinator`."""
+    """The part of `Coordinator` that delivery uses."""
 
     def registration(self, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
 
@@ -53,7 +54,7 @@ class Reads(Protocol):
 
 
 class Step(Enum):
-    """What to do with an item next."""
+    """The next step for an item."""
 
     DONE = "done"
     WAIT = "wait"
@@ -63,7 +64,7 @@ class Step(Enum):
 
 
 class RevertMeaning(Enum):
-    """What a revert means for an item."""
+    """The meaning of a revert for an item."""
 
     DONE = "the chain had it already"
     REGISTERED = "the peer id has an owner"
@@ -89,17 +90,17 @@ class SubmissionsHalted(LedgerError):
 
 
 def next_step(standing: Standing, sent: Sequence[Transaction], now_s: float) -> Step:
-    """From what the chain says and what was signed before. Pure."""
+    """Returns the next step, from the chain's state and the transactions that were signed before."""
     if standing.recorded or any(standing.receipts.values()):
         return Step.DONE
     if not sent:
         return Step.SEND
     last = sent[-1]
     since_signed_s, since_sent_s = now_s - last.signed_at_s, now_s - last.sent_at_s
-    if last.hash in standing.receipts:  # mined, and failed
+    if last.hash in standing.receipts:  # it was mined and failed
         waited = not 0 <= since_signed_s < backoff_s(len(sent), MAX_REVERTED_BACKOFF_S)
         return Step.SEND if waited else Step.WAIT
-    if standing.nonce > last.nonce:  # another one has its nonce: it can never be mined
+    if standing.nonce > last.nonce:  # another transaction has its nonce, so it can never be mined
         return Step.SEND
     if 0 <= since_sent_s < RESEND_AFTER_S:  # below 0: the clock was set back
         return Step.WAIT
@@ -107,29 +108,29 @@ def next_step(standing: Standing, sent: Sequence[Transaction], now_s: float) -> 
 
 
 def refused(name: str) -> RevertMeaning:
-    """Pure."""
+    """Returns the meaning of the contract's error of a name."""
     return _REVERTS.get(name, RevertMeaning.RETRY)
 
 
 def backoff_s(tries: int, most_s: float = MAX_BACKOFF_S) -> float:
-    """Seconds before the next try: 5, 10, 20 ..."""
+    """Returns the seconds before the next try: 5, 10, 20 ... up to `most_s`."""
     return float(min(5.0 * 2 ** min(tries, 20), most_s))
 
 
 class Delivery:
-    """Of one peer's items, by one writer."""
+    """Submits one peer's items through one writer."""
 
     def __init__(self, outbox: Outbox, reads: Reads, writer: CoordinatorWriter, peer_id: str) -> None:
         self._outbox, self._reads, self._writer, self._peer_id = outbox, reads, writer, peer_id
         self._registered_for: set[int] = set()
         self.halted = ""
-        """Why nothing is submitted until the node is started again; empty while all is well."""
+        """Why nothing more is submitted until the node is started again; empty if that is not so."""
 
     def deliver(self, view: ChainView) -> bool:
-        """One step for each item that is due; whether there is something to look at again soon.
+        """Does one step for each item that is due. Returns True if an item should be looked up again soon.
 
-        Raises PeerTaken; RpcFault, WrongChain, NoContract, InsufficientFunds, FeesTooHigh, ProxyFault: nothing goes on
-        for now; OutboxError. The item in question has it noted.
+        Raises PeerTaken; RpcFault, WrongChain, NoContract, InsufficientFunds, FeesTooHigh, ProxyFault: nothing can be
+        submitted for now; OutboxError. The item keeps the error as its note.
         """
         busy = False
         if self.halted:
@@ -155,7 +156,7 @@ class Delivery:
             return False
         except OutboxError:
             raise
-        except ProxyFault as error:  # it may have been taken all the same
+        except ProxyFault as error:  # the app may still have sent it
             self._outbox.postpone(item, time.time() + UNSEEN_S, str(error))
             raise
         except LedgerError as error:
@@ -168,7 +169,7 @@ class Delivery:
         step = next_step(standing, sent, time.time())
         if step is Step.DONE:
             by = next((hash_ for hash_, succeeded in standing.receipts.items() if succeeded), "")
-            # Where another signs, what it said that it sent is all that is known.
+            # Where a service signs, only the hash that it returned is known.
             self._finish(item, standing, by or ("" if sent else item.reference))
             return item.kind is Kind.REGISTRATION
         if step is Step.RESEND:
@@ -217,7 +218,7 @@ class Delivery:
     def _resend(self, transaction: Transaction) -> None:
         try:
             self._reads.broadcast(transaction.raw)
-        except (AlreadyKnown, NonceRace) as error:  # the next look tells which one was mined
+        except (AlreadyKnown, NonceRace) as error:  # the next look shows which one was mined
             logger.info("sent again, %s", error)
         self._outbox.taken(transaction, time.time())
 
@@ -262,11 +263,11 @@ class Delivery:
 
 def _is_due(item: LedgerItem) -> bool:
     now_s = time.time()
-    return not now_s < item.due_at_s < now_s + 2 * MAX_BACKOFF_S  # further off, the clock was set back
+    return not now_s < item.due_at_s < now_s + 2 * MAX_BACKOFF_S  # a later time means that the clock was set back
 
 
 def require_owner(peer_id: str, owner: str | None, account: str) -> None:
-    """Raises PeerTaken: the peer id is registered, and not to this account."""
+    """Raises PeerTaken: the peer id is registered to another account."""
     if owner not in (None, account):
         raise PeerTaken(
             f"peer {peer_id} is registered to account {owner}, not to this node's {account}: use that account's wallet "

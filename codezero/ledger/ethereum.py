@@ -1,7 +1,7 @@
-"""Imports of eth-account and eth-keyfile, when a chain is first used.
+"""Imports eth-account and eth-keyfile when a chain is first used, and keeps the interpreter's recursion limit.
 
-They import py_ecc, which raises the interpreter's recursion limit to 100,000: more than a thread's stack can hold. Left
-so, a deeply nested message of a peer would end the node's process where it now raises RecursionError.
+They import py_ecc, which raises the limit to 100,000: more than a thread's stack can hold. With that limit a deeply
+nested message of a peer would end the node's process instead of raising RecursionError.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 @contextmanager
 def recursion_limit_kept() -> Iterator[None]:
+    """Restores the recursion limit at the end."""
     limit = sys.getrecursionlimit()
     try:
         yield
@@ -23,18 +24,19 @@ def recursion_limit_kept() -> Iterator[None]:
 
 
 def local_account(key: bytes) -> Any:
-    """eth-account's LocalAccount, which signs. Raises ValueError: no private key."""
+    """Returns eth-account's LocalAccount of a key, which signs. Raises ValueError: it is no private key."""
     with recursion_limit_kept():
         from eth_account import Account
         from eth_utils.exceptions import ValidationError
 
     try:
         return Account.from_key(key)
-    except ValidationError as error:  # which of the two depends on eth-keys' backend
+    except ValidationError as error:  # eth-keys raises this or ValueError, by its backend
         raise ValueError(str(error)) from error
 
 
 def keyfile() -> ModuleType:
+    """Returns the module `eth_keyfile.keyfile`."""
     with recursion_limit_kept():
         import eth_keyfile.keyfile
 

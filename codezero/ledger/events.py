@@ -1,7 +1,7 @@
-"""The events by which the SwarmCoordinator tells what its peers did, out of what an RPC says its logs are.
+"""Decodes the events of the SwarmCoordinator from the logs that an RPC gives.
 
-Decoded here and not by eth-abi: whoever registers a peer may have put anything into its id, also what is no UTF-8, and
-an RPC can point every element of a list at the same megabyte.
+This is not done by eth-abi: peer ids may be any bytes, also no UTF-8, and an RPC can let every element of a list point
+at the same megabyte.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ TOTAL = "CumulativeRewardsUpdated(address,string,int256)"
 VOTE = "WinnerSubmitted(address,string,uint256,string[])"
 EVENTS = (REGISTERED, REWARD, TOTAL, VOTE)
 _WORD = 32
+"""Bytes in a word of the ABI."""
 
 _Number = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{1,16}$")]
 _Topic = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{64}$")]
@@ -41,19 +42,19 @@ class _Log(msgspec.Struct, rename="camel"):
 
 @cache
 def topics() -> Mapping[str, str]:
-    """The first topic of each of EVENTS, to its signature."""
+    """Returns the signature of each of EVENTS by its first topic."""
     from eth_utils.crypto import keccak
 
     return {"0x" + bytes(keccak(text=event)).hex(): event for event in EVENTS}
 
 
 def changes(answer: object, contract: str, first: int, last: int) -> list[TallyChange]:
-    """What eth_getLogs answered for blocks of a contract, in the chain's order. Raises RpcBadReply: it is not what was
-    asked for."""
+    """Decodes an answer of eth_getLogs for the blocks `first` to `last`, and returns the changes in the chain's order.
+    Raises RpcBadReply: the answer is malformed, or has logs of other blocks or contracts."""
     try:
         logs = msgspec.convert(answer, list[_Log])
     except msgspec.ValidationError as error:
-        raise RpcBadReply(f"the RPC sent no logs ({shown(str(error))}): something between may answer for it") from error
+        raise RpcBadReply(f"the RPC sent no logs ({shown(str(error))}): a proxy in between may have sent it") from error
     placed: dict[tuple[int, int], _Log] = {}
     for log in logs:
         number = int(log.block_number, 16)
@@ -64,11 +65,11 @@ def changes(answer: object, contract: str, first: int, last: int) -> list[TallyC
     try:
         return [change for _, log in sorted(placed.items()) if not log.removed for change in _decoded(log)]
     except (ValueError, IndexError) as error:
-        raise RpcBadReply(f"a log of the contract does not decode ({error}): something between may answer") from error
+        raise RpcBadReply(f"a log of the contract does not decode ({error}): a proxy may have sent it") from error
 
 
 def _decoded(log: _Log) -> Sequence[TallyChange]:
-    """Raises ValueError, IndexError: it is of another form."""
+    """Decodes one log. Raises ValueError, IndexError: it is malformed."""
     event = topics().get(log.topics[0].lower())
     data, indexed = bytes.fromhex(log.data[2:]), [int(topic, 16) for topic in log.topics[1:]]
     if event == REGISTERED:
@@ -85,7 +86,7 @@ def _decoded(log: _Log) -> Sequence[TallyChange]:
 
 
 def _texts(data: bytes, start: int) -> list[str]:
-    """Of a string[] at an offset. What its strings hold cannot be more than there is."""
+    """Decodes a string[] at an offset. Raises ValueError: its strings together would be longer than the data."""
     count = _word(data[start:], 0)
     left = len(data)
     if count * _WORD > left:
@@ -101,7 +102,7 @@ def _texts(data: bytes, start: int) -> list[str]:
 
 
 def _text(data: bytes, start: int) -> str:
-    """Of a string at an offset. One that is longer than a peer id can be is told from others by its hash."""
+    """Decodes a string at an offset. One that is too long for a peer id is cut off and ends in its hash."""
     length = _word(data[start : start + _WORD], 0)
     raw = data[start + _WORD : start + _WORD + length]
     if len(raw) != length:
@@ -113,7 +114,7 @@ def _text(data: bytes, start: int) -> str:
 
 
 def _word(data: bytes, index: int) -> int:
-    """An unsigned number or offset."""
+    """Returns the word of an index as an unsigned number. Raises ValueError: the data end before it."""
     word = data[_WORD * index : _WORD * (index + 1)]
     if len(word) != _WORD:
         raise ValueError("it is cut off")

@@ -1,4 +1,4 @@
-"""What can go wrong between a node and a chain. Each kind has its own way on, so each has its own name."""
+"""The errors between a node and a chain. Each has its own class, because callers handle each differently."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ class OutboxError(LedgerError):
 
 
 class RpcFault(LedgerError):
-    """The RPC gave no usable answer now; it may later. Nothing is known of what was asked."""
+    """The RPC gave no usable answer. It may later; whether the request had an effect is unknown."""
 
     may_pass = True
     retry_after_s: float | None = None
-    """What the server asked for, None if it did not."""
+    """Seconds that the server asks to wait; None if it does not."""
 
 
 class RpcUnreachable(RpcFault):
-    """Refused, unknown host, or the connection broke."""
+    """The connection was refused or broke, or the host is unknown."""
 
 
 class RpcTimeout(RpcFault):
-    """No whole answer in time."""
+    """The whole answer did not come in time."""
 
 
 class RpcServerError(RpcFault):
-    """HTTP 5xx."""
+    """The RPC answered with an HTTP status of 500 or more."""
 
 
 class RpcBadReply(RpcFault):
-    """What came is no answer of the protocol: HTML, nothing, cut off, null, another request's answer."""
+    """The answer breaks the protocol: HTML, empty, cut off, null, or an answer to another request."""
 
 
 class RateLimited(RpcFault):
-    """Too many requests."""
+    """The RPC refuses because there were too many requests."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -46,15 +46,15 @@ class RateLimited(RpcFault):
 
 
 class RpcRefused(RpcFault):
-    """The RPC answered with an error of no kind that is known here."""
+    """The RPC answered with an error that has no class of its own here."""
 
 
 class StaleChain(RpcFault):
-    """The chain's round went back or leapt: the RPC lags, mixes up answers, or the chain was started anew."""
+    """The chain's round went back, or forward too far: the RPC lags or mixes up answers, or the chain was reset."""
 
 
 class WrongChain(LedgerError):
-    """The RPC serves another chain than the configured one: nothing is written to it."""
+    """The RPC serves another chain than the configured one; nothing is sent to it."""
 
 
 class NoContract(LedgerError):
@@ -62,7 +62,7 @@ class NoContract(LedgerError):
 
 
 class Reverted(LedgerError):
-    """The contract refuses a call. `name` is its error's name, or what could be made of the data."""
+    """The contract refuses a call. `name` is as `contract.error_name` returns it."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
@@ -74,22 +74,22 @@ class InsufficientFunds(LedgerError):
 
 
 class FeesTooHigh(LedgerError):
-    """The chain asks for more than the user allows to be paid."""
+    """The chain asks for a higher fee than the user allows."""
 
 
 class NonceRace(LedgerError):
-    """Another transaction of the account took the nonce; this one was not accepted."""
+    """Another transaction of the account took the nonce, so this one was not accepted."""
 
 
 class AlreadyKnown(LedgerError):
-    """The RPC holds this very transaction already."""
+    """The RPC has this same transaction already."""
 
 
 class ProxyFault(LedgerError):
-    """The sign-in app did not take a submission, or it is unknown whether it did: only the chain tells."""
+    """The sign-in app did not take a submission, or may have: the chain has to be asked."""
 
     may_pass = True
 
 
 class PeerTaken(IdentityError):
-    """The peer id is registered to another account. Fatal: nothing this node submits can count."""
+    """The peer id is registered to another account, so the contract takes nothing from this node."""

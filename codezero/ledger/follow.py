@@ -1,7 +1,7 @@
-"""Brings a tally up to the chain's newest block, by eth_getLogs.
+"""Reads a chain's logs into a tally, up to the newest block, with eth_getLogs.
 
-Servers differ in how many blocks or logs they give at once, and in how they say so; so whatever goes wrong with a range
-of blocks halves it, down to one. What takes too long is gone on with the next time.
+Servers differ in how many blocks or logs they give at once, and in how they say so; so each failure of a range of
+blocks halves it, down to one block. If time runs out, the next call reads on.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from codezero.ledger.rpc import Rpc
 from codezero.ledger.tally import Tally, TallyChange
 
 SETTLED_BLOCKS = 12
-"""Behind the newest one, those that no other blocks are expected to replace."""
+"""How far behind the newest block a block is taken as final."""
 MAX_SPAN = 1 << 22
+"""The most blocks in a request."""
 MANY = 1000
-"""Changes in a range, beyond which the next one is not made longer."""
+"""The number of changes in a range from which on the next range is not made longer."""
 RATE_WAIT_S = 1.0
-"""Before asking a server again that limits the rate of requests and does not say for how long."""
+"""Seconds before the next request to a server that limits their rate and names no time."""
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 
 logger = logging.getLogger(__name__)
 
 
 class Follower:
-    """Of one contract."""
+    """Reads one contract's logs into a tally."""
 
     def __init__(self, rpc: Rpc, contract: str, tally: Tally) -> None:
         self._rpc, self._contract, self._tally = rpc, contract, tally
         self._span, self._may_grow = tally.progress().span, True
 
     def follow(self, limit_s: float) -> bool:
-        """Whether the tally is up to the newest block: False where time was over before, give or take a request.
+        """Reads for at most about `limit_s`. Returns True if the tally then has the newest block.
 
-        Raises RpcFault, WrongChain, NoContract; LedgerError: the tally cannot be written. What was read until then is
-        kept.
+        Raises RpcFault, WrongChain, NoContract; LedgerError: the tally cannot be written. What was read before stays.
         """
         until_s = time.monotonic() + limit_s
         head = self._checked_head()
@@ -68,8 +68,8 @@ class Follower:
         return True
 
     def _checked_head(self) -> int:
-        """The newest block's number, of the chain that was read so far or, where it is another, begun anew. Raises
-        StaleChain: the RPC does not know what was read."""
+        """Returns the newest block's number, and clears the tally if the chain is not the one that was read so far.
+        Raises StaleChain: the RPC does not have the last block that was read."""
         at = self._tally.progress()
         (answer,) = self._rpc.ask([("eth_blockNumber", [])])
         head = self._rpc.quantity(answer, "eth_blockNumber")
@@ -91,16 +91,16 @@ class Follower:
         return head
 
     def _read(self, first: int, most: int, until_s: float) -> tuple[list[TallyChange], int, str] | None:
-        """What changed from block `first` on, the last block of which this holds, at most `most`, and this one's hash;
-        None: time is over."""
+        """Reads a range of blocks from `first` to `most` or earlier. Returns the changes in it, its last block and that
+        block's hash; None if time is over."""
         while time.monotonic() < until_s:
             last, wait_s = min(first + self._span - 1, most), 0.0
             fault: LedgerError
             try:
                 logs, block = self._rpc.ask([("eth_getLogs", [self._filter(first, last)]), _block(last)])
-            except RateLimited as error:  # what some servers also call a range that holds too many logs
+            except RateLimited as error:  # some servers answer so to a range with too many logs
                 fault, wait_s = error, error.retry_after_s or RATE_WAIT_S
-            except (RpcBadReply, RpcTimeout, RpcServerError) as error:  # too long an answer, or too long to make it
+            except (RpcBadReply, RpcTimeout, RpcServerError) as error:  # the answer is too long, or takes too long
                 fault = error
             else:
                 if not isinstance(logs, RpcRefusal):
@@ -130,14 +130,14 @@ class Follower:
         }
 
     def _hash(self, answer: object, number: int) -> str | None:
-        """Of a block, None where the RPC does not have it."""
+        """Returns the hash of a block; None if the RPC does not have it."""
         block = self._rpc.fields(answer, "eth_getBlockByNumber")
         if block is None:
             return None
         found = block.get("hash")
         is_hash = isinstance(found, str) and _HASH.fullmatch(found)
         if not is_hash or self._rpc.quantity(block.get("number"), "eth_getBlockByNumber") != number:
-            raise RpcBadReply(f"the RPC sent something else than block {number}: something between may answer for it")
+            raise RpcBadReply(f"the RPC sent something else than block {number}: a proxy in between may have sent it")
         return str(found).lower()
 
 

@@ -1,5 +1,6 @@
-"""Posting to a server that may be slow, down, or hostile: one total timeout and a cap on replies. Nothing of a URL but
-its host is ever shown: hosted RPCs carry keys in it.
+"""Posts to a server that may be slow, down, or hostile, with one timeout for all and a limit on the reply's size.
+
+Messages name only the host of a URL, since the URLs of hosted RPCs hold keys.
 """
 
 from __future__ import annotations
@@ -21,44 +22,44 @@ from codezero.ledger.faults import RpcBadReply, RpcTimeout, RpcUnreachable
 
 MAX_REPLY_BYTES = 4 << 20
 MAX_BRACKETS = 5000
-"""Opened in a reply; nothing that is asked for here comes near. A nested one could exhaust the stack where a library
-has raised the interpreter's recursion limit, as several for chains do."""
+"""The most opening brackets in a reply, far more than any expected one has. A deeply nested reply could exhaust the
+stack where a library has raised the interpreter's recursion limit, as several for chains do."""
 SHOWN_CHARS = 200
-"""Of a server's text, what is shown."""
+"""The most characters of a server's text in a message."""
 MAX_RETRY_AFTER_S = 600.0
-"""A server that asks for more gets this."""
+"""The longest wait in seconds that a server can ask for."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
-    """Whatever its status."""
+    """A server's reply, of any status."""
 
     status: int
     body: bytes
     retry_after_s: float | None
-    """What the server asked for, None if it did not."""
+    """Seconds that the server asks to wait; None if it does not."""
 
 
 class Server:
-    """One server, and the addresses below a URL of it. Redirects are not followed."""
+    """A server at a URL, and the paths below that. It does not follow redirects."""
 
     def __init__(self, url: str, *, what: str, setting: str, timeout_s: float) -> None:
-        """`what` and the `setting` of the URL are for messages. Raises LedgerError: no usable URL."""
+        """`what` and `setting` name server and setting in messages. Raises LedgerError: the URL cannot be used."""
         host, loopback = _host(url, setting)
         self.place = f"{what} at {host}"
-        """The server, to be shown."""
+        """The server's name for messages."""
         self._url, self._setting, self._timeout_s = url, setting, timeout_s
         self._trust_env = not loopback
-        self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # once: it reads all the certificates
+        self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates
 
     def post(self, content: bytes, path: str = "", headers: Mapping[str, str] | None = None) -> HttpReply:
-        """Sends JSON, once. Raises RpcTimeout, RpcUnreachable, RpcBadReply: it is unknown whether it arrived."""
+        """Sends JSON once, returns the reply. Raises RpcTimeout, RpcUnreachable, RpcBadReply: it may have arrived."""
         return asyncio.run(self._within_time(content, path, headers or {}))
 
     async def _within_time(self, content: bytes, path: str, headers: Mapping[str, str]) -> HttpReply:
-        # The client's own timeouts start again with every byte.
+        # httpx's own timeouts start again with every byte.
         try:
             return await asyncio.wait_for(self._post(content, path, headers), self._timeout_s)
         except asyncio.TimeoutError as error:
@@ -91,7 +92,7 @@ class Server:
 
 
 def decode(raw: bytes, kind: type[T]) -> T:
-    """The JSON in a reply. Raises ValueError, in words to be shown: there is none of that kind."""
+    """Parses JSON of a type. Raises ValueError, with printable text: it is no JSON, or of another type."""
     if raw.count(b"[") + raw.count(b"{") > MAX_BRACKETS:
         raise ValueError(f"more than {MAX_BRACKETS} brackets")
     start = shown(raw[:60].decode("utf-8", "replace"))
@@ -104,12 +105,12 @@ def decode(raw: bytes, kind: type[T]) -> T:
 
 
 def shown(text: str) -> str:
-    """The beginning of what a server says, on one line, without control characters."""
+    """Returns the beginning of a server's text on one line, with control characters escaped."""
     return ascii(text[:SHOWN_CHARS])[1:-1]
 
 
 def _retry_after_s(header: str) -> float | None:
-    """Seconds of a Retry-After header (RFC 9110, 10.2.3): a number or a date."""
+    """Parses a Retry-After header (RFC 9110, 10.2.3), a number or a date. Returns seconds, None if there is neither."""
     if header.isascii() and header.isdigit():
         return min(float(header[:9]), MAX_RETRY_AFTER_S)
     try:
@@ -121,7 +122,7 @@ def _retry_after_s(header: str) -> float | None:
 
 
 def _host(url: str, setting: str) -> tuple[str, bool]:
-    """The host to be shown, and whether it is this machine."""
+    """Returns the host with its port, and True if it is this machine. Raises LedgerError: the URL cannot be used."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

@@ -1,4 +1,4 @@
-"""The records of the outbox, their table, and how they are told to a person."""
+"""The records of the outbox, their tables, and their description in words."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ CREATE TABLE IF NOT EXISTS item (
     created_at_s REAL NOT NULL,   -- Unix time, as all below
     tries INTEGER NOT NULL,
     due_at_s REAL NOT NULL,
-    note TEXT NOT NULL,           -- last error, or what became of it
-    reference TEXT NOT NULL,      -- what was sent last, or, once it is done, the transaction that did it
+    note TEXT NOT NULL,           -- the last error, or why it is done or dropped
+    reference TEXT NOT NULL,      -- hash of the last transaction, or, once it is done, of the one that did it
     UNIQUE (kind, chain_id, contract, peer_id, round, stage)
 );
 CREATE TABLE IF NOT EXISTS sent (
@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS owed (
 CREATE TABLE IF NOT EXISTS note (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS verdict (
     item INTEGER NOT NULL REFERENCES item (id),
-    accepted INTEGER NOT NULL,    -- 1: the chain has it; 0: it refused it, for good or for now
+    accepted INTEGER NOT NULL,    -- 1: the chain has it; 0: the chain refused it, for good or for now
     at_s REAL NOT NULL,           -- of the last one
     reason TEXT NOT NULL,         -- of a refusal
     PRIMARY KEY (item, accepted)
@@ -72,18 +72,22 @@ CREATE TABLE IF NOT EXISTS verdict (
 
 
 class Kind(str, Enum):
+    """The kind of an item."""
+
     REGISTRATION = "registration"
     REWARD = "reward"
     VOTE = "vote"
 
 
 class ItemState(str, Enum):
+    """The state of an item."""
+
     WAITING = "waiting"
-    """To be sent when due."""
+    """It will be sent when it is due."""
     SENT = "sent"
-    """Signed and stored, so perhaps sent, perhaps mined."""
+    """It is signed and stored, so it may have been sent and mined."""
     HANDED_OVER = "handed over"
-    """For another to sign and send, so perhaps mined. Not handed over again before it is due."""
+    """A service was asked to sign and send it, so it may have been mined. The service is asked again when it is due."""
     DONE = "done"
     """The chain has it."""
     DROPPED = "dropped"
@@ -95,17 +99,17 @@ OPEN = (ItemState.WAITING, ItemState.SENT, ItemState.HANDED_OVER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerScope:
-    """Whose submissions, and where to."""
+    """The peer and the contract that submissions are for."""
 
     chain_id: int
     contract: str
-    """Checksummed."""
+    """The contract's checksummed address."""
     peer_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerItem:
-    """One submission."""
+    """One submission. The schema above describes the fields."""
 
     id: int
     kind: Kind
@@ -130,7 +134,7 @@ class Owed:
 
 
 def item_of(row: Sequence[Any]) -> LedgerItem:
-    """A row of the table `item`."""
+    """Makes an item of a row of the table `item`."""
     id_, kind, chain_id, contract, peer_id, number, stage, reward, winners, state, *rest = row
     created_at_s, tries, due_at_s, note, reference = rest
     return LedgerItem(
@@ -158,11 +162,11 @@ class OpenItem:
     tries: int
     state: str
     note: str
-    """Last error, or what was sent; empty without either."""
+    """The last error, or the transaction that was sent; empty if there is neither."""
 
 
 def describe(items: Sequence[LedgerItem], now_s: float) -> list[OpenItem]:
-    """A row an open item, in their order. Pure."""
+    """Returns a row for each open item, in their order."""
     return [
         OpenItem(
             what=in_words(item),
@@ -177,7 +181,7 @@ def describe(items: Sequence[LedgerItem], now_s: float) -> list[OpenItem]:
 
 
 def in_words(item: LedgerItem) -> str:
-    """What is submitted. Pure."""
+    """Returns a text that says what is submitted."""
     peer = item.scope.peer_id
     if item.kind is Kind.REGISTRATION:
         return f"registration of peer {peer}"

@@ -1,5 +1,5 @@
-"""JSON-RPC 2.0 over HTTP to a server that may be slow, down, or hostile: bounded repeats, and answers matched by their
-id.
+"""JSON-RPC 2.0 over HTTP to a server that may be slow, down, or hostile: requests are repeated a limited number of
+times, and answers are matched to them by id.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from codezero.ledger.faults import (
 from codezero.ledger.http import Server, decode, shown
 
 WAIT_S = 0.25
-"""Before the first repeat, give or take half; each further wait is twice as long."""
+"""Seconds before the first repeat, plus or minus up to half; each further wait is twice as long."""
 RATE_LIMIT_CODES = (429, -32005)
+"""Error codes by which servers say that there were too many requests."""
 
 Request = tuple[str, list[Any]]
-"""Method and parameters."""
+"""A method and its parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RpcRefusal:
-    """The `error` of one answer; untrusted text, already made printable."""
+    """The `error` of one answer: untrusted text, already made printable."""
 
     code: int
     message: str
     data: str = ""
-    """Hex digits with 0x, empty without any."""
+    """The data of a revert, as hex digits with 0x; empty if there is none."""
 
 
 Answer = object
@@ -46,10 +47,10 @@ Answer = object
 
 
 class JsonRpc:
-    """One server. Redirects are not followed."""
+    """A client of one server. It does not follow redirects."""
 
     def __init__(self, url: str, *, setting: str = "ledger.rpc_url", timeout_s: float = 10.0, retries: int = 2) -> None:
-        """`setting` is where the URL comes from, for messages. Raises LedgerError: no usable URL."""
+        """`setting` names the setting of the URL in messages. Raises LedgerError: the URL cannot be used."""
         self._server = Server(url, what="the RPC", setting=setting, timeout_s=timeout_s)
         self._setting = setting
         self._retries = retries
@@ -57,13 +58,13 @@ class JsonRpc:
 
     @property
     def place(self) -> str:
-        """The server, to be shown."""
+        """The server's name for messages, without its path, which may hold a key."""
         return self._server.place
 
     def ask(self, requests: Sequence[Request], *, repeat: bool = True) -> list[Answer]:
-        """The answers in the order of the requests, all from one HTTP request.
+        """Sends all requests in one HTTP request and returns the answers in their order. Raises RpcFault.
 
-        `repeat=False` for what must not be sent twice without looking. Raises RpcFault."""
+        `repeat=False` sends once: for a request that must not be sent again before its effect is looked up."""
         bodies: list[dict[str, Any]] = [
             {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params} for method, params in requests
         ]
@@ -116,7 +117,7 @@ class JsonRpc:
         if not isinstance(error, dict):
             error = {"message": str(error)}
         code, data = error.get("code"), error.get("data")
-        if isinstance(data, dict):  # some servers wrap it
+        if isinstance(data, dict):  # some servers put the data into an object
             data = data.get("data")
         refusal = RpcRefusal(
             code=code if isinstance(code, int) else 0,
@@ -128,7 +129,7 @@ class JsonRpc:
         return refusal
 
     def _bad(self, what: str) -> RpcFault:
-        return RpcBadReply(f"{self.place} sent {what}: something between may answer for it")
+        return RpcBadReply(f"{self.place} sent {what}: a proxy in between may have answered")
 
     def _rate_limited(self, retry_after_s: float | None) -> RateLimited:
         wait = "later" if retry_after_s is None else f"in {retry_after_s:.0f} s"

@@ -20,34 +20,34 @@ from codezero.ledger.faults import WalletError
 
 PASSPHRASE_ENV = "CODEZERO_WALLET_PASSPHRASE"
 MIN_PASSPHRASE = 8
-"""Characters."""
+"""The fewest characters of a passphrase."""
 SCRYPT_N = 1 << 18
-"""Work of the key derivation, 256 MiB and about a second: what geth calls the standard."""
+"""Cost of the key derivation: 256 MiB and about a second, as geth's standard."""
 _MAX_FILE = 1 << 16
 
 
 def new_key() -> bytes:
-    """A key of secp256k1; numbers beyond the group's order are as likely as a hash collision, and refused when used."""
+    """Returns a random key of secp256k1. Numbers beyond the group's order are as likely as a hash collision."""
     return secrets.token_bytes(32)
 
 
 def parse_key(text: str) -> bytes:
-    """A key as people have it: 64 hex digits, with 0x or without. Raises WalletError; the text is never shown."""
+    """Parses 64 hex digits, with 0x or without. Raises WalletError: they are no key; the text is never shown."""
     digits = text.strip().removeprefix("0x")
     try:
         key = bytes.fromhex(digits)
     except ValueError:
         key = b""
     if len(key) != 32 or len(digits) != 64:
-        raise WalletError("this is no private key: it has 64 hex digits, with 0x before them or without")
+        raise WalletError("this is no private key: a key has 64 hex digits, with 0x before them or without")
     _address(key)
     return key
 
 
 def save(key: bytes, path: Path, passphrase: str, *, scrypt_n: int = SCRYPT_N) -> str:
-    """Writes a new keystore that only its owner may read; returns the address.
+    """Writes a new keystore that only its owner may read, and returns the address.
 
-    Raises WalletError: there is one already, weak passphrase, or it cannot be written."""
+    Raises WalletError: the path is taken, the passphrase is weak, or the file cannot be written."""
     require_free(path)
     if len(passphrase) < MIN_PASSPHRASE:
         raise WalletError(f"a passphrase of {len(passphrase)} characters is too weak: use {MIN_PASSPHRASE} or more")
@@ -63,13 +63,13 @@ def save(key: bytes, path: Path, passphrase: str, *, scrypt_n: int = SCRYPT_N) -
 
 
 def require_free(path: Path) -> None:
-    """Raises WalletError: there is something at the path."""
+    """Raises WalletError: the path is taken."""
     if os.path.lexists(path):
         raise _taken(path)
 
 
 def load(path: Path, passphrase: str) -> bytes:
-    """The key. Raises WalletError: wrong passphrase, damaged, or unreadable."""
+    """Returns the key. Raises WalletError: the passphrase is wrong, or the file is damaged or unreadable."""
     stored = _read(path)
     try:
         key = bytes(ethereum.keyfile().decode_keyfile_json(stored, _encoded(passphrase)))
@@ -83,12 +83,13 @@ def load(path: Path, passphrase: str) -> bytes:
 
 
 def address(path: Path) -> str:
-    """Checksummed; needs no passphrase. Raises WalletError."""
+    """Returns the checksummed address, which needs no passphrase. Raises WalletError: the file is no keystore."""
     return _stored_address(_read(path), path)
 
 
 def passphrase(file: str | None, *, new: bool = False) -> str:
-    """From the file, else the environment, else asked for on the terminal, twice if it is new. Raises WalletError."""
+    """Returns the passphrase from the file, else the environment, else the terminal, which asks twice for a new one.
+    Raises WalletError: there is none."""
     if file is not None:
         try:
             return Path(file).expanduser().read_text(encoding="utf-8").rstrip("\r\n")
@@ -108,10 +109,14 @@ def passphrase(file: str | None, *, new: bool = False) -> str:
 
 
 def ask(prompt: str) -> str:
-    """Something typed on the terminal that is not shown. Raises WalletError."""
+    """Returns what is typed at the terminal, which does not show it. Raises WalletError: nothing was typed."""
     try:
         return getpass.getpass(prompt)
-    except (EOFError, KeyboardInterrupt, UnicodeDecodeError) as error:  # nothing is done, so not 0 as after a run
+    except (
+        EOFError,
+        KeyboardInterrupt,
+        UnicodeDecodeError,
+    ) as error:  # Ctrl-C must not end with status 0
         raise WalletError("nothing was typed: start again") from error
 
 

@@ -1,4 +1,4 @@
-"""Who has earned what: the records, and what a local ledger says of it while nodes may be using it."""
+"""The records of a leaderboard, and how they are read from a local ledger, which nodes may be using."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from codezero.runtime.database import reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardRow:
-    """One peer's, over all rounds in the file or on the chain."""
+    """One peer's row, over all rounds in the file or on the chain."""
 
     peer_id: str
-    """Untrusted text for peers of others' machines."""
+    """Untrusted text where the peer is of another machine."""
     reward: float
     rounds: int
-    """With a reward of its own. On a chain: rewards submitted, each of which may be the sum of many rounds."""
+    """The number of rounds with a reward. On a chain: of rewards submitted, each of which may sum many rounds."""
     wins: int
-    """Votes for it."""
+    """The number of votes for the peer."""
     last_round: int | None = None
-    """The last one in which it was rewarded or, on a chain, voted; None for none."""
+    """The last round in which the peer was rewarded or, on a chain, voted; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
-    """Of a swarm, from whichever ledger a node uses."""
+    """The leaderboard of a swarm, read from a local ledger or a chain."""
 
     kind: str = ""
-    """local or chain; empty: there is no ledger."""
+    """`local` or `chain`; empty if there is no ledger."""
     where: str = ""
     """The file, or the contract and its chain, in words."""
     places: tuple[LeaderboardRow, ...] = ()
-    """The highest reward first; not more than were asked for."""
+    """The rows, highest reward first, at most as many as were asked for."""
     num_peers: int = 0
-    """In all."""
+    """The number of all peers, which may be more than the rows."""
     own: LeaderboardRow | None = None
-    """The node's own, None where it has none or its peer id is not known."""
+    """The node's own row; None if it has none or its peer id is not known."""
     own_rank: int | None = None
-    """From 1."""
+    """The rank of `own`, from 1."""
     as_of_s: float | None = None
-    """Unix time at which it was last read to the end; None: it never was."""
+    """The Unix time at which the ledger was last read to its end; None if it never was."""
     read_block: int | None = None
-    """Of a chain: the newest block that is counted. Behind `head_block`, more is to be read: see `is_whole`."""
+    """The newest block of the chain that is counted; less than `head_block` if not all was read."""
     head_block: int | None = None
-    """Of a chain: the newest block that was seen."""
+    """The newest block of the chain that was seen."""
     is_whole: bool = True
-    """Whether it was read to the end, as of `as_of_s`; else what it says is of old blocks, and it is gone on with."""
+    """True if the ledger was read to its end, as of `as_of_s`; else the next call reads the blocks that are missing."""
     problem: str = ""
-    """Why it is missing or as old as `as_of_s`, in words; untrusted text in part."""
+    """Why the leaderboard is missing or not newer than `as_of_s`, in words; untrusted text in part."""
 
 
 def read_leaderboard(path: Path) -> Sequence[LeaderboardRow]:
-    """The highest reward first; ties go to more wins, then to the lower id. Raises LedgerError: unreadable."""
+    """Returns the rows of a local ledger as `best_first` sorts them. Raises LedgerError: the file cannot be read."""
     with reading(path, "ledger") as db:
         sums = "SELECT peer_id, SUM(reward), COUNT(*), MAX(round) FROM settlement GROUP BY peer_id"
         earned = {peer: (reward, rounds, last) for peer, reward, rounds, last in db.execute(sums)}
@@ -73,5 +73,5 @@ def read_leaderboard(path: Path) -> Sequence[LeaderboardRow]:
 
 
 def best_first(place: LeaderboardRow) -> tuple[float, int, str]:
-    """The key to sort places by."""
+    """The sort key of a row: higher reward first, then more wins, then the lower peer id."""
     return -place.reward, -place.wins, place.peer_id

@@ -1,5 +1,6 @@
-"""A ledger of one's own: registrations, rewards and votes are rows of an SQLite file, which the nodes of a machine may
-share. Rounds count up by themselves, or follow a clock that is kept in the file."""
+"""A ledger in an SQLite file, which the nodes of a machine may share: registrations, rewards and votes are its rows.
+
+Rounds count up with each one played, or follow a clock that the file has."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from codezero.ledger.ballot import Ballot, own_reward
 from codezero.types import Receipt, RoundId, ScoredGroup
 
 BUSY_S = 30.0
-"""Longest wait for other nodes that write to the file."""
+"""Longest wait in seconds for other nodes that write to the file."""
 LOOK_S = 1.0
-"""Between two looks at the clock, which may be set meanwhile."""
+"""Longest sleep in seconds while waiting for a round, since the system clock may be set meanwhile."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS settlement (
     id INTEGER PRIMARY KEY,
@@ -43,8 +44,8 @@ logger = logging.getLogger(__name__)
 
 
 class LocalLedger:
-    """ports.Ledger in a file. One reward and one vote per (round, stage, peer): settling again changes nothing, so a
-    node that was killed between settling and saving can play the round once more."""
+    """Implements `ports.Ledger` with a file. It has one reward and one vote per (round, stage, peer); settling again
+    changes nothing, so a node that was killed between settling and saving can play the round once more."""
 
     def __init__(
         self,
@@ -54,10 +55,10 @@ class LocalLedger:
         round_s: float = 0.0,
         vote: Vote = Vote.mean,
     ) -> None:
-        """Registers the peer. `banned` and `vote` are those of `Ballot`. `round_s`: length of a round by the file's
-        clock, which the first node starts; 0 counts the rounds that this node finishes.
+        """Opens the file and registers the peer. `banned` and `vote` are as in `Ballot`. `round_s` is the length of a
+        round by the file's clock, in seconds, which the first node starts; 0 counts the rounds that this node plays.
 
-        Raises LedgerError: the file cannot be opened, is not such a database, or its rounds have another length.
+        Raises LedgerError: the file cannot be opened, is no such database, or its rounds have another length.
         """
         self._path, self._peer_id, self._round_s = path, peer_id, round_s
         self._ballot = Ballot(vote, peer_id, banned)
@@ -72,7 +73,7 @@ class LocalLedger:
             ) from error
 
     def next_round(self, after: RoundId | None) -> RoundId:
-        """The round after the last one this node finished, from 1; by the clock the current one, which it waits for."""
+        """Returns the number after `after`, or 1; with a clock, waits for a round later than `after`."""
         if not self._round_s:
             return RoundId(number=1 if after is None else after.number + 1)
         first = 0 if after is None else after.number + 1
@@ -94,7 +95,8 @@ class LocalLedger:
             time.sleep(min(LOOK_S, max(0.01, self._start_s + first * self._round_s - time.time())))
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
-        """Stores reward and vote of the round, or finds those stored before. Raises LedgerError: cannot be written."""
+        """Stores the round's reward and vote unless it has them, and returns what is stored. Raises LedgerError: the
+        file cannot be written."""
         reward, winners = own_reward(groups), self._ballot.winners(round_id, groups)
         key = (round_id.number, round_id.stage, self._peer_id)
         try:
@@ -119,19 +121,21 @@ class LocalLedger:
         )
 
     def total_reward(self) -> float:
-        """Sum of this peer's rewards over all rounds."""
+        """Returns the sum of this peer's rewards over all rounds."""
         query = "SELECT COALESCE(SUM(reward), 0) FROM settlement WHERE peer_id = ?"
         return float(self._db.execute(query, (self._peer_id,)).fetchone()[0])
 
     def status(self) -> str:
-        """Nothing here can be in the way."""
+        """Returns an empty text: a local ledger has no submissions that could wait."""
         return ""
 
     def close(self) -> None:
         self._db.close()
 
     def _clock(self) -> float:
-        """When round 0 began: now, or so that the rounds go on after those in the file. In a writing transaction."""
+        """Returns the Unix time at which round 0 began, and stores it if the file has none: now, or earlier so that the
+        next round follows the last one in the file. Must run in a writing transaction. Raises LedgerError: another
+        length."""
         last, now_s = self._db.execute("SELECT COALESCE(MAX(round), -1) FROM settlement").fetchone()[0], time.time()
         start_s = now_s - (last + 1) * self._round_s
         self._db.execute("INSERT INTO clock VALUES (0, ?, ?) ON CONFLICT DO NOTHING", (start_s, self._round_s))
@@ -145,18 +149,20 @@ class LocalLedger:
 
 
 def warn_skipped(after: RoundId, now: int) -> None:
-    """Tells when a node that has finished `after` goes on with a round that is not the next one."""
+    """Warns if a node that has finished the round `after` goes on with a round that is not the next one."""
     if now > after.number + 1:
         skipped = now - after.number - 1
         logger.warning(
             "the swarm is at round %d: skipped %d round%s. Nothing has to be done; if it is always so, this node is "
             "slow: fewer tasks (swarm.num_local) or a smaller model keep up",
-            *(now, skipped, "s" * (skipped > 1)),
+            now,
+            skipped,
+            "s" * (skipped > 1),
         )
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Raises sqlite3.Error."""
+    """Opens the file, and makes its tables if it is new. Raises sqlite3.Error."""
     deadline = time.monotonic() + BUSY_S
     while True:
         db = sqlite3.connect(path, timeout=BUSY_S)
@@ -165,7 +171,7 @@ def _open(path: Path) -> sqlite3.Connection:
             db.executescript(_SCHEMA)
         except sqlite3.OperationalError as error:
             db.close()
-            # Nodes that make the file at the same time: SQLite waits for no lock while it changes the mode.
+            # Several nodes may make the file at once, and SQLite does not wait for a lock to change the journal mode.
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)

@@ -1,6 +1,6 @@
-"""A coordinator written to through the sign-in app, which keeps the account's session key and pays (SPEC §2).
+"""The coordinator contract, written to through the sign-in app, which has the account's session key and pays (SPEC §2).
 
-Its account is the user's smart account; the app is asked to write, and the chain what became of it.
+The account is the user's smart account. The app is asked to write, and the chain whether it did.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 
 TIMEOUT_S = 30.0
-"""For a whole answer: the app waits for its bundler. What takes longer may still be mined."""
+"""Longest wait in seconds for a whole answer: the app waits for its bundler. A late transaction may still be mined."""
 MAX_FILE_BYTES = 1 << 20
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _ERROR_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
-"""Of a contract's error; what else the app calls an error is a sentence."""
+"""The form of a contract's error name; the app's other errors are sentences."""
 
 T = TypeVar("T")
 
@@ -44,21 +44,21 @@ class _User(msgspec.Struct, rename="camel"):
 
 
 class _Key(msgspec.Struct, rename="camel"):
-    """A session key's entry. The private key in it is not read."""
+    """A session key's entry, without its private key, which is not read."""
 
     activated: bool = False
     account_address: str | None = None
 
 
 class AppAccount:
-    """One user's smart account, written with through the app."""
+    """One user's smart account, which writes through the app."""
 
     def __init__(self, server: Server, org_id: str, address: str, login_dir: Path) -> None:
         self._server, self._org_id, self.address, self._login_dir = server, org_id, address, login_dir
 
     def write(self, name: str, **fields: object) -> str:
-        """The hash that the app gives for what it sent. Raises Reverted: HTTP 400 with the name of a contract's error;
-        ProxyFault for all else."""
+        """Posts to the app, and returns the hash of the transaction that it sent. Raises Reverted: the app answers HTTP
+        400 with the name of a contract's error; ProxyFault: anything else."""
         content = msgspec.json.encode({"orgId": self._org_id, **fields})
         try:
             reply = self._server.post(content, f"/api/{name}", credentials(self._login_dir))
@@ -94,7 +94,7 @@ class AppAccount:
 
 
 class ModalWriter:
-    """`CoordinatorWriter` through the app, which signs: the journal holds that it was asked, and no transaction.
+    """A `CoordinatorWriter` whose transactions the app signs, so the journal notes only that it was asked.
 
     Raises as `AppAccount.write` does.
     """
@@ -128,8 +128,8 @@ def connect(
     login_dir: Path,
     timeout_s: float = TIMEOUT_S,
 ) -> tuple[Coordinator, ModalWriter]:
-    """Reads of the contract, writes through the app; asks neither of them anything yet. Raises LedgerError: an address
-    or URL is none, or nobody has signed in."""
+    """Returns what reads the contract, and what writes to it through the app, without a request to either. Raises
+    LedgerError: an address or URL is not valid, or nobody has signed in."""
     coordinator, _, _ = wallet.read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
     app = app_account(
         proxy_url=proxy_url, org_id=org_id, account_address=account_address, login_dir=login_dir, timeout_s=timeout_s
@@ -140,8 +140,8 @@ def connect(
 def app_account(
     *, proxy_url: str, org_id: str, account_address: str, login_dir: Path, timeout_s: float = TIMEOUT_S
 ) -> AppAccount:
-    """Asks nothing yet. An `org_id` or `account_address` that is empty is looked up in the app's folder. Raises
-    LedgerError: an address or URL is none, or nobody has signed in."""
+    """Returns the account, without a request. An empty `org_id` or `account_address` is read from the app's folder.
+    Raises LedgerError: an address or URL is not valid, or nobody has signed in."""
     server = Server(proxy_url.rstrip("/"), what="the sign-in app", setting="ledger.proxy_url", timeout_s=timeout_s)
     org_id = org_id or only_user(login_dir)
     try:
@@ -152,8 +152,8 @@ def app_account(
 
 
 def credentials(login_dir: Path) -> dict[str, str]:
-    """The header by which the app knows its own user's nodes: the token that it keeps in its folder, readable by that
-    user alone. Empty where there is none: an app of another machine may ask for none."""
+    """Returns the header by which the app recognises its user's nodes, with the token from the app's folder, which only
+    that user can read. Empty if there is no token: an app of another machine may need none."""
     try:
         with open(login_dir / "token", "rb") as file:
             token = file.read(200).strip().decode("ascii", "replace")
@@ -163,7 +163,7 @@ def credentials(login_dir: Path) -> dict[str, str]:
 
 
 def only_user(login_dir: Path) -> str:
-    """The id of the one user who has signed in on this machine. Raises LedgerError: there are none or several."""
+    """Returns the id of the one user who has signed in on this machine. Raises LedgerError: there is not one."""
     users = _read(login_dir / "userData.json", dict[str, _User])
     if not users:
         raise _nobody(login_dir / "userData.json", "holds no user")
@@ -174,8 +174,8 @@ def only_user(login_dir: Path) -> str:
 
 
 def smart_account(login_dir: Path, org_id: str) -> str:
-    """The address that the contract sees: of the newest session key that is activated. `address` in userData.json is
-    the user's signer, another account. Raises LedgerError: there is none yet."""
+    """Returns the address that the contract sees: that of the newest activated session key. (`address` in userData.json
+    is the user's signer, another account.) Raises LedgerError: there is no activated key."""
     path = login_dir / "userApiKey.json"
     keys = _read(path, dict[str, list[_Key]]).get(org_id, [])
     found = [key.account_address for key in keys if key.activated and key.account_address]
@@ -208,7 +208,7 @@ def _nobody(path: Path, what: str) -> LedgerError:
 
 
 def _error_in(reply: HttpReply) -> str:
-    """What the app says is wrong; the beginning of its reply where that is of another form."""
+    """Returns the error in the app's reply, or the beginning of a reply of another form."""
     try:
         return decode(reply.body, _Refused).error
     except ValueError:

@@ -1,8 +1,8 @@
-"""What must reach the chain, kept in a file until the chain has it.
+"""A file of all that is to be submitted to the chain, kept until the chain has it.
 
-Rewards of rounds are summed as they come (`credit`). From time to time the sum becomes an item, and with it a vote
-(`fold`); the node's registration is an item too. An item has an idempotency key: the contract takes one reward and one
-vote of a peer in a round, and so does the outbox. Every change is one transaction of SQLite, on disk before it returns.
+`credit` adds the reward of a round to a sum. From time to time `fold` makes items of the sum and of the last vote; the
+node's registration is an item too. Items are idempotent: like the contract, the outbox takes one reward and one vote of
+a peer in a round. Each change is one transaction of SQLite, which is on disk when the method returns.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from codezero.runtime.database import transaction
 from codezero.types import RoundId
 
 MILLIONTHS = 1_000_000
-"""Of a point of reward, the unit of the sum: whole numbers add up exactly. The chain takes whole points."""
+"""Units of the sum in a point of reward: integers add up exactly. The chain takes whole points."""
 KEPT_ROUNDS = 1000
-"""Rounds for which it is remembered that they were credited."""
+"""How many rounds back a round is known to have been credited."""
 TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN = "trouble", "trouble since", "trouble seen"
-"""Notes for those who read the outbox: what keeps items from the chain, since when, and as of when (Unix times)."""
+"""Keys of notes for readers of the outbox: why items do not reach the chain, and two Unix times, since when that is so
+and when it was last seen."""
 _OPEN = ", ".join("?" * len(OPEN))
 _MAX_PEER_ID = 128
-"""Characters; a peer id has 46 or 52. Winners are peers' own words."""
+"""The most characters of a winner's peer id, which is text of other peers; real ones have 46 or 52."""
 
 
 class Outbox:
-    """The file. Usable from several threads; `codezero status` may read it at the same time. All methods raise
-    OutboxError: the disk is full or the file damaged, and nothing has changed."""
+    """The file, usable from several threads while `codezero status` reads it. All methods raise OutboxError: the disk
+    is full or the file damaged; then nothing has changed."""
 
     def __init__(self, path: Path, scope: LedgerScope) -> None:
         self._path, self._scope, self._lock = path, scope, threading.RLock()
@@ -52,7 +53,7 @@ class Outbox:
             ) from error
 
     def credit(self, round_id: RoundId, reward: float, winners: Sequence[str], now_s: float | None = None) -> bool:
-        """Adds a round's reward to the sum and makes its vote the next one; False if it was credited before."""
+        """Adds a round's reward to the sum, and replaces the next vote. Returns False if it was added before."""
         now_s = time.time() if now_s is None else now_s
         key = (round_id.number, round_id.stage)
         millionths = round(reward * MILLIONTHS)
@@ -81,13 +82,14 @@ class Outbox:
         return True
 
     def owed(self) -> Owed:
+        """Returns the sum that is in no item yet."""
         with self._reading():
             row = self._owed_row()
         return Owed(points=0.0, since_s=None) if row is None else Owed(points=row[0] / MILLIONTHS, since_s=row[1])
 
     def fold(self, now_s: float | None = None) -> None:
-        """Makes items of the sum's whole points and of the last round's vote; the rest stays in the sum. A round that
-        has its items already takes no more: the sum waits for the next one."""
+        """Makes items of the sum's whole points and of the last round's vote; a fraction of a point stays in the sum.
+        If that round has a reward item already, nothing is done, and the sum waits for the next round."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
             row = self._owed_row()
@@ -106,7 +108,7 @@ class Outbox:
             )
 
     def ensure_registration(self, now_s: float | None = None) -> None:
-        """Opens the registration, also one that was done before: the chain knows better."""
+        """Makes an item of the registration, or opens the one that was done before: the chain may have lost it."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
             if not self._add(Kind.REGISTRATION, now_s, RoundId(number=0)):
@@ -121,7 +123,7 @@ class Outbox:
                 )
 
     def open_items(self) -> list[LedgerItem]:
-        """What is still to be done for this scope, registration first, then in the order of making."""
+        """Returns this scope's items that are not done or dropped: the registration, then the others, oldest first."""
         with self._reading():
             rows = self._run(
                 f"SELECT * FROM item WHERE state IN ({_OPEN}) AND (chain_id, contract, peer_id) = (?, ?, ?) "
@@ -133,7 +135,7 @@ class Outbox:
         return [item_of(row) for row in rows]
 
     def sent(self, item: LedgerItem) -> list[Transaction]:
-        """The item's transactions, the oldest first."""
+        """Returns the item's transactions, oldest first."""
         with self._reading():
             rows = self._run(
                 "SELECT hash, raw, nonce, max_fee_wei, tip_wei, signed_at_s, sent_at_s FROM sent WHERE item = ? "
@@ -144,7 +146,7 @@ class Outbox:
         return [Transaction(**dict(zip(names, row, strict=True))) for row in rows]
 
     def store(self, item: LedgerItem, transaction: Transaction) -> None:
-        """Notes a transaction that is about to leave."""
+        """Stores a transaction that is about to be sent."""
         with self._change():
             self._run(
                 "INSERT INTO sent VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -160,31 +162,31 @@ class Outbox:
             self._set(item, state=ItemState.SENT)
 
     def hand_over(self, item: LedgerItem, due_at_s: float) -> None:
-        """Notes that another is about to be asked to sign and send, which is not done again before `due_at_s`."""
+        """Notes that a service is about to be asked to sign and send; it is not asked again before `due_at_s`."""
         with self._change():
             self._set(item, state=ItemState.HANDED_OVER, due_at_s=due_at_s)
 
     def taken(self, transaction: Transaction, now_s: float) -> None:
-        """Notes that the RPC took it."""
+        """Notes that the RPC took a transaction."""
         with self._change():
             self._run("UPDATE sent SET sent_at_s = ? WHERE hash = ?", now_s, transaction.hash)
 
     def finish(self, item: LedgerItem, state: ItemState, note: str, reference: str = "") -> None:
-        """The item is DONE or DROPPED; it is never sent again."""
+        """Sets an item to DONE or DROPPED, so that it is never sent again."""
         with self._change():
             self._set(item, state=state, note=note, reference=reference)
             self._judge(item, accepted=state is ItemState.DONE, reason="" if state is ItemState.DONE else note)
 
     def refused(self, item: LedgerItem, reason: str) -> None:
-        """Notes that the chain did not take it as it is; it may yet."""
+        """Notes that the chain refused an item; it may take it later."""
         with self._change():
             self._judge(item, accepted=False, reason=reason)
 
     def postpone(
         self, item: LedgerItem, due_at_s: float, note: str, *, unsent: bool = False, reference: str | None = None
     ) -> None:
-        """Tries again from `due_at_s`; `unsent` where none of its transactions can be mined any more. `reference` to
-        what was sent just now."""
+        """Sets the time of an item's next try, and counts a try. `unsent` says that none of its transactions can be
+        mined any more; `reference` is the hash of one that was sent just now."""
         with self._change():
             self._set(item, due_at_s=due_at_s, tries=item.tries + 1, note=note)
             if reference is not None:
@@ -193,7 +195,7 @@ class Outbox:
                 self._set(item, state=ItemState.WAITING)
 
     def note_trouble(self, text: str, now_s: float | None = None) -> None:
-        """Keeps what is in the way, in words, since when and as of now; nothing once it is empty."""
+        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
             if text != self.recall(TROUBLE):
@@ -202,12 +204,12 @@ class Outbox:
             self._note(TROUBLE_SEEN, repr(now_s))
 
     def remember(self, key: str, value: str) -> None:
-        """Keeps a short text over restarts, and for `codezero status`."""
+        """Stores a short text under a key, over restarts."""
         with self._change():
             self._note(key, value)
 
     def recall(self, key: str) -> str:
-        """Empty if there is none."""
+        """Returns the text under a key; empty if there is none."""
         with self._reading():
             row = self._run("SELECT value FROM note WHERE key = ?", key).fetchone()
         return "" if row is None else str(row[0])
@@ -217,7 +219,7 @@ class Outbox:
             self._db.close()
 
     def _add(self, kind: Kind, now_s: float, round_id: RoundId, reward: int = 0, winners: str = "[]") -> bool:
-        """False if there is an item of this key."""
+        """Makes an item. Returns False if there is one of this kind, scope, round and stage."""
         return bool(
             self._run(
                 "INSERT INTO item (kind, chain_id, contract, peer_id, round, stage, reward, winners, state, "
@@ -264,7 +266,7 @@ class Outbox:
 
     @contextmanager
     def _change(self) -> Iterator[None]:
-        """One transaction: whole or not at all."""
+        """Runs the body as one transaction."""
         with self._reading(), transaction(self._db):
             yield
 

@@ -1,6 +1,6 @@
-"""Makes a `LedgerView` of the files of a state folder alone, whether the node runs or not.
+"""Reads a node's ledger and outbox from the files of its state folder, while the node runs or after.
 
-A file that is missing or damaged is a line of words, not an error.
+In a `LedgerView` a file that is missing or damaged is a line of text, not an error.
 """
 
 from __future__ import annotations
@@ -8,24 +8,49 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from codezero.errors import LedgerError
 from codezero.ledger.items import OPEN, ItemState, Kind, LedgerItem, LedgerScope, in_words, item_of
+from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, read_location
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
 from codezero.ledger.view import LedgerView, PendingItem, SubmissionView, Trouble
-from codezero.ledger.whereabouts import LEDGER, OUTBOX, Whereabouts, read_whereabouts
 from codezero.runtime.database import reading
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """The content of an outbox."""
+
+    items: Sequence[LedgerItem]
+    """All items there ever were, oldest first."""
+    owed: Sequence[tuple[LedgerScope, float]]
+    """Points that are in no item yet."""
+    trouble: str
+    """Why items do not reach the chain, in words; empty if they do. Untrusted text in part."""
+
+
+def read_pending(path: Path) -> Pending:
+    """Reads an outbox. Raises LedgerError: the file is missing, damaged or unreadable."""
+    with reading(path, "outbox") as db:
+        items = [item_of(row) for row in db.execute("SELECT * FROM item ORDER BY id")]
+        sums = db.execute("SELECT chain_id, contract, peer_id, millionths FROM owed WHERE millionths != 0").fetchall()
+        note = db.execute("SELECT value FROM note WHERE key = ?", (TROUBLE,)).fetchone()
+    owed = [
+        (LedgerScope(chain_id=chain_id, contract=contract, peer_id=peer_id), millionths / MILLIONTHS)
+        for chain_id, contract, peer_id, millionths in sums
+    ]
+    return Pending(items=items, owed=owed, trouble="" if note is None else str(note[0]))
+
+
 def read_view(folder: Path) -> LedgerView:
-    """Of a node's state folder. Never raises for what it finds there."""
+    """Reads the ledger of a node's state folder. Problems with its files are words in the result."""
     problems: list[str] = []
-    found = _tried(lambda: read_whereabouts(folder), problems)
+    found = _tried(lambda: read_location(folder), problems)
     ledger = Path(found.path) if found and found.path else folder / LEDGER
     outbox = folder / OUTBOX
     kind = found.kind if found else "chain" if outbox.exists() else "local" if ledger.exists() else ""
@@ -48,7 +73,7 @@ def _tried(read: Callable[[], T], problems: list[str]) -> T | None:
 
 
 def _with_rounds(view: LedgerView, path: Path) -> LedgerView:
-    """Raises LedgerError."""
+    """Adds the rounds of the ledger file. Raises LedgerError: the file cannot be read."""
     with reading(path, "ledger") as db:
         peers = [peer for (peer,) in db.execute("SELECT peer_id FROM peer LIMIT 2")]
         peer_id = view.peer_id or (peers[0] if len(peers) == 1 else "")
@@ -74,8 +99,8 @@ def _with_rounds(view: LedgerView, path: Path) -> LedgerView:
     return replace(view, last_accepted=last, last_reward=last)
 
 
-def _with_outbox(view: LedgerView, path: Path, found: Whereabouts | None, problems: list[str]) -> LedgerView:
-    """Raises LedgerError."""
+def _with_outbox(view: LedgerView, path: Path, found: LedgerLocation | None, problems: list[str]) -> LedgerView:
+    """Adds what the outbox has. Raises LedgerError: the file cannot be read."""
     with reading(path, "outbox") as db:
         scope = _scope(db, found)
         if scope is None:
@@ -92,8 +117,8 @@ def _with_outbox(view: LedgerView, path: Path, found: Whereabouts | None, proble
         )
     trouble = None
     if notes.get(TROUBLE):
-        times = [_time(notes.get(key)) for key in (TROUBLE_SINCE, TROUBLE_SEEN)]
-        trouble = Trouble(text=notes[TROUBLE], since_s=times[0], seen_s=times[1])
+        since_s, seen_s = float(notes[TROUBLE_SINCE]), float(notes[TROUBLE_SEEN])
+        trouble = Trouble(text=notes[TROUBLE], since_s=since_s, seen_s=seen_s)
     unsent_points, unsent_since_s = 0.0, None
     for *key, millionths, since_s in sums:
         if tuple(key) == (scope.chain_id, scope.contract, scope.peer_id):
@@ -119,7 +144,7 @@ def _with_outbox(view: LedgerView, path: Path, found: Whereabouts | None, proble
 
 
 def newest_scope(db: sqlite3.Connection) -> LedgerScope | None:
-    """That of the last credit or item in an outbox, for folders without whereabouts. Raises sqlite3.Error."""
+    """Returns the scope of an outbox's last credit or item, for folders without a location. Raises sqlite3.Error."""
     for table in ("owed", "item"):
         row = db.execute(f"SELECT chain_id, contract, peer_id FROM {table} ORDER BY rowid DESC LIMIT 1").fetchone()
         if row is not None:
@@ -127,7 +152,7 @@ def newest_scope(db: sqlite3.Connection) -> LedgerScope | None:
     return None
 
 
-def _scope(db: sqlite3.Connection, found: Whereabouts | None) -> LedgerScope | None:
+def _scope(db: sqlite3.Connection, found: LedgerLocation | None) -> LedgerScope | None:
     if found is not None and found.contract:
         return LedgerScope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
     return newest_scope(db)
@@ -136,26 +161,19 @@ def _scope(db: sqlite3.Connection, found: Whereabouts | None) -> LedgerScope | N
 def _last(
     db: sqlite3.Connection, scope: LedgerScope, *, accepted: bool, kind: Kind | None = None
 ) -> SubmissionView | None:
-    """Verdicts are in outboxes since they are kept; of before, only what became of each item."""
+    """Returns the last item that the chain accepted or refused; None if there is none."""
     of_kind, values = ("AND kind = ?", (kind,)) if kind else ("", ())
     values = (scope.chain_id, scope.contract, scope.peer_id, *values)
     whose = f"(chain_id, contract, peer_id) = (?, ?, ?) {of_kind}"
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'verdict'").fetchone():
-        query = (
-            f"SELECT item.*, at_s, reason FROM verdict JOIN item ON item.id = verdict.item WHERE {whose} "
-            "AND accepted = ? ORDER BY at_s DESC, item.id DESC LIMIT 1"
-        )
-        if row := db.execute(query, (*values, int(accepted))).fetchone():
-            return _submission(item_of(row[:-2]), row[-2], row[-1])
-    state = ItemState.DONE if accepted else ItemState.DROPPED
-    row = db.execute(f"SELECT * FROM item WHERE {whose} AND state = ? ORDER BY id DESC LIMIT 1", (*values, state))
-    if (old := row.fetchone()) is None:
-        return None
-    item = item_of(old)
-    return _submission(item, None, "" if accepted else item.note)
+    query = (
+        f"SELECT item.*, at_s, reason FROM verdict JOIN item ON item.id = verdict.item WHERE {whose} "
+        "AND accepted = ? ORDER BY at_s DESC, item.id DESC LIMIT 1"
+    )
+    row = db.execute(query, (*values, int(accepted))).fetchone()
+    return None if row is None else _submission(item_of(row[:-2]), row[-2], row[-1])
 
 
-def _submission(item: LedgerItem, at_s: float | None, reason: str) -> SubmissionView:
+def _submission(item: LedgerItem, at_s: float, reason: str) -> SubmissionView:
     return SubmissionView(
         kind=item.kind.value,
         what=in_words(item),
@@ -189,7 +207,7 @@ def _pending(
 
 
 def _why(item: LedgerItem, registering: bool, is_used: bool, trouble: str) -> str:
-    """As `delivery.Delivery.deliver` goes about it."""
+    """Returns why an open item is not on the chain yet, as `delivery.Delivery.deliver` decides it."""
     if not is_used:
         return f"it is for contract {item.scope.contract} on chain {item.scope.chain_id}, which this node does not use"
     if item.state is ItemState.SENT:
@@ -203,10 +221,3 @@ def _why(item: LedgerItem, registering: bool, is_used: bool, trouble: str) -> st
     if item.note:
         return item.note
     return "new: submitted at the node's next look at the chain"
-
-
-def _time(note: str | None) -> float | None:
-    try:
-        return None if note is None else float(note)
-    except ValueError:
-        return None

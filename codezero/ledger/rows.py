@@ -1,4 +1,4 @@
-"""A node's ledger in a few words, for a terminal: earned, accepted last, what waits and why."""
+"""A node's ledger as a few rows of text for a terminal: what it earned, what was accepted last, what waits and why."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from codezero.ledger.view import LedgerView, PendingItem, SubmissionView
 
 
 def ledger_rows(view: LedgerView, now_s: float) -> list[tuple[str, str]]:
-    """Rows of (label, text); untrusted text in part. Empty where there is no ledger."""
+    """Returns rows of (label, text), with untrusted text in part; none if there is no ledger."""
     if not view.kind:
         return []
     rows = [("earned", f"{view.earned:+.2f} in {view.num_rounds} round{'s' * (view.num_rounds != 1)}")]
     if view.last_accepted is not None:
         rows.append(("accepted", _short(view.last_accepted)))
     refused = view.last_refused
-    if refused is not None and (refused.at_s or 0.0) > (view.last_accepted.at_s or 0.0 if view.last_accepted else 0.0):
+    if refused is not None and (view.last_accepted is None or refused.at_s > view.last_accepted.at_s):
         rows.append(("refused", f"{_short(refused)}: {refused.reason}"))
     if view.kind == "local":
         return rows
@@ -33,13 +33,12 @@ def ledger_rows(view: LedgerView, now_s: float) -> list[tuple[str, str]]:
 
 
 def _short(one: SubmissionView | PendingItem) -> str:
-    """Without the names of peers, which are long."""
+    """Returns kind, points and round, without the peer ids, which are long."""
     points = "" if one.points is None else f" {one.points:+g}" if one.kind == "reward" else f" {one.points:+.2f}"
     number = "" if one.round is None else f" {one.round}" if one.kind == "round" else f" of round {one.round}"
     return f"{one.kind}{number}{points}" if one.kind == "round" else f"{one.kind}{points}{number}"
 
 
 def submitted(one: SubmissionView) -> str:
-    """What the ledger took or refused, and when."""
-    at = "" if one.at_s is None else time.strftime(", %Y-%m-%d %H:%M:%S", time.localtime(one.at_s))
-    return f"{one.what}{at}"
+    """Returns what the ledger took or refused, and when."""
+    return f"{one.what}, {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(one.at_s))}"

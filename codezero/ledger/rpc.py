@@ -1,7 +1,7 @@
-"""A chain seen through an RPC: typed answers, and every fault by its name (see `faults`).
+"""Reads and writes a chain through an RPC: answers have types, and each error has its own class (see `faults`).
 
-The whole boundary to what a server may send. Before anything else is believed, and again after every fault, it is
-asked for its chain id and for the code of the contracts in use, in the same HTTP request.
+All that a server may send is checked here. The first request, and each one after a fault, also asks for the chain's id
+and the code of the contracts in use, and no other answer is used unless these are right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codezero.ledger.http import shown
 from codezero.ledger.jsonrpc import Answer, JsonRpc, Request, RpcRefusal
 
 LATEST, PENDING = "latest", "pending"
-# Nodes word these differently and number them alike (-32000): geth, reth, anvil, and py-evm's validation errors.
+# Parts of error messages: geth, reth, anvil and py-evm word these differently, with the same code (-32000).
 _NONCE_RACE = (
     "nonce too low",
     "nonce is too low",
@@ -41,7 +41,7 @@ _WRONG_CHAIN = ("invalid chain id", "chain id mismatch", "invalid chainid", "inc
 
 
 class Rpc:
-    """One chain."""
+    """A client of one chain."""
 
     def __init__(
         self,
@@ -52,15 +52,15 @@ class Rpc:
         error_names: Mapping[str, str] | None = None,
         contract_setting: str = "ledger.contract_address",
     ) -> None:
-        """`contracts` are addresses at which there must be code, as `contract_setting` says; `error_names` are those
-        of their reverts, by selector."""
+        """`contracts` are addresses that must have code; messages name `contract_setting`, where they come from.
+        `error_names` has the names of their errors by selector."""
         self._transport, self.chain_id = transport, chain_id
         self._contracts, self._error_names = tuple(contracts), error_names or {}
         self._contract_setting = contract_setting
         self._verified = False
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """The answers in order, refusals among them. Raises RpcFault, WrongChain, NoContract."""
+        """Returns the answers in order, refusals included. Raises RpcFault, WrongChain, NoContract."""
         checks: list[Request] = []
         if not self._verified:
             checks = [("eth_chainId", []), *(("eth_getCode", [address, LATEST]) for address in self._contracts)]
@@ -75,17 +75,17 @@ class Rpc:
         return answers[len(checks) :]
 
     def read(self, calls: Sequence[ContractCall]) -> list[tuple[object, ...]]:
-        """The values each call returns. Raises what `ask` raises, and Reverted, RpcRefused: a call is refused."""
+        """Returns the values of each call. Raises what `ask` raises, and Reverted, RpcRefused: a call is refused."""
         answers = self.ask([call_request(call) for call in calls])
         return [self.values(call, answer) for call, answer in zip(calls, answers, strict=True)]
 
     def values(self, call: ContractCall, answer: Answer) -> tuple[object, ...]:
-        """The values in the answer to `call_request(call)`."""
+        """Returns the values in the answer to `call_request(call)`. Raises as `text` and `ContractCall.decode` do."""
         return call.decode(self.text(answer, call.name))
 
     def broadcast(self, raw: bytes) -> None:
-        """Sends a signed transaction, once. Raises RpcFault: it is unknown whether it arrived; NonceRace,
-        InsufficientFunds, Reverted, WrongChain: it did not; AlreadyKnown: it did before."""
+        """Sends a signed transaction once. Raises RpcFault: it may have arrived; NonceRace, InsufficientFunds,
+        Reverted, WrongChain: it was not accepted; AlreadyKnown: it arrived before."""
         try:
             (answer,) = self._transport.ask([("eth_sendRawTransaction", ["0x" + raw.hex()])], repeat=False)
         except RpcFault:
@@ -94,7 +94,7 @@ class Rpc:
         self.text(answer, "eth_sendRawTransaction")
 
     def quantity(self, answer: Answer, what: str) -> int:
-        """A number. Raises as `text` does."""
+        """Returns the number in an answer. Raises as `text` does."""
         text = self.text(answer, what)
         try:
             return int(text, 16)
@@ -102,7 +102,7 @@ class Rpc:
             raise self._not_hex(text, what) from error
 
     def text(self, answer: Answer, what: str) -> str:
-        """Hex digits with 0x. Raises the fault that a refusal stands for, RpcBadReply for anything else."""
+        """Returns hex digits with 0x. Raises a refusal's error (see `fault`); RpcBadReply: the answer is no hex."""
         if isinstance(answer, RpcRefusal):
             raise self.fault(answer, what)
         if not isinstance(answer, str) or not answer.startswith("0x") or not answer.isascii():
@@ -110,7 +110,7 @@ class Rpc:
         return answer
 
     def fields(self, answer: Answer, what: str) -> Mapping[str, object] | None:
-        """A record such as a block; None where there is none. Raises as `text` does."""
+        """Returns an answer that is a record, such as a block, or None. Raises as `text` does."""
         if isinstance(answer, RpcRefusal):
             raise self.fault(answer, what)
         if answer is not None and not isinstance(answer, dict):
@@ -118,7 +118,7 @@ class Rpc:
         return answer
 
     def fault(self, refusal: RpcRefusal, what: str) -> LedgerError:
-        """What a refusal means."""
+        """Returns the error that a refusal stands for."""
         message = refusal.message.lower()
         if any(words in message for words in _NONCE_RACE):
             return NonceRace(f"another transaction of the account took the nonce ({refusal.message}): sent anew")
@@ -148,18 +148,18 @@ class Rpc:
 
     def _not_hex(self, answer: object, what: str) -> RpcFault:
         return RpcBadReply(
-            f"{self._transport.place} answered {what} with {shown(str(answer)[:40])!r}, which is none: something "
-            "between may answer for it"
+            f"{self._transport.place} answered {what} with {shown(str(answer)[:40])!r}, not a valid answer: "
+            "a proxy in between may have sent it"
         )
 
 
 def call_request(call: ContractCall, sender: str | None = None) -> Request:
-    """The simulation of a call, as `sender` where one is given."""
+    """Returns the request that simulates a call, from `sender` if one is given."""
     return "eth_call", [{"to": call.to, "data": call.data} | ({"from": sender} if sender else {}), LATEST]
 
 
 def balance(transport: JsonRpc, address: str) -> tuple[int, int]:
-    """The id of the chain that is served, whichever it is, and what an account holds there in wei. Raises RpcFault."""
+    """Returns the id of the chain that the server serves, and an account's balance there in wei. Raises RpcFault."""
     chain, held = transport.ask([("eth_chainId", []), ("eth_getBalance", [address, LATEST])])
     rpc = Rpc(transport, chain_id=0)
     return rpc.quantity(chain, "eth_chainId"), rpc.quantity(held, "eth_getBalance")

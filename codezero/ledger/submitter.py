@@ -1,7 +1,7 @@
-"""The thread between a node and the chain: follows the round, and takes the outbox to the contract.
+"""The thread between a node and the chain: it follows the contract's round and submits the outbox's items.
 
-It never blocks a round and never ends one: what it cannot do now it does later, and says why in words. It may be killed
-anywhere (see `delivery`), so stopping it is only a matter of courtesy.
+It never delays or ends a round of training: what fails is tried again later, and the reason is kept in words. It may be
+killed at any point (see `delivery`); stopping it in order only saves time.
 """
 
 from __future__ import annotations
@@ -25,40 +25,41 @@ from codezero.ledger.outbox import Outbox
 from codezero.types import RoundId
 
 POLL_S = 15.0
+"""Seconds between two polls of the chain."""
 BUSY_POLL_S = 2.0
-"""While something that was sent is not confirmed."""
+"""Seconds between two polls while something that was sent is not confirmed."""
 MAX_POLL_S = 300.0
-"""While the RPC is away."""
+"""Longest wait in seconds between two polls while the RPC does not answer."""
 UNPAID_S = 300.0
-"""Between two tries to pay."""
+"""Seconds between two tries after the account could not pay."""
 REMIND_S = 3600.0
-"""Between two warnings of the same trouble."""
+"""Seconds between two warnings of the same kind."""
 _VIEW = "view"
 
 logger = logging.getLogger(__name__)
 
 
 class Chain(Reads, Protocol):
-    """What the submitter asks of `Coordinator`."""
+    """The part of `Coordinator` that the submitter uses."""
 
     def view(self, peer_id: str, account: str) -> ChainView: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """When to submit, and when to warn."""
+    """The settings of a submitter."""
 
     period_s: float = 3 * 3600.0
-    """The sum of rewards is submitted this long after the first of them."""
+    """Seconds from the first reward of a sum until the sum is submitted."""
     threshold: float = 0.0
-    """The sum is submitted at once from this many points on, either way; 0 waits for the period."""
+    """The absolute sum, in points, that is submitted at once; 0 always waits for the period."""
     warn_below_eth: float = 0.01
-    """Warns when the account holds less; 0 never warns."""
+    """The balance in ETH below which it warns; 0 never warns."""
     poll_s: float = POLL_S
 
 
 class Submitter:
-    """For one peer."""
+    """Submits one peer's items to the contract, in a thread."""
 
     def __init__(self, outbox: Outbox, chain: Chain, writer: CoordinatorWriter, peer_id: str, policy: Policy) -> None:
         self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
@@ -68,26 +69,26 @@ class Submitter:
         self._stopping, self._stop_by_s = False, 0.0  # monotonic
         self._round, self._bootnodes = self._recalled()
         self._kept = ""
-        """What the outbox was asked to remember of them in this run."""
+        """Round and bootnodes as they were last written to the outbox in this run; empty before."""
         self._view: ChainView | None = None
         self._seen_at_s = 0.0  # monotonic, of the last view
         self._fatal: PeerTaken | None = None
         self._trouble = ""
         self._failures = 0  # polls in a row
         self._busy = False
-        """Whether something that was sent is not confirmed, as far as the last poll saw."""
+        """True if, at the last poll, something that was sent was not confirmed."""
         self._paused_until_s = 0.0  # monotonic
         self._reminded: dict[str, float] = {}
 
     def start(self) -> None:
-        """Looks at the chain once, then goes on in a thread of its own.
+        """Polls the chain once, then starts the thread.
 
         Raises WrongChain, NoContract, PeerTaken: nothing could ever be submitted; RpcFault: the chain cannot be
-        reached, and it is not known from before which round it is.
+        reached, and no earlier run has stored its round.
         """
         try:
             self._poll()
-            self._outbox.note_trouble("")  # of an earlier run
+            self._outbox.note_trouble("")  # clears that of an earlier run
         except RpcFault as error:
             if self._round is None:
                 raise
@@ -97,47 +98,46 @@ class Submitter:
 
     @property
     def view(self) -> ChainView | None:
-        """What the last poll saw; None as long as there was none in this run."""
+        """The result of the last poll; None if none has succeeded in this run."""
         return self._view
 
     @property
     def round_id(self) -> RoundId | None:
-        """The chain's round as last seen, in this run or before."""
+        """The chain's round at the last poll, of this run or an earlier one; None if there was none."""
         return self._round
 
     @property
     def bootnodes(self) -> Sequence[str]:
-        """Of the contract, as last seen; untrusted text."""
+        """The contract's bootnodes at the last poll; untrusted text."""
         return self._bootnodes
 
     @property
     def trouble(self) -> str:
-        """What keeps items from the chain, in words; empty while all is well."""
+        """The reason why items do not reach the chain, in words; empty if they do."""
         return self._delivery.halted or self._trouble
 
     @property
     def is_away(self) -> bool:
-        """Whether the chain did not answer when it was last asked."""
+        """True if the chain did not answer at the last poll."""
         return self._failures > 0
 
     def check(self) -> None:
-        """Raises PeerTaken: this node cannot submit anything as it is."""
+        """Raises PeerTaken: the peer id is registered to another account, so this node cannot submit anything."""
         if self._fatal is not None:
             raise self._fatal
 
     def wait_for_round(self, after: RoundId, timeout_s: float) -> bool:
-        """Whether the chain is past a round, for which it waits."""
+        """Waits until the chain is past a round or the submitter has failed for good; False if neither is in time."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_past(after) or self._fatal is not None, timeout_s)
 
     def credit(self, round_id: RoundId, reward: float, winners: Sequence[str]) -> None:
-        """Adds a round's reward and vote to what will be submitted; on disk when it returns. Raises OutboxError."""
+        """Stores a round's reward and vote in the outbox, to be submitted later. Raises OutboxError: it cannot."""
         self._outbox.credit(round_id, reward, winners)
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Makes items of what is left, has the thread take them to the chain as long as there is time, and ends it.
-        What cannot be sent in time stays in the outbox. Raises OutboxError: the rest could not be made an item; it
-        stays in the sum."""
+        """Makes items of the sum and the last vote, gives the thread `timeout_s` to submit them, and ends it. What is
+        not sent in time stays in the outbox. Raises OutboxError: the items could not be made; the sum is kept."""
         try:
             self._outbox.fold()
         finally:
@@ -153,16 +153,16 @@ class Submitter:
         wait_s = 0.0
         while True:
             self._wake.wait(wait_s)
-            last = self._stopping  # seen before the tick, which then has all that was made an item before stopping
+            last = self._stopping  # read before the tick, so that the last tick sees all items that `stop` made
             wait_s = self._tick()
             if last:
                 break
-        while self._busy and time.monotonic() + 2 * BUSY_POLL_S < self._stop_by_s:  # a look takes a while too
+        while self._busy and time.monotonic() + 2 * BUSY_POLL_S < self._stop_by_s:  # a poll takes time too
             time.sleep(BUSY_POLL_S)
             self._tick()
 
     def _tick(self) -> float:
-        """One poll and one step for every item; returns the seconds until the next."""
+        """Polls once and does one step for every item. Returns the seconds until the next call."""
         self._busy = False
         try:
             view = self._poll()
@@ -179,7 +179,7 @@ class Submitter:
                 self._changed.notify_all()
             self._troubled(error)
             return MAX_POLL_S
-        except LedgerError as error:  # a wrong chain, no contract, a full disk: a person must help
+        except LedgerError as error:  # a wrong chain, no contract, a full disk: a person has to act
             self._troubled(error)
             return self._policy.poll_s
         except Exception as error:  # the thread's boundary: a bug in here must not end the node's training
@@ -238,7 +238,7 @@ class Submitter:
         if owed.since_s is None:
             return
         enough = 0 < self._policy.threshold <= abs(owed.points)
-        if enough or not 0 <= time.time() - owed.since_s < self._policy.period_s:  # below 0: the clock was set back
+        if enough or not 0 <= time.time() - owed.since_s < self._policy.period_s:  # below 0 if the clock was set back
             self._outbox.fold()
 
     def _is_past(self, round_id: RoundId) -> bool:
@@ -246,21 +246,21 @@ class Submitter:
         return seen is not None and (seen.number, seen.stage) > (round_id.number, round_id.stage)
 
     def _troubled(self, error: CodezeroError | None) -> None:
-        """Keeps it for whoever asks; None when all is well again."""
+        """Stores the trouble, and warns of it; None means that there is no trouble any more."""
         text = "" if error is None else str(error)
         changed, self._trouble = text != self._trouble, text
         if error is not None:
             self._remind(type(error).__name__, text)
         elif changed:
             logger.info("the chain takes submissions again")
-        if changed or error is not None:  # the same trouble again: as of now
+        if changed or error is not None:  # the same trouble again: its time is updated
             try:
                 self._outbox.note_trouble(text)
             except OutboxError as full:
                 self._remind("outbox", str(full))
 
     def _remind(self, kind: str, text: str) -> None:
-        """Warns, but of the same thing only from time to time."""
+        """Warns, but of the same kind of thing at most once in REMIND_S."""
         now_s = time.monotonic()
         if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
             self._reminded[kind] = now_s

@@ -1,8 +1,8 @@
-"""The leaderboard of a chain as far as it was read: a file beside a node's outbox, which can be made again at any time.
+"""The leaderboard of a chain as far as it was read, in a file beside a node's outbox that can be deleted at any time.
 
-Blocks are counted once: what they change and how far the file has come are written in one transaction, however many
-processes read the chain for it. The newest blocks may yet be replaced by others, so what they change is kept apart and
-counted anew each time.
+Each block is counted once, also if several processes read the chain for the file: one transaction writes its changes
+and the position after it. The newest blocks may be replaced by others, so their changes are stored apart and counted
+anew each time.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from codezero.runtime.database import read_only, transaction
 
 TALLY = "leaderboard.sqlite"
 FIRST_SPAN = 10_000
-"""Blocks asked for at once, to begin with."""
+"""The number of blocks in the first request."""
 MAX_PEERS = 1_000_000
-"""More than that are not kept: whoever pays for gas may make up peers."""
+"""The most peers in the file: whoever pays for gas can register any number."""
 MAX_PEER_ID = 128
-"""Characters; a peer id has 46 or 52."""
+"""The most characters of a peer id; real ones have 46 or 52."""
 BUSY_S = 5.0
+"""Longest wait in seconds for another process that writes to the file."""
 _SETTLED, _RECENT = 0, 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS place (
     peer_id TEXT NOT NULL,
-    recent INTEGER NOT NULL,      -- 1: of blocks that may yet be replaced
-    total REAL,                   -- NULL: nothing was said of it
+    recent INTEGER NOT NULL,      -- 1: from blocks that may yet be replaced
+    total REAL,                   -- NULL: no event has told it
     rewards INTEGER NOT NULL,
     wins INTEGER NOT NULL,
-    round INTEGER NOT NULL,       -- the last one it took part in, -1 for none
+    round INTEGER NOT NULL,       -- the last one in which it took part, -1 for none
     PRIMARY KEY (peer_id, recent)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS place_recent ON place (recent);
@@ -45,10 +46,10 @@ CREATE TABLE IF NOT EXISTS progress (
     chain_id INTEGER NOT NULL,
     contract TEXT NOT NULL,
     next_block INTEGER NOT NULL,  -- the first one that is not counted
-    last_hash TEXT NOT NULL,      -- of the one before it, empty without one
-    span INTEGER NOT NULL,        -- blocks that the RPC gave at once
-    read_block INTEGER NOT NULL,  -- the newest one that is counted, if only until the next time; -1 before
-    head_block INTEGER NOT NULL,  -- the newest one that was seen, -1 before
+    last_hash TEXT NOT NULL,      -- hash of the block before it, empty without one
+    span INTEGER NOT NULL,        -- number of blocks in the next request
+    read_block INTEGER NOT NULL,  -- the newest block that is counted, recent ones included; -1 before
+    head_block INTEGER NOT NULL,  -- the newest block that was seen, -1 before
     read_at_s REAL                -- Unix time at which all was counted, NULL before
 );
 """
@@ -64,22 +65,23 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TallyChange:
-    """What an event changes for one peer."""
+    """The changes of one peer's row by an event."""
 
     peer_id: str
-    """Untrusted text, of at most MAX_PEER_ID characters."""
+    """Untrusted text of at most MAX_PEER_ID characters."""
     total: float | None = None
-    """Its rewards after the event, None where it says nothing of them."""
+    """The peer's sum of rewards after the event; None if the event does not say it."""
     rewards: int = 0
-    """By how many rewards it has more; `wins` likewise."""
+    """The number of rewards added."""
     wins: int = 0
+    """The number of votes added."""
     round: int = -1
-    """In which it took part; -1 where the event does not say."""
+    """The round in which the peer took part; -1 if the event does not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a tally has come; its fields are those of the table."""
+    """The row of the table `progress`, which describes the fields."""
 
     next_block: int
     last_hash: str
@@ -90,14 +92,14 @@ class Progress:
 
 
 class Tally:
-    """The file, for one contract: another one's is begun anew. All methods raise LedgerError: it cannot be used."""
+    """The file, for one contract; that of another one is cleared. All methods raise LedgerError: it cannot be used."""
 
     def __init__(self, path: Path, chain_id: int, contract: str) -> None:
         self._path, self._scope = path, (chain_id, contract)
         try:
             self._open()
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):  # no room, no leave: not the file's fault
+            if isinstance(error, sqlite3.OperationalError):  # a full disk or missing rights; the file itself is whole
                 raise self._unusable(error) from error
             logger.warning("%s is damaged (%s): begun anew from the chain. Nothing has to be done", path, error)
             for suffix in ("", "-wal", "-shm"):
@@ -106,13 +108,14 @@ class Tally:
                 self._open()
 
     def progress(self) -> Progress:
+        """Returns how far the chain was read."""
         with self._using():
             names = ("next_block", "last_hash", "span", "read_block", "head_block", "read_at_s")
             row = self._db.execute(f"SELECT {', '.join(names)} FROM progress").fetchone()
         return Progress(**dict(zip(names, row, strict=True)))
 
     def add(self, found: Sequence[TallyChange], at: Progress, last: int, last_hash: str) -> bool:
-        """Counts blocks from `at.next_block` to `last`; False: another process has counted them meanwhile."""
+        """Counts the blocks from `at.next_block` to `last`. Returns False if another process has counted them."""
         with self._change():
             moved = self._db.execute(
                 "UPDATE progress SET next_block = ?, read_block = ?, last_hash = ? "
@@ -125,7 +128,7 @@ class Tally:
         return bool(moved)
 
     def add_recent(self, found: Sequence[TallyChange], at: Progress, head: int) -> None:
-        """Counts blocks from `at.next_block` to the chain's newest, until the next time."""
+        """Counts the blocks from `at.next_block` to the newest, until the next call replaces their changes."""
         with self._change():
             moved = self._db.execute(
                 "UPDATE progress SET read_block = ?, read_at_s = ? WHERE next_block = ? AND last_hash = ?",
@@ -136,31 +139,33 @@ class Tally:
                 self._count(found, _RECENT)
 
     def note_span(self, span: int) -> None:
+        """Stores how many blocks the next request asks for."""
         with self._change():
             self._db.execute("UPDATE progress SET span = ?", (span,))
 
     def note_head(self, head: int) -> None:
-        """As far as there is to read."""
+        """Stores the newest block that was seen."""
         with self._change():
             self._db.execute("UPDATE progress SET head_block = ?", (head,))
 
     def reset(self) -> None:
-        """Forgets all: the chain is another one."""
+        """Clears the file, for a chain that is another one."""
         with self._change():
             self._clear()
 
     def places(self, most: int) -> list[LeaderboardRow]:
-        """The best, as `leaderboard.read_leaderboard` orders them."""
+        """Returns the best rows, as `leaderboard.best_first` sorts them."""
         with self._using():
             rows = self._db.execute(_PLACES.format(where="") + "LIMIT ?", (most,)).fetchall()
         return [_place(row) for row in rows]
 
     def num_peers(self) -> int:
+        """Returns the number of all peers."""
         with self._using():
             return int(self._db.execute("SELECT COUNT(DISTINCT peer_id) FROM place").fetchone()[0])
 
     def own(self, peer_id: str) -> tuple[LeaderboardRow, int] | None:
-        """A peer's place and its rank from 1; None: the chain has not told of it."""
+        """Returns a peer's row and its rank from 1; None if no event names the peer."""
         with self._using():
             row = self._db.execute(_PLACES.format(where="WHERE peer_id = ?"), (peer_id,)).fetchone()
             if row is None:
@@ -177,7 +182,7 @@ class Tally:
         self._db.close()
 
     def _open(self) -> None:
-        """Raises sqlite3.Error."""
+        """Opens the file and clears it if it is of another contract. Raises sqlite3.Error."""
         self._db = self._connected()
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -193,7 +198,7 @@ class Tally:
         folder = self._path.parent
         if not folder.is_dir() or os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             return sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_S)
-        # Of a folder mounted read-only: what others have read of the chain, in memory.
+        # The folder is mounted read-only: a copy in memory of what others have read.
         db = sqlite3.connect(":memory:", isolation_level=None)
         if self._path.exists():
             with read_only(self._path, BUSY_S) as found:

@@ -1,4 +1,4 @@
-"""A signed transaction, and the journal it must be in before it leaves."""
+"""A signed transaction, and the journal in which it is stored before it is sent."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """Signed, perhaps sent, perhaps mined: only its hash tells."""
+    """A signed transaction. Only the chain, asked by its hash, knows whether it was sent and mined."""
 
     hash: str
     """0x and 64 hex digits."""
     raw: bytes
     nonce: int
     max_fee_wei: int
-    """A unit of gas, tip included."""
+    """The most to pay per unit of gas, tip included."""
     tip_wei: int
     signed_at_s: float
-    """Unix time."""
+    """The Unix time of signing."""
     sent_at_s: float
-    """Unix time at which the RPC last took it; 0 where that is not known."""
+    """The Unix time at which the RPC last took it; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """Given to a writer with a call."""
+    """The callbacks by which a writer notes on disk what it is about to send."""
 
     store: Callable[[Transaction], None]
-    """Called after signing and before sending; what it raises keeps the transaction from being sent."""
+    """Called after signing and before sending; if it raises, nothing is sent."""
     hand_over: Callable[[], None] = lambda: None
-    """Called before another is asked to sign and send; what it raises keeps it from being asked."""
+    """Called before a service is asked to sign and send; if it raises, the service is not asked."""
     replaces: Transaction | None = None
-    """A transaction of the same call that the chain does not take up: the new one must exclude it."""
+    """An earlier transaction of the same call that is not mined. The new one takes its nonce, so only one can be."""

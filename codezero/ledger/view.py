@@ -1,6 +1,6 @@
-"""A node's ledger as its user is to see it: what it has earned, what the ledger took last, what waits and why.
+"""The records by which a node's ledger is shown: what was earned, what the ledger took last, what waits and why.
 
-Plain values, for a terminal, a page or JSON; `reading` makes them.
+They are plain values for a terminal, a page or JSON; `reading` makes them.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionView:
-    """One thing that the ledger took or refused."""
+    """A submission that the ledger took or refused."""
 
     kind: str
-    """round (a local ledger's), registration, reward or vote."""
+    """`round` (of a local ledger), `registration`, `reward` or `vote`."""
     what: str
-    """In words."""
+    """The submission in words."""
     round: int | None
-    """None for a registration."""
+    """The round's number; None for a registration."""
     points: float | None
-    """Of a reward or round."""
+    """The reward of a reward or round; None for the other kinds."""
     winners: tuple[str, ...]
     """Peer ids voted for; untrusted text."""
     reference: str
-    """The transaction's hash, or the row of the file; empty where it is not known."""
-    at_s: float | None
-    """Unix time; None for what an earlier version of codezero submitted."""
+    """The transaction's hash, or the row of the file; empty if it is not known."""
+    at_s: float
+    """The Unix time at which it was taken or refused."""
     reason: str = ""
-    """Why it was refused; untrusted text in part."""
+    """Why it was refused, else empty; untrusted text in part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingItem:
-    """One thing that the chain is still to take."""
+    """A submission that the chain has not taken yet. Its first fields are those of `SubmissionView`."""
 
     kind: str
     what: str
@@ -40,59 +40,60 @@ class PendingItem:
     points: float | None
     winners: tuple[str, ...]
     state: str
-    """waiting, sent, or handed over: as `items.ItemState`."""
+    """`waiting`, `sent` or `handed over`, as in `items.ItemState`."""
     since_s: float
-    """Unix time, as `next_try_s`."""
+    """The Unix time at which it was made."""
     tries: int
     next_try_s: float
-    """When it is tried, or looked at, again; in the past: at the node's next look at the chain."""
+    """The Unix time of the next try; if that is past, the node tries at its next poll of the chain."""
     why: str
-    """Why it is not on the chain yet."""
+    """Why it is not on the chain yet; untrusted text in part."""
     last_error: str
-    """Empty without one; untrusted text in part."""
+    """The error of the last try, else empty; untrusted text in part."""
     reference: str
-    """The transaction that was sent last; empty before."""
+    """The hash of the transaction that was sent last, else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What is in the way, in words; untrusted text in part."""
+    """A problem that keeps submissions from the chain."""
 
     text: str
+    """The problem in words; untrusted text in part."""
     since_s: float | None
-    """Unix time; None where it is not known."""
+    """The Unix time at which it began; None if it is not known."""
     seen_s: float | None
-    """As of when: a node that has stopped notes nothing more."""
+    """The Unix time at which the node last noted it; a stopped node notes nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerView:
-    """Of one state folder."""
+    """The ledger of one state folder. All numbers from `num_rounds` on are this node's own."""
 
     kind: str = ""
-    """local, wallet or modal; chain for either of the two where the node has not noted which; empty: no ledger."""
+    """`local`, `wallet` or `modal`; `chain` if it is not known which of the latter two; empty if there is no ledger."""
     peer_id: str = ""
-    """Empty where it is not known."""
+    """The node's peer id; empty if it is not known."""
     path: str = ""
-    """The file with all rounds, which nodes may share."""
+    """The file that has all rounds, which nodes may share."""
     chain_id: int | None = None
     contract: str = ""
     num_rounds: int = 0
-    """Of this node, and so is all that follows."""
+    """The number of rounds in the file."""
     earned: float = 0.0
     last_accepted: SubmissionView | None = None
-    """The newest that the ledger has taken, whatever its kind."""
+    """The newest submission of any kind that the ledger has taken."""
     last_reward: SubmissionView | None = None
-    """The newest reward among these: for a local ledger the same."""
+    """The newest reward that the ledger has taken; for a local ledger the same as `last_accepted`."""
     last_refused: SubmissionView | None = None
-    """The newest that the contract refused, for good or for now: it may have taken it since."""
+    """The newest submission that the contract refused, for good or for now; it may have taken it since."""
     pending: tuple[PendingItem, ...] = ()
-    """In the order in which they are submitted."""
+    """Submissions that wait, in the order of sending."""
     unsent_points: float = 0.0
-    """Earned and in no submission yet; less than a whole point stays there."""
+    """Points earned that are in no submission yet; the chain takes whole points, so a fraction remains."""
     unsent_since_s: float | None = None
-    """Unix time; None while nothing is to be submitted."""
+    """The Unix time of the first of these points; None if there is nothing to submit."""
     trouble: Trouble | None = None
-    """What keeps submissions from the chain; None while nothing does."""
+    """The problem that keeps submissions from the chain; None if there is none."""
     problems: tuple[str, ...] = ()
-    """What could not be read, or will never be submitted; a line each."""
+    """Lines of text: files that could not be read, and points that will never be submitted."""

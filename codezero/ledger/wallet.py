@@ -1,4 +1,4 @@
-"""A coordinator written to with a key of one's own."""
+"""The coordinator contract, written to with the node's own key."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from codezero.ledger.rpc import Rpc
 def connect(
     *, rpc_url: str, chain_id: int, contract_address: str, key: bytes, max_fee_gwei: float
 ) -> tuple[Coordinator, WalletWriter]:
-    """Reads and writes of the contract; asks nothing of the chain yet. Raises LedgerError: an address or URL is
-    none."""
+    """Returns what reads the contract and what writes to it, without asking the chain yet. Raises LedgerError: the
+    address or the URL is not valid."""
     coordinator, contract, rpc = read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
     return coordinator, WalletWriter(contract, Account(key, rpc, max_fee_gwei=max_fee_gwei))
 
@@ -22,7 +22,7 @@ def connect(
 def read_only(
     *, rpc_url: str, chain_id: int, contract_address: str, retries: int = 2
 ) -> tuple[Coordinator, Contract, Rpc]:
-    """Reads of the contract, for those who have others write. Raises LedgerError: an address or URL is none."""
+    """Returns what reads the contract, for nodes that do not sign. Raises LedgerError: address or URL is not valid."""
     try:
         contract = Contract(checksummed(contract_address), coordinator_abi())
     except ValueError as error:

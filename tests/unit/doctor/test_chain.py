@@ -114,7 +114,7 @@ def test_an_rpc_that_is_away_or_none(tmp_path):
     assert "rewards wait in state/outbox.sqlite" in fault
     with answering(b"<html>log in to this network</html>") as url:
         (fault,) = told(chain.check(wallet(tmp_path, url + "/v2/secretkey12345678", NOWHERE)), "warning")
-        assert "something between may answer for it" in fault
+        assert "a proxy in between may have answered" in fault
         assert "secretkey" not in fault
 
 

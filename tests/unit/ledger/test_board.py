@@ -10,9 +10,9 @@ from codezero.ledger.board import read_board, read_shared, read_swarm_board
 from codezero.ledger.contract import ContractCall
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
+from codezero.ledger.location import LedgerLocation, write_location
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.transactions import Journal
-from codezero.ledger.whereabouts import Whereabouts, note_whereabouts
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.chain import LiveChain
@@ -47,7 +47,7 @@ def wait_until_mined(rpc, account):
 def folder_of(deployed, folder, peer_id, url=None):
     folder.mkdir(exist_ok=True)
     where = {"chain_id": CHAIN_ID, "contract": deployed.address, "rpc_url": url or deployed.chain.url}
-    note_whereabouts(folder, Whereabouts(kind="wallet", peer_id=peer_id, **where))
+    write_location(folder, LedgerLocation(kind="wallet", peer_id=peer_id, **where))
     return folder
 
 
@@ -114,7 +114,7 @@ BROKEN = {
     "http 403": "answered HTTP 403",
     "huge": "sent more than",
     "deep": "brackets",
-    "null": "which is none",
+    "null": "not a valid answer",
     "wrong id": "no answer to request",
     "drop": "cannot be reached",
 }
@@ -150,7 +150,7 @@ def test_a_server_of_another_chain_is_not_read(deployed, tmp_path):
 
 def test_a_contract_that_is_not_there_is_said(deployed, tmp_path):
     where = {"chain_id": CHAIN_ID, "contract": "0x" + "11" * 20, "rpc_url": deployed.chain.url}
-    note_whereabouts(tmp_path, Whereabouts(kind="wallet", peer_id="me", **where))
+    write_location(tmp_path, LedgerLocation(kind="wallet", peer_id="me", **where))
     assert "there is no contract at 0x1111" in read_board(tmp_path).problem
 
 
@@ -159,7 +159,7 @@ def test_the_url_s_key_is_shown_to_nobody(deployed, tmp_path):
     board = read_board(folder, limit_s=2.0)
     assert "127.0.0.1:9" in board.problem
     assert "SECRET" not in repr(board)
-    assert "SECRET" not in repr(Whereabouts(kind="wallet", peer_id="me", rpc_url="https://rpc/SECRET"))
+    assert "SECRET" not in repr(LedgerLocation(kind="wallet", peer_id="me", rpc_url="https://rpc/SECRET"))
     assert (folder / "ledger.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -190,7 +190,7 @@ def test_a_local_ledger_has_the_same_records(tmp_path):
     for number in (1, 2):
         ledgers["a"].settle(RoundId(number=number), [scored([rollout()], [1.0])])
     ledgers["b"].settle(RoundId(number=2), [scored([rollout()], [5.0])])
-    note_whereabouts(tmp_path, Whereabouts(kind="local", peer_id="a", path=str(path)))
+    write_location(tmp_path, LedgerLocation(kind="local", peer_id="a", path=str(path)))
     board = read_board(tmp_path, most=2)
     assert (board.kind, board.where, board.num_peers, board.problem) == ("local", str(path), 3, "")
     assert shown(board) == [("b", 5.0, 1, 1, 2), ("a", 2.0, 2, 2, 2)]
@@ -235,7 +235,7 @@ def test_a_folder_without_a_ledger_says_so(tmp_path):
 def test_damaged_files_are_a_line_of_words(tmp_path, name, damage):
     if name == "leaderboard.sqlite":
         scope = {"chain_id": 1, "contract": "0x" + "11" * 20, "rpc_url": "http://127.0.0.1:9"}
-        note_whereabouts(tmp_path, Whereabouts(kind="wallet", peer_id="me", **scope))
+        write_location(tmp_path, LedgerLocation(kind="wallet", peer_id="me", **scope))
     (tmp_path / name).write_bytes(damage)
     board = read_board(tmp_path, limit_s=1.0)
     assert board.places == ()

@@ -13,8 +13,8 @@ from codezero.ledger.build import MAX_BOOTNODES, load_key, make_ledger, with_con
 from codezero.ledger.faults import WalletError
 from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
+from codezero.ledger.location import LedgerLocation, read_location, write_location
 from codezero.ledger.reading import read_view
-from codezero.ledger.whereabouts import Whereabouts, note_whereabouts, read_whereabouts
 from codezero.network.join import join
 from codezero.runtime.console import Console
 from codezero.types import SOLO_PEER_ID, RoundId
@@ -54,7 +54,7 @@ def test_without_a_chain_the_ledger_is_a_file(tmp_path):
     with ExitStack() as stack:
         made = make_ledger(config, None, tmp_path, "me", Console(io.StringIO()), stack)
         assert isinstance(made, LocalLedger)
-        assert read_whereabouts(tmp_path) == Whereabouts(kind="local", peer_id="me")
+        assert read_location(tmp_path) == LedgerLocation(kind="local", peer_id="me")
         assert swarm_of(config) is config.swarm
 
 
@@ -70,7 +70,7 @@ def test_nodes_may_share_a_file_with_a_clock_and_have_names_of_their_own_then(tm
         made = make_ledger(config, None, tmp_path, place.peer_id, console, stack)
         assert made.next_round(RoundId(number=3)).number > 3
     assert [at.peer_id for at in read_leaderboard(path)] == [place.peer_id]
-    assert read_whereabouts(tmp_path) == Whereabouts(kind="local", peer_id=place.peer_id, path=str(path))
+    assert read_location(tmp_path) == LedgerLocation(kind="local", peer_id=place.peer_id, path=str(path))
 
 
 def test_a_ledger_below_a_file_cannot_be(tmp_path):
@@ -108,19 +108,19 @@ def test_the_sign_in_app_s_user_becomes_the_node_s_account(dev_chain, tmp_path):
     assert shown.getvalue() == f"ledger: {address} on chain 31337, as {app.address} through {app.url}\n"
 
 
-def test_a_disk_that_does_not_take_the_whereabouts_does_not_stop_a_node(tmp_path, caplog):
-    note_whereabouts(tmp_path / "missing", Whereabouts(kind="local", peer_id="me"))
+def test_a_disk_that_does_not_take_the_location_does_not_stop_a_node(tmp_path, caplog):
+    write_location(tmp_path / "missing", LedgerLocation(kind="local", peer_id="me"))
     assert "cannot write" in caplog.text
 
 
-def test_whereabouts_are_written_through_no_link_and_over_no_open_file(tmp_path):
+def test_the_location_is_written_through_no_link_and_over_no_open_file(tmp_path):
     (tmp_path / "other").write_text("theirs")
     (tmp_path / "ledger.json.tmp").symlink_to(tmp_path / "other")
-    note_whereabouts(tmp_path, Whereabouts(kind="local", peer_id="me"))
+    write_location(tmp_path, LedgerLocation(kind="local", peer_id="me"))
     assert (tmp_path / "other").read_text() == "theirs"
     (tmp_path / "ledger.json.tmp").unlink()
     (tmp_path / "ledger.json.tmp").touch(mode=0o644)
-    note_whereabouts(tmp_path, Whereabouts(kind="wallet", peer_id="me"))
+    write_location(tmp_path, LedgerLocation(kind="wallet", peer_id="me"))
     assert (tmp_path / "ledger.json").stat().st_mode & 0o777 == 0o600
 
 

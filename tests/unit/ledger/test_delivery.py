@@ -21,7 +21,7 @@ from codezero.ledger.faults import (
 )
 from codezero.ledger.items import OPEN, ItemState, Kind, LedgerScope
 from codezero.ledger.outbox import Outbox
-from codezero.ledger.pending import read_pending
+from codezero.ledger.reading import read_pending
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
 from tests.unit.ledger.fake_chain import OURS, THEIRS, FakeChain, Killed

@@ -25,7 +25,7 @@ from codezero.ledger.faults import (
 )
 from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.jsonrpc import JsonRpc
-from codezero.ledger.pending import read_pending
+from codezero.ledger.reading import read_pending
 from codezero.types import RoundId
 from tests.chain import new_key, wait_until
 from tests.chains import ON_EACH_ENGINE

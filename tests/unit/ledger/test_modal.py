@@ -11,7 +11,7 @@ from codezero.ledger import delivery, modal
 from codezero.ledger.delivery import Delivery
 from codezero.ledger.faults import OutboxError, PeerTaken, ProxyFault, Reverted
 from codezero.ledger.items import Kind, describe
-from codezero.ledger.pending import read_pending
+from codezero.ledger.reading import read_pending
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key

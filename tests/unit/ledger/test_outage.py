@@ -10,7 +10,7 @@ from codezero.ledger.account import Account
 from codezero.ledger.coordinator import Coordinator, WalletWriter
 from codezero.ledger.items import describe
 from codezero.ledger.jsonrpc import JsonRpc
-from codezero.ledger.pending import read_pending
+from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.chain import new_key

@@ -6,7 +6,7 @@ from codezero.errors import LedgerError
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import ItemState, Kind, LedgerScope, describe
 from codezero.ledger.outbox import Outbox
-from codezero.ledger.pending import read_pending
+from codezero.ledger.reading import read_pending
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
 

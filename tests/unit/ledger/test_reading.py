@@ -10,10 +10,9 @@ from codezero.ledger.delivery import Delivery
 from codezero.ledger.faults import RpcTimeout
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
+from codezero.ledger.location import LedgerLocation, write_location
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.reading import read_view
-from codezero.ledger.view import Trouble
-from codezero.ledger.whereabouts import Whereabouts, note_whereabouts
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.unit.ledger.fake_chain import FakeChain
@@ -30,7 +29,7 @@ class Node:
         self.outbox = Outbox(folder / "outbox.sqlite", SCOPE)
         self.delivery = Delivery(self.outbox, self.chain, self.chain, "me")
         where = {"chain_id": 7, "contract": "0xC0", "rpc_url": "https://rpc/SECRET"}
-        note_whereabouts(folder, Whereabouts(kind="wallet", peer_id="me", **where))
+        write_location(folder, LedgerLocation(kind="wallet", peer_id="me", **where))
 
     def earn(self, number, points, winner="them"):
         self.local.settle(RoundId(number=number), [scored([rollout()], [points])])
@@ -68,7 +67,7 @@ def test_a_local_ledger_s_last_round_is_what_it_took_last(tmp_path):
     made.settle(RoundId(number=1), [scored([rollout()], [2.0])])
     receipt = made.settle(RoundId(number=2), [scored([rollout()], [0.5])])
     LocalLedger(tmp_path / "shared.sqlite", "other").settle(RoundId(number=9), [scored([rollout()], [7.0])])
-    note_whereabouts(tmp_path, Whereabouts(kind="local", peer_id="me", path=str(tmp_path / "shared.sqlite")))
+    write_location(tmp_path, LedgerLocation(kind="local", peer_id="me", path=str(tmp_path / "shared.sqlite")))
     view = read_view(tmp_path)
     assert (view.kind, view.peer_id, view.num_rounds, view.earned) == ("local", "me", 2, 2.5)
     last = view.last_accepted
@@ -212,36 +211,6 @@ def test_what_waits_for_another_contract_says_so(registered):
     )
     assert (view.contract, view.unsent_points) == ("0xC0", 0.0)
     other.close()
-
-
-def test_an_outbox_of_an_earlier_version_is_read_and_gone_on_with(registered):
-    """Without verdicts and times of trouble, as it was until now; a node that starts adds them."""
-    registered.earn(0, 3.0)
-    registered.outbox.fold()
-    for _ in range(3):
-        registered.deliver()
-    registered.outbox.note_trouble("old")
-    registered.outbox.close()
-    with sqlite3.connect(registered.folder / "outbox.sqlite") as db:
-        db.execute("DROP TABLE verdict")
-        db.execute("DELETE FROM note WHERE key LIKE 'trouble %'")
-    (registered.folder / "ledger.json").unlink()
-    view = registered.view()
-    assert (view.kind, view.peer_id, view.contract, view.problems) == ("chain", "me", "0xC0", ())
-    assert (view.last_accepted.kind, view.last_accepted.at_s) == ("vote", None)
-    assert (view.last_reward.points, view.last_refused) == (3, None)
-    assert view.trouble == Trouble(text="old", since_s=None, seen_s=None)
-
-    registered.outbox = Outbox(registered.folder / "outbox.sqlite", SCOPE)
-    registered.delivery = Delivery(registered.outbox, registered.chain, registered.chain, "me")
-    assert registered.view().last_accepted.kind == "vote"
-    registered.chain.round = 5
-    registered.earn(5, 4.0)
-    registered.outbox.fold()
-    for _ in range(3):
-        registered.deliver()
-    assert registered.view().last_reward.points == 4
-    assert registered.view().last_reward.at_s is not None
 
 
 def test_reading_keeps_no_writer_waiting_and_sees_what_is_written(registered):

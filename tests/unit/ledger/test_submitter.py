@@ -23,7 +23,7 @@ from codezero.ledger.faults import (
 )
 from codezero.ledger.items import ItemState, Kind, LedgerScope
 from codezero.ledger.outbox import TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE, Outbox
-from codezero.ledger.pending import read_pending
+from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.chain import wait_until

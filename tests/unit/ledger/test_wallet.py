@@ -4,7 +4,7 @@ import pytest
 
 from codezero.errors import LedgerError
 from codezero.ledger import keystore, wallet
-from codezero.ledger.pending import read_pending
+from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.chain import new_key

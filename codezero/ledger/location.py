@@ -1,8 +1,7 @@
-"""Where a node's ledger is, noted in its state folder for those who read it while the node runs or after it.
+"""The location of a node's ledger, kept as a file in its state folder for programs that read the ledger.
 
-The RPC's URL is part of it, and hosted RPCs carry keys in theirs. Without the URL nobody but the node could read the
-chain, and its host alone would not do; so the file is its owner's alone (0600), as a keystore is. Whatever packs up a
-state folder for others must leave it out.
+The file has the RPC's whole URL, without which nobody but the node could read the chain. The URLs of hosted RPCs hold
+keys, so only the file's owner may read it (mode 0600), as a keystore, and archives for others must leave it out.
 """
 
 from __future__ import annotations
@@ -16,36 +15,36 @@ import msgspec
 
 from codezero.errors import LedgerError
 
-WHEREABOUTS, LEDGER, OUTBOX = "ledger.json", "ledger.sqlite", "outbox.sqlite"
-"""Names in a state folder."""
+LOCATION, LEDGER, OUTBOX = "ledger.json", "ledger.sqlite", "outbox.sqlite"
+"""File names in a state folder."""
 MAX_BYTES = 1 << 16
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whereabouts:
-    """Of one node's ledger."""
+class LedgerLocation:
+    """The location of one node's ledger."""
 
     kind: str
-    """local, wallet or modal, as `ledger.kind`."""
+    """`local`, `wallet` or `modal`, as the setting `ledger.kind`."""
     peer_id: str
     path: str = ""
-    """Absolute, of a ledger that nodes may share; empty for the one in the state folder."""
+    """The absolute path of a ledger that nodes may share; empty for the one in the state folder."""
     chain_id: int = 0
     contract: str = ""
-    """Checksummed; empty without a chain."""
+    """The contract's checksummed address; empty without a chain."""
     rpc_url: str = field(default="", repr=False)
-    """A secret: may hold a key."""
+    """The URL of the RPC, a secret since it may hold a key."""
 
 
-def note_whereabouts(folder: Path, found: Whereabouts) -> None:
-    """Replaces the file whole. A disk that does not take it costs those who read it, not the node."""
-    path, temporary = folder / WHEREABOUTS, folder / (WHEREABOUTS + ".tmp")
+def write_location(folder: Path, found: LedgerLocation) -> None:
+    """Replaces the file in one step. If it cannot be written there is a warning, and the node goes on."""
+    path, temporary = folder / LOCATION, folder / (LOCATION + ".tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)  # also where one was left over
+            os.fchmod(descriptor, 0o600)  # also if an older file was there
             file.write(msgspec.json.format(msgspec.json.encode(found), indent=1))
         os.replace(temporary, path)
     except OSError as error:
@@ -56,15 +55,15 @@ def note_whereabouts(folder: Path, found: Whereabouts) -> None:
         )
 
 
-def read_whereabouts(folder: Path) -> Whereabouts | None:
-    """None: no node has noted them. Raises LedgerError: the file is damaged or unreadable."""
-    path = folder / WHEREABOUTS
+def read_location(folder: Path) -> LedgerLocation | None:
+    """Reads the file; None if there is none. Raises LedgerError: the file is damaged or unreadable."""
+    path = folder / LOCATION
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             raise ValueError
-        return msgspec.json.decode(raw, type=Whereabouts)
+        return msgspec.json.decode(raw, type=LedgerLocation)
     except FileNotFoundError:
         return None
     except OSError as error:
