@@ -1,1 +1,1 @@
-"""Who a node is: its key, the peer id and name that follow from it, and its backup."""
+"""A node's identity: its key, the peer id and name that follow from it, and its backup."""

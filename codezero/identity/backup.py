@@ -1,8 +1,8 @@
-"""A node's key encrypted with a passphrase, to be kept elsewhere: a PEM file that `openssl pkey` opens too.
+"""A backup of a node's key, encrypted with a passphrase: a PEM file that `openssl pkey` opens too.
 
-The container is PKCS#8's EncryptedPrivateKeyInfo (RFC 5958) with PBES2 (RFC 8018). It is put together here because
-`cryptography` writes it, and the MAC of its PKCS#12 alike, with 2048 rounds of key derivation, too few for a file whose
-passphrase may be guessed at leisure.
+The container is PKCS#8's EncryptedPrivateKeyInfo (RFC 5958) with PBES2 (RFC 8018). It is encoded here because
+`cryptography` writes it, and the MAC of its PKCS#12 too, with 2048 rounds of key derivation: too few for a file whose
+passphrase may be guessed offline.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
 
 MIN_PASSPHRASE = 8
-"""Characters."""
+"""The fewest characters of a passphrase."""
 KDF_ROUNDS = 600_000
-"""Of PBKDF2 with HMAC-SHA-256, as the OWASP Password Storage Cheat Sheet recommends."""
+"""Iterations of PBKDF2 with HMAC-SHA-256, as the OWASP Password Storage Cheat Sheet recommends."""
 
 _INTEGER, _OCTETS, _NULL, _OBJECT, _SEQUENCE = 0x02, 0x04, 0x05, 0x06, 0x30
 _PBES2 = bytes.fromhex("2a864886f70d01050d")  # 1.2.840.113549.1.5.13
@@ -33,7 +33,7 @@ _AES256_CBC = bytes.fromhex("60864801650304012a")  # 2.16.840.1.101.3.4.1.42
 
 
 def export_key(identity: Identity, passphrase: str) -> bytes:
-    """The encrypted key in PEM, under a line that names the peer. Raises IdentityError: weak passphrase."""
+    """Returns the encrypted key in PEM, below a line that names the peer. Raises IdentityError: weak passphrase."""
     if len(passphrase) < MIN_PASSPHRASE:
         raise IdentityError(
             f"a passphrase of {len(passphrase)} characters is too weak for a backup: use {MIN_PASSPHRASE} or more"
@@ -49,7 +49,7 @@ def export_key(identity: Identity, passphrase: str) -> bytes:
 
 
 def import_key(data: bytes, passphrase: str) -> Identity:
-    """The inverse of `export_key`. Raises IdentityError: wrong passphrase, damaged, or no key for a node."""
+    """Inverts `export_key`. Raises IdentityError: the passphrase is wrong, or the data are damaged or no node's key."""
     if not passphrase:
         raise IdentityError("the passphrase is empty: give the one that the key was exported with")
     try:
@@ -74,15 +74,13 @@ def _encoded(passphrase: str) -> bytes:
 
 
 def _encrypted(key: bytes, passphrase: bytes) -> bytes:
-    """EncryptedPrivateKeyInfo in DER: the algorithms with their parameters, and the ciphertext."""
+    """Returns EncryptedPrivateKeyInfo in DER: the algorithms with their parameters, and the ciphertext."""
     salt, iv = os.urandom(16), os.urandom(16)
     derived = PBKDF2HMAC(algorithm=hashes.SHA256(), length=32, salt=salt, iterations=KDF_ROUNDS).derive(passphrase)
     padder = padding.PKCS7(128).padder()
     encryptor = Cipher(algorithms.AES256(derived), modes.CBC(iv)).encryptor()
     ciphertext = encryptor.update(padder.update(key) + padder.finalize()) + encryptor.finalize()
-    rounds = KDF_ROUNDS.to_bytes(
-        KDF_ROUNDS.bit_length() // 8 + 1, "big"
-    )  # one bit more than it needs: DER's are signed
+    rounds = KDF_ROUNDS.to_bytes(KDF_ROUNDS.bit_length() // 8 + 1, "big")  # with a zero bit first: DER's are signed
     prf = _sequence(_der(_OBJECT, _HMAC_SHA256), _der(_NULL, b""))
     kdf = _sequence(_der(_OBJECT, _PBKDF2), _sequence(_der(_OCTETS, salt), _der(_INTEGER, rounds), prf))
     cipher = _sequence(_der(_OBJECT, _AES256_CBC), _der(_OCTETS, iv))
@@ -94,7 +92,7 @@ def _sequence(*items: bytes) -> bytes:
 
 
 def _der(tag: int, content: bytes) -> bytes:
-    """One element: tag, length in the shortest form, content."""
+    """Returns one element of DER: its tag, its length in the shortest form, and its content."""
     length = len(content)
     if length < 0x80:
         return bytes([tag, length]) + content

@@ -1,6 +1,6 @@
-"""Who a node is: an RSA key in a file that hivemind reads too, and the peer id that follows from it.
+"""A node's identity: an RSA key in a file that hivemind reads too, and the peer id that follows from it.
 
-The file holds libp2p's `PrivateKey` message: key type RSA and the key in PKCS#1 DER. A peer id is the base58 form of
+The file has libp2p's `PrivateKey` message: key type RSA and the key in PKCS#1 DER. A peer id is the base58 form of
 the SHA-256 multihash of the `PublicKey` message
 (https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md).
 """
@@ -25,7 +25,7 @@ from codezero.errors import IdentityError
 
 KEY_BITS = 2048
 MAX_KEY_BITS = 4096
-"""A larger key of a peer is refused: verifying it would be work for us. So no node may have one."""
+"""The most bits of a key. Peers' larger keys are refused, since verifying their signatures would cost too much time."""
 _SHA256_MULTIHASH = b"\x12\x20"
 _PADDING = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.DIGEST_LENGTH)
 
@@ -36,16 +36,17 @@ class Identity:
 
     peer_id: str
     public_key: bytes
-    """DER, SubjectPublicKeyInfo."""
+    """The public key as SubjectPublicKeyInfo in DER."""
     private_key: rsa.RSAPrivateKey = field(repr=False)
 
     @classmethod
     def generate(cls) -> Identity:
+        """Returns an identity with a new key."""
         return cls.of(rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS))
 
     @classmethod
     def of(cls, key: PrivateKeyTypes | None) -> Identity:
-        """Raises ValueError: no key, or one that peers would refuse."""
+        """Returns the identity of a key. Raises ValueError: it is no RSA key, or one of a size that peers refuse."""
         if not isinstance(key, rsa.RSAPrivateKey):
             raise ValueError("it holds no RSA key")
         if not KEY_BITS <= key.key_size <= MAX_KEY_BITS:
@@ -56,11 +57,11 @@ class Identity:
         return cls(peer_id=peer_id_of(public_key), public_key=public_key, private_key=key)
 
     def sign(self, data: bytes) -> bytes:
-        """RSASSA-PSS with SHA-256; as many bytes as the key has."""
+        """Returns a signature by RSASSA-PSS with SHA-256, which is as long as the key."""
         return self.private_key.sign(data, _PADDING, hashes.SHA256())
 
     def to_file_bytes(self) -> bytes:
-        """The content of swarm.pem."""
+        """Returns the key as the content of a key file (swarm.pem)."""
         der = self.private_key.private_bytes(
             serialization.Encoding.DER, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
         )
@@ -68,13 +69,13 @@ class Identity:
 
 
 def peer_id_of(public_key: bytes) -> str:
-    """The peer id that belongs to a public key in DER."""
+    """Returns the peer id of a public key in DER."""
     digest = hashlib.sha256(_key_message(public_key)).digest()
     return str(base58.b58encode(_SHA256_MULTIHASH + digest), "ascii")
 
 
 def is_signed_by(public_key: bytes, data: bytes, signature: bytes) -> bool:
-    """Whether a key signed the data; False as well for what is no acceptable RSA key."""
+    """Returns True if the key has signed the data; False also if it is no RSA key of an accepted size."""
     key = _load_public_key(public_key)
     if key is None:
         return False
@@ -95,7 +96,7 @@ def _load_public_key(public_key: bytes) -> rsa.RSAPublicKey | None:
 
 
 def load(path: Path) -> Identity:
-    """Raises IdentityError: the file cannot be read or holds no such key."""
+    """Reads a key file. Raises IdentityError: it cannot be read, or has no node's key."""
     try:
         return from_file_bytes(path.read_bytes())
     except OSError as error:
@@ -110,8 +111,8 @@ def load(path: Path) -> Identity:
 
 
 def load_or_create(path: Path) -> tuple[Identity, bool]:
-    """The identity in the file, made if there is none, and whether it was made. Of several processes that find none at
-    the same time one makes it, and the others take that one. Raises IdentityError."""
+    """Returns the identity in a file and False, or makes the file and returns a new identity and True. If several
+    processes do so at once, all get the same key. Raises IdentityError: the file cannot be read or made."""
     if os.path.lexists(path):
         return load(path), False
     identity = Identity.generate()
@@ -123,7 +124,7 @@ def load_or_create(path: Path) -> tuple[Identity, bool]:
 
 
 def save(identity: Identity, path: Path) -> None:
-    """Writes a new key file. Raises IdentityError: it is there already, or unwritable."""
+    """Writes a new key file. Raises IdentityError: the path is taken or cannot be written."""
     try:
         write_new(path, identity.to_file_bytes())
     except FileExistsError as error:
@@ -131,7 +132,7 @@ def save(identity: Identity, path: Path) -> None:
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner may read: whole or not at all, and never over another.
+    """Writes a file that only its owner may read, whole or not at all, and replaces none.
 
     Raises FileExistsError: the path is taken; IdentityError: it cannot be written.
     """
@@ -145,7 +146,7 @@ def write_new(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)  # unlike a rename, never replaces a file
+        os.link(temporary, path)  # unlike a rename it never replaces a file
         _sync_folder(path.parent)
     except FileExistsError:
         raise
@@ -169,7 +170,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def from_file_bytes(raw: bytes) -> Identity:
-    """The inverse of `Identity.to_file_bytes`. Raises ValueError: anything else."""
+    """Inverts `Identity.to_file_bytes`. Raises ValueError: the data are no key file of a node."""
     if raw[:3] != b"\x08\x00\x12":
         raise ValueError("it does not start like a libp2p RSA key")
     length, start = _read_varint(raw, 3)
@@ -183,7 +184,7 @@ def from_file_bytes(raw: bytes) -> Identity:
 
 
 def _key_message(der: bytes) -> bytes:
-    """libp2p's PublicKey and PrivateKey messages in protobuf: field 1 is the key type, 0 for RSA; field 2 the key."""
+    """Encodes libp2p's PublicKey or PrivateKey message in protobuf: field 1 is the key type, 0 for RSA, 2 the key."""
     return b"\x08\x00\x12" + _varint(len(der)) + der
 
 

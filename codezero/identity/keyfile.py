@@ -1,4 +1,4 @@
-"""A node's key on its machine: where it is kept, what its user should know, and that one live node uses it."""
+"""A node's key file: where it is, what its user is told about it, and a lock so that only one live node uses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from codezero.identity.names import animal_name
 
 
 def identity_path(configured: str | None) -> Path:
-    """The key file: as configured, else IDENTITY_PATH, else swarm.pem in the current folder. Raises IdentityError."""
+    """Returns the path of the key file: the configured one, else IDENTITY_PATH, else swarm.pem in the current folder.
+    Raises IdentityError: the path names an unknown user's home."""
     chosen = configured or os.environ.get("IDENTITY_PATH") or "swarm.pem"
     try:
         return Path(chosen).expanduser()
@@ -25,7 +26,7 @@ def identity_path(configured: str | None) -> Path:
 
 
 def backup_reminder(identity: Identity, path: Path) -> str:
-    """What to tell the user, in one line, when a key has been made."""
+    """Returns the line that tells the user of a new key."""
     return (
         f"{path} is the new key of this node, peer {identity.peer_id} ({animal_name(identity.peer_id)}): back it up "
         "with `codezero identity export`; without it the node starts as a new peer"
@@ -33,7 +34,7 @@ def backup_reminder(identity: Identity, path: Path) -> str:
 
 
 def exposure_warning(path: Path) -> str | None:
-    """What to tell the user, in one line, when others of the machine may use the key. Raises IdentityError."""
+    """Returns a line that warns if other users of the machine can use the key, else None. Raises IdentityError."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
@@ -46,10 +47,10 @@ def exposure_warning(path: Path) -> str | None:
 
 @contextlib.contextmanager
 def live_identity(identity: Identity, path: Path) -> Iterator[None]:
-    """Holds the key file for this process. The lock goes with the process, however it ends.
+    """Locks the key file for this process. The lock ends with the process, however that ends.
 
-    It is held on a file beside the key, which only the key's owner can open; a copy of the key elsewhere has a lock of
-    its own. Raises IdentityError: another live node holds the key, or the lock file cannot be used.
+    The lock is on a file beside the key, which only the key's owner can open; a copy of the key elsewhere has its own
+    lock. Raises IdentityError: another live node has the lock, or the lock file cannot be used.
     """
     with open(open_lock(_lock_of(path)), "r+b", buffering=0) as file:
         try:
@@ -61,17 +62,15 @@ def live_identity(identity: Identity, path: Path) -> Iterator[None]:
                 f"with process id {holder.decode() if holder.isdigit() else 'unknown'}: stop that node, or give this "
                 "one its own key with swarm.identity_path=..."
             ) from error
-        with contextlib.suppress(OSError):  # on a full disk the lock still holds, it only cannot say whose it is
+        with contextlib.suppress(OSError):  # on a full disk the lock still holds, without its process id
             file.truncate(0)
             file.write(str(os.getpid()).encode())
         yield
 
 
 def live_holder(path: Path) -> int | None:
-    """Process id of the node that holds a key file now, 0 if it is not known; None: nobody does. Makes no lock file.
-
-    Raises IdentityError: the lock file cannot be looked at.
-    """
+    """Returns the process id of the node that uses a key file now, 0 if it is not known, None if there is no such node.
+    Makes no lock file. Raises IdentityError: the lock file cannot be opened."""
     lock = _lock_of(path)
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -89,16 +88,16 @@ def live_holder(path: Path) -> int | None:
 
 
 def _lock_of(path: Path) -> Path:
-    """Links to one key share its lock."""
+    """Returns the path of a key's lock file, the same for all links to the key."""
     real = path.resolve()
     return real.with_name(real.name + ".lock")
 
 
 def open_lock(path: Path) -> int:
-    """A descriptor of a lock file that this user alone can open, made if there is none.
+    """Opens a lock file that this user alone can open, and makes it if there is none. Returns its descriptor.
 
-    Its folder may be everyone's, so what lies there under its name may be a trap: a link to a file that we would
-    overwrite, or a file that another user holds. Raises IdentityError.
+    All users may write to its folder, so another user may have put a link or a file there under its name. Raises
+    IdentityError: there is such a thing, or the file cannot be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -110,5 +109,5 @@ def open_lock(path: Path) -> int:
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
         os.close(descriptor)
         raise IdentityError(f"{path} is in the way of a lock file of this user: remove it")
-    os.fchmod(descriptor, 0o600)  # a copy of a folder may have opened it to others
+    os.fchmod(descriptor, 0o600)  # a copied folder may have another mode
     return descriptor

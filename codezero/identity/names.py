@@ -1,4 +1,4 @@
-"""The three words under which a peer is shown, the same as in the public RL Swarm network."""
+"""The three-word name under which a peer is shown, the same as in the public RL Swarm network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORDS = Path(__file__).with_name("names.yaml")
 
 
 def animal_name(peer_id: str) -> str:
-    """Two adjectives and an animal, such as "quick tricky toad"; defined for any text.
+    """Returns two adjectives and an animal, such as "quick tricky toad"; any text has a name.
 
     The first three bytes of the peer id's MD5, each modulo the length of its list, choose the words from last to first
     (get_name_from_peer_id in github.com/gensyn-ai/rl-swarm). Names are for people: two peers may share one.
