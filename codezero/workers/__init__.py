@@ -1,4 +1,4 @@
-"""Worker processes: text of strangers is parsed and walked there, and never in the process that has the keys."""
+"""Worker processes: untrusted text is parsed in them, and never in the process that has the node's keys."""
 
 from codezero.workers.job import Cause, Death, Job
 from codezero.workers.pool import Workers

@@ -1,4 +1,4 @@
-"""What a node and its workers say to each other: frames of msgpack, each with its length before it."""
+"""The messages between a node and its workers: frames of msgpack, each after its length."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 MAX_FRAME_BYTES = 16 << 20
-"""The largest request or reply. 64 attempts of 20,000 characters that each take 10 to be printed come to 13 MB."""
+"""The most bytes of a request or reply. 64 attempts of 20,000 characters, each escaped as 10, come to 13 MB."""
 LENGTH_BYTES = 4
-"""Before each frame, big-endian."""
+"""Bytes of the length before each frame, big-endian."""
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -20,7 +20,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[Q, A]):
-    """One entry of a worker program's table."""
+    """A kind of work that workers do: its name, and the types of its request and answer."""
 
     name: str
     request: type[Q]
@@ -28,7 +28,7 @@ class Job(Generic[Q, A]):
 
 
 class JobCall(Struct, array_like=True):
-    """From a node to its worker."""
+    """A request of a node to a worker."""
 
     job: str
     cpu_s: float
@@ -37,17 +37,17 @@ class JobCall(Struct, array_like=True):
 
 
 class JobReply(Struct, array_like=True):
-    """From a worker to its node. Without an answer it says why."""
+    """The reply of a worker to its node. If there is no answer, other fields say why."""
 
     answer: Raw = Raw(b"\xc0")
     out_of_memory: bool = False
     error: Annotated[str, Meta(max_length=400)] = ""
     rss_bytes: int = 0
-    """What the worker takes now that the job is done."""
+    """The worker's resident memory after the job, in bytes."""
 
 
 class Cause(str, Enum):
-    """Why there is no answer."""
+    """The reason why a job has no answer."""
 
     SIGNAL = "signal"
     PROCESSOR = "processor time"
@@ -63,20 +63,20 @@ _BY_ITSELF = frozenset({Cause.SIGNAL, Cause.PROCESSOR, Cause.MEMORY, Cause.GARBL
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A job without an answer: its worker has been replaced."""
+    """The result of a job that has no answer."""
 
     cause: Cause
     detail: str = ""
-    """The signal, or what was wrong; untrusted text in part."""
+    """The signal or the error; untrusted text in part."""
 
     @property
     def by_itself(self) -> bool:
-        """Whether the job itself brought it about, rather than a busy machine, somebody else or a fault of ours."""
+        """True if the job itself caused it, and not a busy machine, another process or a bug of codezero."""
         return self.cause in _BY_ITSELF
 
 
 def framed(message: object) -> bytes:
-    """A message with its length. Raises ValueError: it is longer than a frame may be, or no Unicode."""
+    """Encodes a message as a frame. Raises ValueError: it is too long, or has text that is no Unicode."""
     data = msgspec.msgpack.encode(message)
     if len(data) > MAX_FRAME_BYTES:
         raise ValueError(f"a message of {len(data):,} bytes, {MAX_FRAME_BYTES:,} are allowed")

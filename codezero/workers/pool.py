@@ -1,4 +1,4 @@
-"""A pool of worker processes: jobs go to whichever is free, and are answered or found to have killed one."""
+"""A pool of worker processes: a job goes to a free one, and ends with an answer or with the death of the worker."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from codezero.workers.process import WorkerProcess
 logger = logging.getLogger(__name__)
 
 PROGRAM = "codezero.jobs"
-"""The module whose table the workers of a node have. It is named, not imported: a node reads no stranger's text."""
+"""The module that has the table of a node's jobs. Only workers import it: a node's process parses no untrusted text."""
 WORKER_BYTES = 350 << 20
-"""What a worker is planned to take: 25 MiB at its start, 30 over references of MBPP (`benchmarks.workers` has it), of a
-hostile solution the 256 MiB that a dry run may allocate."""
+"""The memory that is planned for a worker, in bytes. It takes 25 MiB at its start, 30 on references of MBPP (measured
+by `benchmarks.workers`), and for a hostile solution 256 MiB more, which a dry run may allocate."""
 MAX_WORKERS = 8
 BYTES_A_WORKER = 6 << 30
-"""Of memory that a node may use, for each worker that it takes by itself: a machine of 8 GB has one."""
+"""The memory that a node must have for each worker if `evaluator.workers` is 0: a machine of 8 GB has one worker."""
 WALL_FACTOR, WALL_MARGIN_S = 4.0, 10.0
-"""Wall seconds that a job may take: so many times its processor seconds, for a machine that does other things too."""
+"""A job may take this factor times its processor seconds, plus these seconds, of wall time: the machine may be busy."""
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 
 
 def num_workers(wanted: int, memory_bytes: int) -> int:
-    """What `evaluator.workers` comes to where so much memory can be used; 0 takes as many as there are cores for."""
+    """Returns the number of workers: `wanted`, or for 0 as many as there are cores, memory and MAX_WORKERS for."""
     fitting = max(1, memory_bytes // BYTES_A_WORKER)
     return wanted or min(os.cpu_count() or 1, fitting, MAX_WORKERS)
 
 
 class Workers:
-    """As many worker processes as jobs are done at a time. Safe for threads; ends with `close`, or with the node."""
+    """A pool of `size` processes, each for one job at a time. Safe for threads; ends with `close` or the node."""
 
     def __init__(self, size: int, program: str = PROGRAM) -> None:
-        """Raises WorkerError: they do not start."""
+        """Starts the processes. Raises WorkerError: they do not start."""
         self.size = size
         self._all = [WorkerProcess(program) for _ in range(size)]
         self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
@@ -60,18 +60,17 @@ class Workers:
         return [one.pid for one in self._all]
 
     def submit(self, job: Job[Q, A], request: Q, cpu_s: float, *, fresh: bool = False) -> Future[A | Death]:
-        """The answer to come, or how the job's worker died. A `fresh` worker has had no other job before, so that a
-        death is this job's. The future raises WorkerError: workers do not start any more.
-        """
+        """Returns a future of the answer or of the worker's death. A `fresh` worker has done no job before, so its
+        death is due to this one. The future raises WorkerError: workers do not start any more."""
         return self._threads.submit(self._do, job, request, cpu_s, fresh)
 
     def ask(self, job: Job[Q, A], request: Q, cpu_s: float) -> A | Death:
-        """The answer; a job that brought its worker down is given to a fresh one before that is said of it."""
+        """Does a job, and again on a fresh worker if the first one died. Returns the last result."""
         answer = self.submit(job, request, cpu_s).result()
         return self.submit(job, request, cpu_s, fresh=True).result() if isinstance(answer, Death) else answer
 
     def close(self) -> None:
-        """Ends all of them at once."""
+        """Ends all workers at once."""
         for one in self._all:
             one.close()
         self._threads.shutdown(cancel_futures=True)
@@ -104,7 +103,8 @@ class Workers:
             logger.warning(
                 "a worker could not do its job %s: %s. Nothing has to be done, it costs one text its answer; please "
                 "report it",
-                *(job.name, ascii(reply.error)[1:-1]),
+                job.name,
+                ascii(reply.error)[1:-1],
             )
             return Death(Cause.ERROR, reply.error)
         try:

@@ -1,4 +1,4 @@
-"""One worker process, as the node sees it: started, asked, and replaced when it dies or has been used up."""
+"""The node's side of one worker process: it is started, asked, and replaced when it dies or has done enough jobs."""
 
 from __future__ import annotations
 
@@ -22,33 +22,34 @@ from codezero.runtime import kernel
 from codezero.workers.job import LENGTH_BYTES, MAX_FRAME_BYTES, Cause, Death, JobReply
 
 MEMORY_BYTES = 1 << 30
-"""A worker's address space; 256 MiB of it are the stack of the dry run, most of it never touched."""
+"""Limit of a worker's address space. 256 MiB of it are the stack of the dry run, most of which is never used."""
 MAX_JOBS = 500
-"""After so many a worker is replaced, whatever its state."""
+"""The number of jobs after which a worker is replaced."""
 MAX_IDLE_BYTES = 192 << 20
-"""A worker that takes more between two jobs is replaced: one starts with 25 MiB."""
+"""Resident memory after a job above which a worker is replaced; it starts with 25 MiB."""
 START_S = 60.0
+"""Longest wait in seconds for a worker to start."""
 END_S = 2.0
-"""How long a worker that has closed its pipe may take to end."""
+"""Longest wait in seconds for a worker that has closed its pipe to end."""
 WATCH_S = 0.2
-"""Between two looks at a worker's memory where the kernel does not limit it (macOS)."""
+"""Seconds between two checks of a worker's memory where the kernel does not limit it (macOS)."""
 _START = (
     "import importlib, sys; root, program, memory = sys.argv[1:]; "
     "sys.path[:1] = [] if root in sys.path[1:] else [root]; "
     "from codezero.workers.serve import serve; serve(importlib.import_module(program).JOBS, int(memory))"
 )
 _OF_ITSELF = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP")
-"""Signals that a process brings on itself. SIGKILL is not among them: the kernel sends it when memory is short."""
+"""Signals that a process causes itself. SIGKILL is not one of them: the kernel sends it when memory is short."""
 
 
 class WorkerProcess:
-    """A fresh interpreter that has neither our memory, files nor environment. One thread at a time asks it."""
+    """A new interpreter without the node's memory, files and environment. Only one thread at a time may ask it."""
 
     def __init__(self, program: str) -> None:
-        """`program` is a module with a table `JOBS`. Raises WorkerError: no process can be started."""
+        """Starts it. `program` is a module with a table `JOBS`. Raises WorkerError: no process can be started."""
         self._program = program
         self._lock = threading.Lock()
-        """Held while the process is exchanged, so that `close` is final."""
+        """Held while the process is replaced, so that none is started after `close`."""
         self._closed = False
         self._is_ready, self._num_jobs, self._rss_bytes = False, 0, 0
         self._start()
@@ -58,10 +59,8 @@ class WorkerProcess:
         return self._process.pid
 
     def ask(self, frame: bytes, wall_s: float, fresh: bool) -> JobReply | Death:
-        """What the worker says to a framed `JobCall`; of a death the cause. A `fresh` one has had no job before.
-
-        Raises WorkerError: it died before, and no other one starts.
-        """
+        """Sends a framed `JobCall` and returns the reply, or the cause of the worker's death. With `fresh` the worker
+        has done no job before. Raises WorkerError: it has ended, and no other one starts."""
         spent = self._rss_bytes > MAX_IDLE_BYTES or self._num_jobs >= MAX_JOBS or (fresh and self._num_jobs > 0)
         if spent or self._process.poll() is not None:
             self._replace()
@@ -79,14 +78,16 @@ class WorkerProcess:
         return reply
 
     def wait_until_ready(self) -> None:
-        """Raises WorkerError: it does not start, with its own last words."""
+        """Waits for the first frame. Raises WorkerError: it does not start; the message has its last line of stderr."""
         if self._is_ready:
             return
         hello = self._converse(b"", time.monotonic() + START_S)
         if hello != b"":
             self._complaints.seek(0)
             last = self._complaints.read(1 << 16).decode("utf-8", "replace").strip().splitlines()[-1:]
-            reason = ascii(", ".join(last) or (hello.detail if isinstance(hello, Death) else "it babbles"))[1:-1]
+            reason = ascii(
+                ", ".join(last) or (hello.detail if isinstance(hello, Death) else "it sent an unexpected message")
+            )[1:-1]
             self.end()
             raise WorkerError(
                 f"the worker process that reads other nodes' code does not start ({reason[:300]}): see that "
@@ -96,7 +97,7 @@ class WorkerProcess:
         self._is_ready = True
 
     def end(self) -> None:
-        """Kills the process and everything in its session."""
+        """Kills the process and its session."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -109,7 +110,7 @@ class WorkerProcess:
         self._complaints.close()
 
     def close(self) -> None:
-        """Ends it for good; whoever waits for an answer hears of a death."""
+        """Kills the process for good; a thread that waits for an answer gets a death."""
         with self._lock:
             self._closed = True
             with suppress(ProcessLookupError):
@@ -149,7 +150,7 @@ class WorkerProcess:
         self._is_ready, self._num_jobs, self._rss_bytes = False, 0, 0
 
     def _converse(self, frame: bytes, deadline_s: float) -> bytes | Death:
-        """Writes a frame and reads the next one, both at once and no longer than until the deadline."""
+        """Writes a frame while it reads the next one, until the deadline at most."""
         rest, got = memoryview(frame), bytearray()
         poller = select.poll()
         poller.register(self._reads, select.POLLIN)
@@ -176,7 +177,7 @@ class WorkerProcess:
         return Death(Cause.WALL_CLOCK)
 
     def _write(self, rest: memoryview) -> memoryview:
-        """What is left to be written; nothing if nobody reads it, of which reading hears too."""
+        """Writes what the pipe takes and returns the rest; nothing if the pipe is closed, which reading notices too."""
         try:
             return rest[os.write(self._writes, rest) :]
         except BlockingIOError:
@@ -185,7 +186,7 @@ class WorkerProcess:
             return rest[:0]
 
     def _is_over_limit(self) -> bool:
-        """What RLIMIT_AS does elsewhere."""
+        """Returns True if the worker's resident memory is above the limit, which Linux checks by RLIMIT_AS."""
         try:
             return bool(psutil.Process(self.pid).memory_info().rss > MEMORY_BYTES)
         except psutil.Error:

@@ -1,8 +1,8 @@
-"""A worker's own side: it shuts itself in, then answers one job after the other until its node is gone.
+"""The worker's side: it gives up its rights, then does one job after the other until its node is gone.
 
-It has no secrets, and no way to get any: every file but its pipes is closed and none can be opened, and where the
-kernel permits namespaces there is no network. This is no sandbox all the same: nothing here executes what it reads,
-and the limits are for what a flaw of our own, or of a library's, would cost.
+It has no secrets and cannot get any: all files but its pipes are closed, none can be opened, and where the kernel
+permits namespaces there is no network. It is no sandbox for running code: nothing here executes what it reads, and the
+limits only bound the damage of a bug in codezero or a library.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from codezero.runtime import kernel
 from codezero.workers.job import LENGTH_BYTES, Job, JobCall, JobReply, framed
 
 Jobs = Mapping[Job[Any, Any], Callable[[Any], Any]]
-"""What a worker can do."""
+"""The function that does each job."""
 
 _FILES = (0, 1, 2, 3, 4, 5)
-"""/dev/null three times, two pipes, and the count of our own memory."""
+"""The open descriptors: /dev/null three times, two pipes, and /proc/self/statm."""
 _PAGE = resource.getpagesize()
 
 
 def serve(jobs: Jobs, memory_bytes: int) -> None:
-    """Answers until the pipe on standard input ends."""
+    """Does jobs until the pipe on standard input ends."""
     decoders = {job.name: msgspec.msgpack.Decoder(job.request) for job in jobs}
     functions = {job.name: function for job, function in jobs.items()}
     reads, writes, own_memory = _take_files()
-    _shut_in(memory_bytes)
+    _give_up_rights(memory_bytes)
     gc.collect()
-    gc.freeze()  # what was imported is not looked through after every job
+    gc.freeze()  # imported objects are not searched after every job
     _write(writes, (0).to_bytes(LENGTH_BYTES, "big"))
     calls = msgspec.msgpack.Decoder(JobCall)
     while (data := _read(reads)) is not None:
         call = calls.decode(data)
         _limit_processor(call.cpu_s)
         reply = _answer(functions[call.job], decoders[call.job], call.request)
-        gc.collect()  # so that what a job leaves behind ends its own worker, not the next job's
+        gc.collect()  # now, so that a crash as its objects are freed counts for the job that made them
         reply.rss_bytes = int(os.pread(own_memory, 200, 0).split()[1]) * _PAGE if own_memory else 0
         _write(writes, framed(reply))
 
@@ -57,14 +57,14 @@ def _answer(function: Callable[[Any], Any], decoder: msgspec.msgpack.Decoder[Any
         return JobReply(answer=Raw(msgspec.msgpack.encode(function(decoder.decode(request)))))
     except MemoryError:
         return JobReply(out_of_memory=True)
-    except Exception as error:  # a fault of ours that some text has found: it costs that text its answer
+    except Exception as error:  # a bug that some text has found: only that text gets no answer
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__} in {os.path.basename(where.filename)}, line {where.lineno}: {error}"
         return JobReply(error=text.encode("ascii", "replace").decode()[:400])
 
 
 def _take_files() -> tuple[int, int, int]:
-    """The pipes to and from the node, and the kernel's count of our memory (0 where there is none); all else closed."""
+    """Closes all files but three, and returns them: pipes from and to the node, and /proc/self/statm or 0."""
     own_memory = os.open("/proc/self/statm", os.O_RDONLY) if kernel.IS_LINUX else 0
     high = [fcntl.fcntl(file, fcntl.F_DUPFD, len(_FILES)) for file in (0, 1, own_memory)]
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -74,7 +74,8 @@ def _take_files() -> tuple[int, int, int]:
     return 3, 4, 5 if kernel.IS_LINUX else 0
 
 
-def _shut_in(memory_bytes: int) -> None:
+def _give_up_rights(memory_bytes: int) -> None:
+    """Leaves network and capabilities, ends with the parent, and limits memory and files."""
     if kernel.IS_LINUX:
         for flags in (kernel.NEWUSER | kernel.NEWNET | kernel.NEWIPC, kernel.NEWNET | kernel.NEWIPC):
             with suppress(OSError):  # not permitted in many containers
@@ -90,14 +91,14 @@ def _shut_in(memory_bytes: int) -> None:
 
 
 def _limit_processor(cpu_s: float) -> None:
-    """So many seconds from now on; the kernel counts whole ones."""
+    """Limits processor time to `cpu_s` seconds from now on; the kernel counts whole seconds."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = math.ceil(time.process_time() + cpu_s)
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def _read(file: int) -> bytes | None:
-    """The next frame; None when the node is gone."""
+    """Reads the next frame; None if the node is gone."""
     length = _read_exactly(file, LENGTH_BYTES)
     return None if length is None else _read_exactly(file, int.from_bytes(length, "big"))
 
