@@ -1,4 +1,4 @@
-"""Running a solution against its tests: one sandbox a solution, several at a time."""
+"""Runs solutions against their tests, each in a sandbox of its own, several at a time."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from codezero.tasks.testcases import TestSuite
 from codezero.types import CaseOutcome, CaseResult
 
 MARGIN_S = 10.0
-"""How much longer than its own limit a sandbox may take to end before it is killed from outside."""
+"""Seconds beyond its own limit after which a sandbox is killed from outside."""
 MAX_REASON_CHARS = 300
 _MAX_RESULT_BYTES = 16 << 20
 _MAX_COMPLAINT_BYTES = 1 << 16
 UNCONFINED = "CODEZERO_UNCONFINED"
-"""Environment variable: with 1 code is run also where the machine permits no sandbox, with the rights of the user."""
+"""Environment variable. With 1, code runs with the user's rights where the machine permits no sandbox."""
 _REFUSED = (
     "this machine permits no sandbox (namespaces of Linux, with mounts), so nothing is run: use Linux outside of a "
     "container, or a virtual machine of its own; Ubuntu 24 permits it after `sudo sysctl "
@@ -46,39 +46,39 @@ _START = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one solution may use."""
+    """The limits of one solution."""
 
     case_s: float = 5.0
     """Wall seconds for one test case, and for loading the solution."""
     suite_s: float = 30.0
-    """Wall seconds for all cases together; those it does not reach stay unknown."""
+    """Wall seconds for all cases together; cases that are not reached stay unknown."""
     memory_bytes: int = 512 << 20
     """Address space of each process."""
     file_bytes: int = 8 << 20
-    """Longest file."""
+    """Bytes of the longest file."""
     files: int = 64
-    """Open files of a process."""
+    """The most open files of a process."""
     processes: int = 8
-    """Processes and threads besides its first; none at all where they could not be told from the user's other ones."""
+    """Processes and threads besides the first; none if they cannot be told from other processes of the user."""
     output_bytes: int = 4 << 20
-    """Most that a program may print."""
+    """The most bytes that a program may print."""
     stop_at_failure_from: int = 0
-    """Suites of so many cases or more leave those after the first failed one unknown; 0 runs all cases of all."""
+    """In suites with this many cases or more, those after the first failed one stay unknown; 0 always runs all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """Which protections are really in force on this machine. Limits on time, memory and files always are."""
+    """The protections that this machine permits. Limits on time, memory and files are always in force."""
 
     confined: bool
-    """Processes, network, IPC and, unless root, users of its own: signals reach nobody outside, and there is no
-    network. Its file system shows the system's libraries and Python, read-only, and one empty folder that ends with
-    it. False only where `UNCONFINED` asks for it."""
+    """True if it has its own namespaces of processes, network, IPC and, unless it runs as root, users: no signals to
+    other processes and no network. Its file system has the system's libraries and Python, read-only, and one empty
+    folder, which is deleted with it. False only if `UNCONFINED` allows it."""
     own_user: bool
-    """A user of its own, where codezero runs as root."""
+    """True if codezero runs as root, and the sandbox as a user of its own."""
 
     def line(self) -> str:
-        """One line for people."""
+        """Returns one line of text."""
         confined = ["own processes and no network (namespaces)", "own read-only file system"]
         has = [
             *(confined if self.confined else [_UNCONFINED_LINE]),
@@ -90,27 +90,25 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What became of one solution."""
+    """The results of one solution."""
 
     cases: tuple[CaseResult, ...]
     seconds: float
-    """Wall time of its sandbox."""
+    """The wall time of its sandbox."""
 
 
 def run_tests(code: str, suite: TestSuite, limits: Limits = Limits()) -> tuple[CaseResult, ...]:
-    """The outcome of every case of `suite`, in order. FAIL is the solution's fault, UNKNOWN is not.
-
-    Raises SandboxError: the sandbox could not be set up; nothing was run.
-    """
+    """Runs a solution and returns the result of every case of `suite`, in order. FAIL is the solution's fault, UNKNOWN
+    is not. Raises SandboxError: the sandbox cannot be set up; nothing was run."""
     return _Runs().run(code, suite, limits).cases
 
 
 def run_many(
     solutions: Iterable[tuple[str, TestSuite]], limits: Limits = Limits(), workers: int = 0
 ) -> Iterator[Execution]:
-    """The same for many solutions, in their order, `workers` (0: one a core) at a time.
+    """Yields the results of many solutions, in their order; `workers` of them run at a time (0: one per core).
 
-    Raises SandboxError. When the caller stops early, what still runs is killed.
+    Raises SandboxError. When the caller stops early, the sandboxes that still run are killed.
     """
     runs = _Runs()
     size = workers or os.cpu_count() or 1
@@ -131,13 +129,13 @@ def run_many(
 
 @functools.cache
 def isolation() -> Isolation:
-    """Sets up a sandbox, once, to see what this machine permits. Raises SandboxError: it permits none."""
+    """Returns what this machine permits, by setting up a sandbox once. Raises SandboxError: it permits none."""
     found = _Runs().lines("", TestSuite(), Limits())[0]
     return Isolation(confined=found["confined"], own_user=found["own_user"])
 
 
 class _Runs:
-    """Sandboxes that are killed together."""
+    """A set of sandboxes that can be killed together."""
 
     def __init__(self) -> None:
         self._processes: set[subprocess.Popen[bytes]] = set()
@@ -156,7 +154,7 @@ class _Runs:
                 process.kill()
 
     def lines(self, code: str, suite: TestSuite, limits: Limits) -> list[dict[str, Any]]:
-        """What a sandbox reports, its protections first. Raises SandboxError."""
+        """Runs a sandbox and returns the lines that it reports; the first has its protections. Raises SandboxError."""
         may_be_unconfined = os.environ.get(UNCONFINED) == "1"
         statements = {"setup": suite.setup, "statements": [case.source for case in suite.statements]}
         examples = [(case.given, case.expected) for case in suite.examples]
@@ -186,7 +184,7 @@ class _Runs:
         return lines
 
     def _converse(self, box: str, job: IO[bytes], tests: IO[bytes], limit_s: float) -> tuple[bytes, str]:
-        """Runs one sandbox to its end; returns what came over the pipe of results, and on stderr."""
+        """Runs one sandbox to its end. Returns the output on the pipe of results, and on stderr."""
         reads, writes = os.pipe()
         with open(reads, "rb") as results:
             try:
@@ -237,7 +235,7 @@ class _Runs:
 
 
 def _file_of(*lines: object) -> IO[bytes]:
-    """Lines of JSON in a file that nobody can open: no size fills it up as it would a pipe."""
+    """Returns a file without a name that has lines of JSON; unlike a pipe it takes any size."""
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.writelines(json.dumps(line).encode() + b"\n" for line in lines)
     file.flush()
@@ -246,7 +244,7 @@ def _file_of(*lines: object) -> IO[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of ours but where shared libraries are, which some builds of Python need to start at all."""
+    """Returns the environment. Of the node's it has only LD_LIBRARY_PATH, which some builds of Python need to start."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **kept}
 

@@ -1,1 +1,1 @@
-"""What runs inside the sandbox's own processes: they import nothing else of codezero and know nothing of it."""
+"""The code of the sandbox's own processes, which import only this package and `runtime.kernel` of codezero."""

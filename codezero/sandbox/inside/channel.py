@@ -1,4 +1,4 @@
-"""How the processes of a sandbox talk: JSON lines over pipes."""
+"""The messages between the processes of a sandbox: lines of JSON over pipes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ MAX_MESSAGE_BYTES = 32 << 20
 
 
 class Gone(BaseException):
-    """The other process has ended, or sends what is no message. No `except Exception` of a test may swallow it."""
+    """The other process has ended or sent no message. It is no Exception, so that tests do not catch it."""
 
 
 class Channel:
+    """One end of a pair of pipes."""
+
     def __init__(self, reads: int, writes: int) -> None:
         self._reads, self._writes, self._rest = reads, writes, b""
 
     def send(self, message: Any) -> None:
-        """Raises Gone."""
+        """Sends a message. Raises Gone."""
         rest = memoryview(json.dumps(message).encode() + b"\n")
         try:
             while rest:
@@ -31,7 +33,7 @@ class Channel:
             raise Gone("the pipe is closed") from error
 
     def receive(self) -> Any:
-        """Raises Gone."""
+        """Waits for a message. Raises Gone."""
         parts = [self._rest]
         size = len(self._rest)
         while b"\n" not in parts[-1]:
@@ -52,7 +54,7 @@ class Channel:
 
 
 def reporter(descriptor: int, token: str) -> Callable[[Mapping[str, Any]], None]:
-    """A function that reports to the supervisor; a line without the token does not count."""
+    """Returns a function that reports to the supervisor, with the token that makes a line count."""
 
     def report(line: Mapping[str, Any]) -> None:
         os.write(descriptor, json.dumps({**line, "token": token}).encode() + b"\n")
@@ -61,13 +63,13 @@ def reporter(descriptor: int, token: str) -> Callable[[Mapping[str, Any]], None]
 
 
 class Reports:
-    """The supervisor's end of the pipe that a judge reports to."""
+    """The supervisor's end of the pipe on which a judge reports."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._rest = descriptor, b""
 
     def receive_within(self, limit_s: float, token: str) -> dict[str, Any] | None:
-        """The next report; None when there is none in time, and {"gone": True} when none can come any more."""
+        """Waits for the next report; None if none comes in time, {"gone": True} if none can come any more."""
         ends_at_s = time.monotonic() + limit_s
         while True:
             line, newline, rest = self._rest.partition(b"\n")
@@ -97,7 +99,8 @@ def _parsed(line: bytes, token: str) -> dict[str, Any] | None:
 
 
 def keep_open(kept: Mapping[int, int]) -> None:
-    """Leaves only these files open, each at the number that is its key; 0, 1 and 2 are /dev/null unless kept."""
+    """Closes all descriptors but these, and moves each to the number that is its key; 0, 1 and 2 become /dev/null
+    unless they are kept."""
     high = {number: fcntl.fcntl(descriptor, fcntl.F_DUPFD, 64) for number, descriptor in kept.items()}
     nothing = fcntl.fcntl(0, fcntl.F_DUPFD, 64)
     for number in range(max({2, *kept}) + 1):
@@ -109,7 +112,7 @@ def keep_open(kept: Mapping[int, int]) -> None:
 
 
 def read_whole(descriptor: int) -> bytes:
-    """A file from its beginning, wherever other processes that share it have read to."""
+    """Reads a file from its beginning, whatever the offset that processes share."""
     parts: list[bytes] = []
     position = 0
     while data := os.pread(descriptor, 1 << 20, position):

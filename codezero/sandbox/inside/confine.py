@@ -1,8 +1,8 @@
-"""Shutting this process in, layer by layer. Each layer that the machine does not permit is left out and named.
+"""Confines this process, layer by layer. A layer that the machine does not permit is left out and reported.
 
-In a user and mount namespace the new root is a small tmpfs that shows the system's libraries and Python, read-only, and
-one empty folder; nothing of the host's other files exists there, and there is no /proc. The last step is a chroot, not
-for safety but because the kernel refuses new user namespaces to processes in one.
+In a user and mount namespace the new root is a small tmpfs that has the system's libraries and Python, read-only, and
+one empty folder; the host's other files do not exist there, nor /proc. The last step is a chroot, since the kernel
+refuses new user namespaces to processes in one.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from contextlib import suppress
 from codezero.runtime import kernel
 
 OWN_USERS_FROM = 2_000_000_000
-"""Where we are root every sandbox gets a user of its own: this plus its process id. systemd keeps the ids from
+"""As root every sandbox runs as a user of its own, whose id is this plus its process id. systemd keeps the ids from
 1879048192 to 2147352575 unused (UIDS-GIDS in its documentation)."""
 NOBODY = 65_534
 FILES_BYTES = 32 << 20
-"""Size of the empty folder, where it is a file system of its own."""
+"""Size of the empty folder if it is a file system of its own."""
 MAX_FILES = 2_048
+"""The most files in that folder."""
 _SHOWN = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _KEPT_MOUNT_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY
-"""statvfs gives these four with the numbers that mount takes; a user namespace may not clear them."""
+"""Mount flags that a user namespace may not clear; statvfs returns them with the numbers that mount takes."""
 
 
 def enter_namespaces(own_user: int | None) -> bool:
-    """Own namespaces of mounts, processes (from the next fork on), network, IPC, host name and, unless there is a user
-    of its own to change to, of users. False where that is not permitted, with nothing changed."""
+    """Enters new namespaces of mounts, processes (from the next fork on), network, IPC, host name and, unless there is
+    an `own_user` to change to, of users. Returns False, with nothing changed, if that is not permitted."""
     wanted = kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
     user, group = os.geteuid(), os.getegid()
     try:
@@ -50,9 +51,9 @@ def enter_namespaces(own_user: int | None) -> bool:
 
 
 def enter_own_root(box: str, owner: int | None) -> bool:
-    """Builds the small root over the folder `box` and moves there; the current folder is the empty one.
+    """Builds the small root over the folder `box` and enters it; the current folder is then the empty one.
 
-    False where mounts are not permitted; then everything is still in its old place.
+    Returns False, with nothing changed, if mounts are not permitted.
     """
     try:
         kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
@@ -83,7 +84,7 @@ def enter_own_root(box: str, owner: int | None) -> bool:
 
 
 def _paths_to_show() -> list[str]:
-    """The system's folders, and where this Python keeps itself when that is not within them."""
+    """Returns the system's folders, and those of this Python if they are not within them."""
     paths = [path for path in _SHOWN if os.path.lexists(path)]
     own = (sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.__file__))
     for path in map(os.path.realpath, own):
@@ -93,7 +94,7 @@ def _paths_to_show() -> list[str]:
 
 
 def _show(path: str, target: str) -> None:
-    """Makes a folder of the host visible, read-only; a link stays a link."""
+    """Mounts a folder of the host, read-only; a link is copied as a link."""
     if os.path.islink(path):
         os.symlink(os.readlink(path), target)
         return
@@ -105,7 +106,7 @@ def _show(path: str, target: str) -> None:
 
 
 def own_user() -> int | None:
-    """The user id that this sandbox is to run as; None where we are not root, or in a container without other users."""
+    """Returns the user id that this sandbox should run as; None without root, or in a container without other users."""
     if os.geteuid() != 0:
         return None
     wanted = (OWN_USERS_FROM + os.getpid(), NOBODY)
@@ -117,7 +118,8 @@ def own_user() -> int | None:
 
 
 def give_up_rights(user: int | None, in_namespaces: bool) -> None:
-    """Raises OSError: root could not become another user, or that user cannot read Python's own files."""
+    """Changes to the user, and gives up capabilities and new privileges. Raises OSError: root cannot become another
+    user, or that user cannot read Python's own files."""
     if user is not None:
         os.setgroups([])
         os.setgid(user)
@@ -137,13 +139,13 @@ def give_up_rights(user: int | None, in_namespaces: bool) -> None:
 
 
 def first_to_be_killed() -> None:
-    """When the machine runs out of memory, the kernel is to end the sandbox before anything else."""
+    """Makes the kernel end the sandbox first if the machine runs out of memory."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
 
 
 def set_limits(limits: Mapping[str, int], processes: int) -> None:
-    """rlimits of the calling process, without a way back; `processes` may it have, threads included."""
+    """Sets rlimits of this process for good; `processes` is the most processes and threads of its user."""
     wanted = {
         "RLIMIT_CORE": 0,
         "RLIMIT_CPU": limits["cpu_s"],
@@ -161,4 +163,4 @@ def set_limits(limits: Mapping[str, int], processes: int) -> None:
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         with suppress(ValueError, OSError):  # macOS takes no RLIMIT_AS below what is already mapped
             resource.setrlimit(number, (most, most))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past the limit is then an OSError
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write past the limit raises OSError

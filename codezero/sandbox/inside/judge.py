@@ -1,5 +1,8 @@
-"""The process of the tests: it calls the solution in the other process and decides every case. No solution runs here,
-except for tests that hand objects of their own to the solution: those need both in one process (`together`)."""
+"""The judge's process: it runs the tests, which call the solution in its process, and decides every case.
+
+No solution runs here, except for tests that give objects of their own to the solution: these need both in one process
+(`run_together`).
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ _STDERR_BYTES = 4_096
 
 
 class Together(BaseException):
-    """A test hands the solution something that cannot travel to another process."""
+    """A test gives the solution an object that cannot be sent to another process."""
 
 
 class SolutionError(Exception):
-    """The solution raised something that is no ordinary exception, such as SystemExit."""
+    """The solution raised an error that is no ordinary exception, such as SystemExit."""
 
 
 class Session:
-    """The solution's process, as the tests see it."""
+    """The judge's connection to the solution's process."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -37,12 +40,12 @@ class Session:
         self.needs_together = False
 
     def load(self) -> str | None:
-        """Waits until the solution is loaded; the error if it was not."""
+        """Waits until the solution is loaded. Returns its error if it could not be, else None."""
         reply = self._channel.receive()
         return reply["error"][1] if "error" in reply else None
 
     def names(self, wanted: Sequence[str]) -> dict[str, Any]:
-        """Those of the names that the solution defines."""
+        """Returns the values of those names that the solution defines."""
         self._channel.send({"names": list(wanted)})
         found = self._reply()["value"]
         if not isinstance(found, dict):
@@ -50,7 +53,7 @@ class Session:
         return {name: self._decode(found[name]) for name in wanted if name in found}  # and no other names
 
     def do(self, operation: str, *arguments: Any, **named: Any) -> Any:
-        """The result of an operation over there. Raises what it raised, as its built-in class."""
+        """Does an operation in the solution's process and returns its result. Raises its error as a built-in class."""
         coded = [self._encode(value) for value in arguments]
         self._channel.send(
             {"do": operation, "arguments": coded, "named": {name: self._encode(value) for name, value in named.items()}}
@@ -99,7 +102,7 @@ class Session:
 
 
 class Remote:
-    """Something of the solution that is no plain data: functions, classes, and instances of its classes."""
+    """A stand-in for an object of the solution that is no plain data: a function, a class, or an instance of one."""
 
     def __init__(self, session: Session, number: int) -> None:
         object.__setattr__(self, "_session", session)
@@ -112,7 +115,7 @@ class Remote:
         _do("setattr", self, name, value)
 
     def __eq__(self, other: object) -> bool:
-        # Equal to plain data it never is: whatever its __eq__ would say, it is the solution's word.
+        # Never equal to plain data: its own __eq__ is the solution's code and could always say so.
         return type(other) is Remote and _do("eq", self, other) is True
 
     def __hash__(self) -> int:
@@ -142,7 +145,7 @@ for _name in solution.OPERATIONS.keys() - {"call", "getattr", "setattr", "eq"}:
 
 
 def _become(value: Any, changed: Any) -> None:
-    """What the solution did to a mutable argument happens to the test's own object."""
+    """Makes the solution's change of a mutable argument in the test's own object."""
     if type(value) is not type(changed):
         return
     if isinstance(value, (list, bytearray)):
@@ -153,7 +156,7 @@ def _become(value: Any, changed: Any) -> None:
 
 
 def run_statements(suite: Mapping[str, Any], first: int, session: Session, report: Report) -> None:
-    """Runs set-up and the cases from `first` on, against the solution's process."""
+    """Runs the set-up and the cases from `first` on, against the solution's process."""
     if (error := session.load()) is not None:
         report({"failed": error})
         return
@@ -162,7 +165,7 @@ def run_statements(suite: Mapping[str, Any], first: int, session: Session, repor
 
 
 def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report) -> None:
-    """The same in one process with the solution, in one namespace: a solution that looks for it can reach `report`."""
+    """As `run_statements`, in one process with the solution. A malicious solution can then call `report`."""
     try:
         module = solution.load(code, "solution")
     except BaseException as error:
@@ -208,8 +211,8 @@ def _namespace(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _wanted_names(suite: Mapping[str, Any]) -> list[str]:
-    """Names that the tests use and do not bind. Built-in ones are taken from the solution only where there is no other,
-    as in MBPP's `assert sum(10, 15) == 6`: no solution may change what `sorted` means to its tests."""
+    """Returns the names that the tests use and do not bind. Names of built-in functions are among them only if there
+    are no others, as in MBPP's `assert sum(10, 15) == 6`: a solution must not replace the `sorted` of its tests."""
     nodes = [node for text in (suite["setup"], *suite["statements"]) for node in ast.walk(ast.parse(text))]
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
@@ -227,7 +230,7 @@ def _wanted_names(suite: Mapping[str, Any]) -> list[str]:
 
 
 def give(text: str, stdin: int, waiting: int) -> None:
-    """Writes a program's input into the file that is its standard input, and lets it begin by closing `waiting`."""
+    """Writes a program's input into the file of its standard input, then closes `waiting`, so that it begins."""
     rest = memoryview(text.encode("utf-8", "surrogateescape") + b"\n" * (not text.endswith("\n")))
     while rest:
         rest = rest[os.write(stdin, rest) :]
@@ -236,7 +239,7 @@ def give(text: str, stdin: int, waiting: int) -> None:
 
 
 def run_example(expected: str, stdout: int, stderr: int, limit: int, report: Report) -> None:
-    """Compares what a program prints, token by token, as contests do."""
+    """Compares a program's output with the expected one, token by token, as contests do, and reports the result."""
     printed, complaint = bytearray(), b""
     open_ends = {stdout, stderr}
     while open_ends:

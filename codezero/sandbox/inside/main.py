@@ -1,11 +1,11 @@
 """The processes of one sandbox.
 
-    codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has no tests, no way to the results
+    codezero ─► gate ─► supervisor ─┬─► solution    runs the code; has no tests and cannot write results
                                     └─► judge       runs the tests, calls the solution over a pipe, decides
 
-The gate shuts itself in and forks the supervisor, in namespaces the first process of its own, with which all others
-end. The supervisor has the code and, unread, the tests; it starts a fresh pair for every program, and for what is left
-to test after a case took too long or ended the solution's process.
+The gate enters namespaces and forks the supervisor, which is the first process of its namespace, so that all others
+end with it. The supervisor has the code and, unread, the tests. It starts a new pair of processes for every program,
+and for the remaining cases after one took too long or ended the solution's process.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from codezero.sandbox.inside import confine, judge, solution
 from codezero.sandbox.inside.channel import Channel, Gone, Reports, keep_open, read_whole, reporter
 
 OWN_PROCESSES = 4
-"""Gate, supervisor, judge and solution count among the processes of their user."""
+"""Gate, supervisor, judge and solution, which count as processes of their user."""
 GRACE_S = 5.0
-"""For starting and ending, beside what the suite may take."""
+"""Seconds for starting and ending, beside the time of the suite."""
 
 
 def main(box: str, tests: int, results: int, parent: int) -> None:
-    """The gate. Reads the job from stdin, the tests later from the file `tests`, and writes lines to `results`."""
+    """Runs as the gate. The job is on stdin; `tests` and `results` are descriptors to read tests and to write lines."""
     if kernel.IS_LINUX:
         kernel.die_with_parent()
     if os.getppid() != parent:
@@ -76,6 +76,8 @@ def _wait(child: int, limit_s: float) -> None:
 
 
 class SolutionSupervisor:
+    """The process that starts solution and judge, and passes results on."""
+
     def __init__(self, job: Mapping[str, Any], tests: int, results: int, in_namespaces: bool, own_user: bool) -> None:
         self._code: str = job["code"]
         self._limits: Mapping[str, Any] = job["limits"]
@@ -90,7 +92,7 @@ class SolutionSupervisor:
         self._stopped = False
 
     def run(self) -> None:
-        """One result a case, in order; a case without one has failed for lack of time or of a process."""
+        """Writes one result for each case, in order; a case that took too long or lost its process has failed."""
         done = 0
         together = False
         while done < self._num_cases and not self._stopped and time.monotonic() < self._ends_at_s:
@@ -101,7 +103,8 @@ class SolutionSupervisor:
         self._send({"stopped": True} if self._stopped else {"out_of_time": done < self._num_cases})
 
     def _watch(self, reports: Reports, done: int, together: bool) -> tuple[int, bool]:
-        """Passes on what the judge reports; returns how many cases are done now, and whether to go on together."""
+        """Passes the judge's reports on. Returns how many cases are done, and True if tests and solution must share a
+        process from now on (`judge.run_together`)."""
         while done < self._num_cases and not self._stopped:
             left = min(self._limits["case_s"], self._ends_at_s - time.monotonic())
             report = reports.receive_within(left, self._token)
@@ -131,7 +134,7 @@ class SolutionSupervisor:
         return done, together
 
     def _program_failure(self, report: Mapping[str, Any]) -> str | None:
-        """Why a program is wrong whose output has been read: its exit code counts too."""
+        """Returns why a program whose output was read has failed, also by its exit code; None if it has not."""
         if report["failed"] is not None:
             return str(report["failed"])
         status = self._status_within(self._limits["case_s"])
@@ -144,7 +147,7 @@ class SolutionSupervisor:
         return "the tests lost the solution's process" if status is None else _ended(status)
 
     def _status_within(self, limit_s: float) -> int | None:
-        """The exit code of the solution's process, negative for a signal; None while it runs."""
+        """Waits for the exit code of the solution's process, negative for a signal; None if it still runs."""
         ends_at_s = min(time.monotonic() + limit_s, self._ends_at_s)
         while True:
             ended, status = os.waitpid(self._solution, os.WNOHANG)
@@ -156,7 +159,7 @@ class SolutionSupervisor:
             time.sleep(0.002)
 
     def _start(self, first: int, together: bool) -> Reports:
-        """A fresh pair of processes for the cases from `first` on."""
+        """Starts a new pair of processes for the cases from `first` on."""
         to_solution, to_judge, errors = os.pipe(), os.pipe(), os.pipe()
         reports = os.pipe()
         stdin = _nameless_file() if self._programs else ()
@@ -195,8 +198,8 @@ class SolutionSupervisor:
         return Reports(reports[0])
 
     def _fork(self, kept: Mapping[int, int], work: Callable[[], None], file_bytes: int = 0) -> int:
-        """A process with a group and limits of its own, and of the open files only `kept`, at the given numbers. It may
-        write a file of `file_bytes`, should that be more than a solution may."""
+        """Forks a process with its own session and limits, in which only the descriptors `kept` are open, at the
+        numbers that are the keys. It may write files of `file_bytes` if that is more than a solution may."""
         child = os.fork()
         if child != 0:
             return child
@@ -211,14 +214,14 @@ class SolutionSupervisor:
             confine.set_limits(limits, processes)
             work()
         except BaseException as error:
-            # Only the solution's processes come here, when it has broken its own interpreter; the judge sees them end.
+            # Only a solution that has broken its own interpreter gets here; the judge sees its process end.
             with suppress(OSError):
                 os.write(2, f"{type(error).__name__}\n".encode())
         finally:
             os._exit(1)
 
     def _end_processes(self) -> None:
-        """Kills whatever the pair has started. In namespaces that is every process but this one."""
+        """Kills the pair and all that it has started: in namespaces every process but this one."""
         if self._in_namespaces:
             with suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
@@ -234,7 +237,7 @@ class SolutionSupervisor:
         for folder, folders, files in os.walk(".", topdown=False):
             for name in [*folders, *files]:
                 path = os.path.join(folder, name)
-                with suppress(OSError):  # a folder made unreadable stays, and stays within the sandbox
+                with suppress(OSError):  # an unreadable folder stays, but within the sandbox
                     os.rmdir(path) if name in folders and not os.path.islink(path) else os.remove(path)
 
     def _send(self, line: Mapping[str, Any]) -> None:
@@ -243,7 +246,7 @@ class SolutionSupervisor:
 
 
 def _nameless_file() -> tuple[int, int]:
-    """An empty file in the empty folder that nobody can open again: to be read, and to be written."""
+    """Makes a file without a name, which nobody else can open. Returns descriptors to read and to write it."""
     name = "stdin"
     writes = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
     try:

@@ -1,4 +1,4 @@
-"""The process of the solution: it runs untrusted code and answers calls, and never has any test in its memory."""
+"""The solution's process: it runs untrusted code and answers calls, and never has any test in its memory."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from codezero.sandbox.inside.channel import Channel
 from codezero.sandbox.inside.values import decode, encode
 
 MAX_REASON_CHARS = 200
+"""The most characters of an error's description."""
 _CHANGEABLE = (list, dict, set, bytearray)
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -24,21 +25,21 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "eq", "lt", "le", "gt", "ge")},
     **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "neg")},
 }
-"""What tests may do with something that stays in this process."""
+"""Operations that tests can do on an object that stays in this process."""
 
 
 def load(code: str, name: str) -> types.ModuleType:
-    """The solution as a module. Raises whatever its code raises."""
+    """Runs the solution as a module and returns it. Raises whatever its code raises."""
     module = types.ModuleType(name)
     sys.modules[name] = module
     sys.argv = ["solution.py"]
-    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # which Python has from its `site` module, left out here
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # as the `site` module, which is not imported here, does
     exec(compile(code, "<solution>", "exec", dont_inherit=True), module.__dict__)
     return module
 
 
 def serve(code: str, channel: Channel) -> None:
-    """Loads the solution, then answers requests until the other side ends."""
+    """Loads the solution, then answers requests until the judge ends."""
     objects: list[Any] = []
     numbers: dict[int, int] = {}
 
@@ -77,18 +78,18 @@ def _answer(request: Any, module: types.ModuleType, refer: Callable[[Any], int],
 
 
 def describe(error: BaseException) -> list[str]:
-    """[the built-in class it is or derives from, one line about it]"""
+    """Returns [the name of its built-in class or base class, one line that describes it]."""
     kind = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == "builtins")
     try:
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    except BaseException:  # its own __str__ is the solution's code
+    except BaseException:  # __str__ may be the solution's code
         text = type(error).__name__
     return [kind, " ".join(text.split())[:MAX_REASON_CHARS]]
 
 
 def run_program(code: str, waiting: int) -> None:
-    """Runs the solution as a program on file descriptors 0, 1 and 2, and ends this process as Python would. Begins when
-    the other end of the pipe `waiting` is closed: then its input, a regular file as in contests, is written."""
+    """Runs the solution as a program on file descriptors 0, 1 and 2, and ends this process as Python would. It begins
+    when the other end of the pipe `waiting` is closed: then its input, a regular file as in contests, is complete."""
     os.read(waiting, 1)
     os.close(waiting)
     sys.stdin = os.fdopen(0, encoding="utf-8", errors="replace", closefd=False)
@@ -104,7 +105,7 @@ def run_program(code: str, waiting: int) -> None:
         os.write(2, describe(error)[1].encode("utf-8", "backslashreplace"))
         status = 1
     try:
-        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are not daemons
         atexit._run_exitfuncs()
         sys.stdout.flush()
     except BaseException:

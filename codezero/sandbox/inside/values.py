@@ -1,7 +1,7 @@
-"""Values on their way between the process of the solution and that of the tests: plain data as JSON.
+"""Encodes values that pass between the solution's process and the judge: plain data become JSON.
 
-Data travels by what it holds, so a subclass of a built-in type arrives as that type: no method that the solution wrote
-runs where the tests are. Anything else stays where it is and travels as a number that stands for it.
+An instance of a subclass of a built-in type arrives as that type, so that none of the solution's methods runs where the
+tests are. Any other object stays where it is, and is sent as a number that stands for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_ITEMS = 200_000
-"""Most items taken from an iterator."""
+"""The most items taken from an iterator."""
 
 _VIEWS: tuple[Any, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _COLLECTIONS: tuple[tuple[Any, str], ...] = (
@@ -25,7 +25,7 @@ _COLLECTIONS: tuple[tuple[Any, str], ...] = (
     (collections.deque, "k"),
 )
 _NUMBERS = {"m": ("decimal", "Decimal"), "q": ("fractions", "Fraction")}
-"""Imported only where they are used: they take as long as starting Python."""
+"""Types by tag. They are imported only when used, which takes as long as starting Python."""
 _ITERATORS_OF = ("builtins", "itertools")
 
 
@@ -34,7 +34,7 @@ class NotData(Exception):
 
 
 def encode(value: Any, refer: Callable[[Any], int]) -> Any:
-    """`value` as JSON; what is no data becomes `refer(value)`, a number, or whatever that raises."""
+    """Returns `value` as JSON. An object that is no plain data becomes the number `refer(value)`, which may raise."""
     if value is None or value is True or value is False:
         return value
     if isinstance(value, int):
@@ -70,10 +70,7 @@ def encode(value: Any, refer: Callable[[Any], int]) -> Any:
 
 
 def decode(coded: Any, resolve: Callable[[int], Any]) -> Any:
-    """The value; `resolve` gives what a number stands for.
-
-    Raises NotData: `coded` is not what `encode` makes.
-    """
+    """Inverts `encode`; `resolve` returns the object that a number stands for. Raises NotData: `coded` is malformed."""
     if coded is None or isinstance(coded, (bool, str)):
         return coded
     try:
