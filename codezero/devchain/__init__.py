@@ -1,1 +1,1 @@
-"""A chain of one's own: anvil or a small server on py-evm, and what its owner does with the contract on it."""
+"""A private chain: anvil or a small server on py-evm, and the commands of the owner of the contract on it."""

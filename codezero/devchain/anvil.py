@@ -1,7 +1,7 @@
-"""anvil as a child: found, started, and its state kept in a form from which it starts again.
+"""Runs anvil as a child process, and keeps its state so that it can start again.
 
-anvil keeps the chain in memory and writes it to a file every few seconds and when asked to stop. A file that it was
-killed over is cut off, and it refuses to start from that; so a whole copy is kept beside it.
+anvil has the chain in memory, and writes it to a file every few seconds and when asked to stop. If it is killed while
+writing, the file is cut off, and it cannot start from that; so a whole copy is kept beside the file.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from codezero.devchain.folder import FUNDS_WEI, ChainFolder
 from codezero.errors import ChainError
 
 STATE_INTERVAL_S = 5
-START_S = 60.0
-STOP_S = 15.0
+"""Seconds between two writes of the state by anvil."""
+START_S, STOP_S = 60.0, 15.0
+"""Longest waits in seconds for anvil to start and to end."""
 
 
 def find_anvil() -> str | None:
-    """The program: on PATH, else as npm installs it (`npm install @foundry-rs/anvil`) here or under contracts/."""
+    """Returns the path of the program, on PATH or as npm installs it (`npm install @foundry-rs/anvil`) in the current
+    folder or contracts/; None if there is none."""
     if found := shutil.which("anvil"):
         return found
-    # npm 11 does not run the package's install script, which the binary for this platform does not need.
+    # The binary of this platform is found directly: npm 11 does not run the package's install script.
     for folder in (".", "contracts"):
         for path in sorted(glob.glob(f"{folder}/node_modules/@foundry-rs/anvil-*/bin/anvil")):
             if os.access(path, os.X_OK):
@@ -40,30 +42,36 @@ def find_anvil() -> str | None:
 
 
 def command_line(program: str, folder: ChainFolder, host: str, port: int) -> list[str]:
-    """Blocks are mined for transactions only, and transactions are kept for good: with `--block-time 2` the file grows
-    by 80 MB a day of nothing, and with `--transaction-block-keeper 200` receipts and events are gone after 200 blocks
-    (both measured with anvil 1.7.1). No accounts of anvil's own: their keys are publicly known."""
-    return [
-        *(program, "--host", host, "--port", str(port)),
-        *("--chain-id", str(folder.chain_id)),  # the state file does not hold it
-        *("--accounts", "0"),
-        *("--state", str(state_path(folder)), "--state-interval", str(STATE_INTERVAL_S)),
-        *("--prune-history", "100", "--silent"),
-    ]
+    """Returns the command that runs anvil. It mines blocks only for transactions, and keeps these for good: with
+    `--block-time 2` the file would grow by 80 MB a day without any, and with `--transaction-block-keeper 200` receipts
+    and events would be gone after 200 blocks (both measured with anvil 1.7.1). It has no accounts, since the keys of
+    anvil's own are publicly known."""
+    options: dict[str, object] = {
+        "--host": host,
+        "--port": port,
+        "--chain-id": folder.chain_id,  # the state file does not have it
+        "--accounts": 0,
+        "--state": state_path(folder),
+        "--state-interval": STATE_INTERVAL_S,
+        "--prune-history": 100,
+    }
+    return [program, *(str(part) for option in options.items() for part in option), "--silent"]
 
 
 def state_path(folder: ChainFolder) -> Path:
+    """Returns the path of anvil's state file."""
     return folder.path / "anvil.json"
 
 
 def previous_path(folder: ChainFolder) -> Path:
+    """Returns the path of the copy of the state file."""
     return folder.path / "anvil.previous.json"
 
 
 def recover(folder: ChainFolder) -> str | None:
-    """Makes sure that the state file can be started from, by its copy if need be; returns what to tell the user.
+    """Replaces a state file that is cut off by its copy. Returns a warning for the user if it did.
 
-    Raises ChainError: neither can.
+    Raises ChainError: the copy cannot be used either.
     """
     state, previous = state_path(folder), previous_path(folder)
     if not state.exists() and not previous.exists():
@@ -85,13 +93,13 @@ def recover(folder: ChainFolder) -> str | None:
 
 
 def keep_copy(folder: ChainFolder) -> None:
-    """Copies the state file if it is newer than the copy and whole. A copy that cannot be made is made next time."""
+    """Copies the state file if it is whole and newer than the copy. If that fails, the next call tries again."""
     state, previous = state_path(folder), previous_path(folder)
     temporary = previous.with_suffix(".tmp")
     with contextlib.suppress(OSError):
         if previous.exists() and previous.stat().st_mtime_ns >= state.stat().st_mtime_ns:
             return
-        shutil.copyfile(state, temporary)  # first, since anvil may begin to write at any moment
+        shutil.copyfile(state, temporary)  # copied before the check, since anvil may begin to write at any moment
         if _is_whole(temporary):
             os.replace(temporary, previous)
 
@@ -104,10 +112,11 @@ def _is_whole(path: Path) -> bool:
 
 
 class Anvil:
-    """A running anvil. Ends with `stop`; one that outlives this process keeps the folder locked."""
+    """A running anvil, until `stop`. If it outlives this process, it keeps the folder locked."""
 
     def __init__(self, folder: ChainFolder, program: str, host: str, port: int, kept_open: Sequence[int]) -> None:
-        """Starts it and waits until it answers, then sees to the accounts' money. Raises ChainError: it does not."""
+        """Starts anvil, waits until it answers, and gives the accounts their money. `kept_open` are descriptors that it
+        inherits. Raises ChainError: it does not start or answer."""
         self._folder, self._log = folder, folder.path / "anvil.log"
         try:
             with self._log.open("wb") as log:
@@ -117,7 +126,7 @@ class Anvil:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     pass_fds=tuple(kept_open),
-                    start_new_session=True,  # a terminal's Ctrl-C is for us: we ask it to stop, and wait
+                    start_new_session=True,  # Ctrl-C reaches this process alone, which asks anvil to stop
                 )
         except OSError as error:
             raise ChainError(f"cannot start {program}: {error.strerror}; use --engine py-evm") from error
@@ -134,14 +143,14 @@ class Anvil:
         return self._process.pid
 
     def check(self) -> None:
-        """Raises ChainError: it has ended by itself."""
+        """Raises ChainError: anvil has ended by itself."""
         code = self._process.poll()
         if code is not None:
             tail = self._log.read_bytes()[-300:].decode("utf-8", "replace").strip().replace("\n", " ")
             raise ChainError(f"anvil ended with exit code {code}: {tail or 'it says nothing'}; see {self._log}")
 
     def stop(self) -> None:
-        """Has it write its state and end."""
+        """Makes anvil write its state and end."""
         self._process.terminate()
         try:
             self._process.wait(STOP_S)
@@ -175,5 +184,5 @@ class Anvil:
 
 
 def reached(host: str) -> str:
-    """Where this machine reaches what listens on a host."""
+    """Returns the host by which this machine reaches a server that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)

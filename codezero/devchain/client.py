@@ -1,4 +1,4 @@
-"""An account that acts on a chain: it deploys, calls, and says in words what was refused."""
+"""A client of a chain that acts as one account: it deploys and calls contracts, and turns refusals into ChainError."""
 
 from __future__ import annotations
 
@@ -29,26 +29,30 @@ from codezero.ledger.contract import error_name
 from codezero.ledger.http import shown
 
 TIMEOUT_S = 10.0
+"""Longest wait in seconds for an answer."""
 RECEIPT_S = 60.0
-"""Longest wait for a transaction to be mined."""
+"""Longest wait in seconds for a transaction to be mined."""
 ATTEMPTS = 5
-"""With so many nonces, while other programs use the same account."""
+"""How often a transaction is signed, if other programs take the account's nonces."""
 TIP_WEI = 10**9
+"""The tip per unit of gas."""
 
 
 class Superseded(ChainError):
-    """Another transaction of the same account was first."""
+    """Another transaction of the account has used the nonce."""
 
 
 class ChainClient:
+    """Deploys and calls contracts as one account."""
+
     def __init__(self, rpc_url: str, chain_id: int, account: LocalAccount) -> None:
-        """Raises ChainError: the chain cannot be reached, or is another one."""
+        """Connects. Raises ChainError: the chain cannot be reached, or has another id."""
         self.rpc_url, self.chain_id, self.account = rpc_url, chain_id, account
         provider = HTTPProvider(
             rpc_url,
             request_kwargs={"timeout": TIMEOUT_S},
             cache_allowed_requests=True,
-            cacheable_requests={"eth_chainId"},  # else asked twice with every call
+            cacheable_requests={"eth_chainId"},  # else web3 asks twice with every call
             exception_retry_configuration=None,
         )
         self.web3 = Web3(provider)
@@ -58,7 +62,7 @@ class ChainClient:
             raise ChainError(f"{rpc_url} is chain {found}, not {chain_id}: give the --rpc-url of the right one")
 
     def contract(self, name: str, address: str) -> Contract:
-        """Raises ChainError: there is no contract at the address."""
+        """Returns the contract of a name at an address. Raises ChainError: there is none."""
         checked = checksummed(address)
         with self.asking():
             code = self.web3.eth.get_code(checked)
@@ -74,9 +78,9 @@ class ChainClient:
         return cast(str, self._send({"data": data})["contractAddress"])
 
     def transact(self, contract: Contract, signature: str, *arguments: object, nonce: int | None = None) -> TxReceipt:
-        """Calls a function of a full signature and waits until that is mined.
+        """Calls a function by its full signature and waits until the transaction is mined.
 
-        Raises Superseded: the nonce has been used. ChainError: refused, or the chain cannot be reached.
+        Raises Superseded: `nonce` has been used. ChainError: the call is refused, or the chain cannot be reached.
         """
         function: ContractFunction = contract.get_function_by_signature(signature)(*arguments)
         data = function._encode_transaction_data()
@@ -84,11 +88,11 @@ class ChainClient:
         return self._send({"data": data, "to": to}, nonce)
 
     def transfer(self, address: str, wei: int) -> TxReceipt:
-        """Raises ChainError."""
+        """Sends an amount to an address and waits until that is mined. Raises ChainError."""
         return self._send({"to": checksummed(address), "value": cast(Any, wei)})
 
     def next_nonce(self) -> int:
-        """How many transactions of the account have been mined: what the next one is numbered."""
+        """Returns the nonce of the next transaction: how many of the account have been mined."""
         with self.asking():
             return self.web3.eth.get_transaction_count(self.account.address, "latest")
 
@@ -110,7 +114,7 @@ class ChainClient:
                 **transaction,
                 "nonce": nonce,
                 "chainId": self.chain_id,
-                "gas": gas * 5 // 4,  # what others do before this is mined may make it dearer
+                "gas": gas * 5 // 4,  # transactions mined before this one may make it take more
                 "maxFeePerGas": base_fee * 2 + TIP_WEI,
                 "maxPriorityFeePerGas": TIP_WEI,
             }
@@ -120,7 +124,7 @@ class ChainClient:
             except Web3RPCError as error:
                 if not _is_superseded(str(error)):
                     raise
-                # web3 sends again what was not answered in time: then the transaction that was first is this one.
+                # web3 sends again if there is no answer in time: the transaction that was first may be this one.
                 if not self._is_known(signed.hash):
                     raise Superseded(f"nonce {nonce} of {self.account.address} has been used") from error
             receipt = eth.wait_for_transaction_receipt(signed.hash, timeout=RECEIPT_S)
@@ -137,7 +141,7 @@ class ChainClient:
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
-        """Turns what web3 can raise while it asks into ChainError, errors of the contract by name."""
+        """Turns web3's errors into ChainError, with the names of the contract's errors."""
         try:
             yield
         except ContractCustomError as error:
@@ -151,28 +155,28 @@ class ChainClient:
             raise ChainError(f"{self.rpc_url} does not answer within {TIMEOUT_S:.0f} s") from error
         except requests.ConnectionError as error:
             raise ChainError(f"{self.rpc_url} cannot be reached: start the chain, or give its --rpc-url") from error
-        # The last three: of answers that are not JSON, or hold null where there should be something.
+        # The last three come of answers that are no JSON, or have null instead of a value.
         except (Web3Exception, requests.RequestException, ValueError, TypeError, KeyError) as error:
             reason = shown(str(error)) or type(error).__name__
             raise ChainError(f"{self.rpc_url} does not answer as a chain does: {reason}") from error
 
 
 def read(client: ChainClient, contract: Contract, signature: str, *arguments: object) -> Any:
-    """What a view returns. Raises ChainError."""
+    """Calls a view and returns its result. Raises ChainError."""
     with client.asking():
         return contract.get_function_by_signature(signature)(*arguments).call()
 
 
 def checksummed(address: str) -> ChecksumAddress:
-    """Raises ChainError: it is no address."""
+    """Returns an address with its checksum. Raises ChainError: the text is no address."""
     try:
         return Web3.to_checksum_address(address)
     except ValueError as error:
-        raise ChainError(f"{address} is no address: it has 0x and 40 hexadecimal digits") from error
+        raise ChainError(f"{address} is no address: an address has 0x and 40 hexadecimal digits") from error
 
 
 def _is_superseded(message: str) -> bool:
-    """Words of anvil, geth and ours."""
+    """Returns True for the messages by which anvil, geth and our own chain say that a nonce has been used."""
     text = message.lower()
     known = ("nonce too low", "already known", "already imported", "replacement transaction underpriced")
     return any(words in text for words in known)

@@ -1,4 +1,4 @@
-"""What the owner of a chain does with the coordinator on it: deploy it, name bootnodes, hand out money for gas."""
+"""The commands of the owner of a chain: deploy the coordinator, set its bootnodes, send money for gas."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WEI_PER_COIN = 10**18
 
 
 def connect(path: Path, rpc_url: str | None) -> tuple[ChainFolder, ChainClient]:
-    """The chain of a folder, and its first account on it. Raises ChainError."""
+    """Returns the chain of a folder, and a client of it as the chain's first account. Raises ChainError."""
     chain = folder.find(path)
     owner: LocalAccount = chain.accounts()[0]
     return chain, ChainClient(rpc_url or chain.rpc_url, chain.chain_id, owner)
 
 
 def open_coordinator(path: Path, rpc_url: str | None) -> tuple[ChainClient, Contract]:
-    """Raises ChainError: also where none is deployed yet."""
+    """Returns a client and the coordinator of a folder's chain. Raises ChainError: none is deployed, among others."""
     chain, client = connect(path, rpc_url)
     address = chain.coordinator()
     if address is None:
@@ -36,7 +36,7 @@ def open_coordinator(path: Path, rpc_url: str | None) -> tuple[ChainClient, Cont
 
 
 def deploy(path: Path, rpc_url: str | None, stages: int, console: Console) -> None:
-    """Deploys the coordinator, unless the chain has it already, and says how nodes use it. Raises ChainError."""
+    """Deploys the coordinator unless the chain has it, and prints how nodes use it. Raises ChainError."""
     if stages < 1:
         raise ChainError(f"--stages {stages} is not possible: a round has 1 or more")
     chain, client = connect(path, rpc_url)
@@ -56,7 +56,7 @@ def deploy(path: Path, rpc_url: str | None, stages: int, console: Console) -> No
 
 
 def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str, console: Console) -> None:
-    """Sends so many coins to each address. Raises ChainError."""
+    """Sends an amount of coins to each address. Raises ChainError."""
     try:
         wei = Decimal(amount) * WEI_PER_COIN
     except InvalidOperation:
@@ -72,13 +72,13 @@ def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str,
 
 
 def bootnodes(path: Path, rpc_url: str | None) -> list[str]:
-    """Raises ChainError."""
+    """Returns the coordinator's bootnodes. Raises ChainError."""
     client, contract = open_coordinator(path, rpc_url)
     return list(read(client, contract, "getBootnodes()"))
 
 
 def add_bootnodes(path: Path, rpc_url: str | None, addresses: Sequence[str], console: Console) -> None:
-    """Adds those that are not there yet. Raises ChainError: one is no bootnode's address."""
+    """Adds the bootnodes that the coordinator does not have. Raises ChainError: one is no bootnode's address."""
     for text in addresses:
         try:
             named = Multiaddr.parse(text).peer is not None
@@ -95,7 +95,7 @@ def add_bootnodes(path: Path, rpc_url: str | None, addresses: Sequence[str], con
 
 
 def clear_bootnodes(path: Path, rpc_url: str | None, console: Console) -> None:
-    """Raises ChainError."""
+    """Removes all bootnodes of the coordinator. Raises ChainError."""
     client, contract = open_coordinator(path, rpc_url)
     client.transact(contract, "clearBootnodes()")
     console.line("no bootnodes are left")

@@ -1,4 +1,4 @@
-"""A chain on py-evm. Every transaction is mined at once, in a block of its own."""
+"""A chain on py-evm that mines every transaction at once, in a block of its own."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from codezero.devchain import records
 from codezero.devchain.store import ChainStore
 
 BLOCK_GAS = 15_000_000
-"""Gas of a block, and so of a transaction or call: ample for a deployment (2 M), and an endless loop ends in it."""
+"""The most gas of a block, and so of a transaction or call. A deployment takes 2 M, and an endless loop ends in it."""
 TIP_WEI = 10**9
-"""The priority fee that is proposed, 1 gwei; nobody competes for room in these blocks."""
+"""The suggested priority fee, 1 gwei; blocks here are never full."""
 _TOO_DEEP = "contracts call each other too deeply for this chain"
 _ERROR_STRING = bytes.fromhex("08c379a0")
 
-# Codes and first words of refusals are anvil's and geth's, which clients know.
+# Codes and first words of refusals are those of anvil and geth, which clients know.
 INVALID_PARAMS, SERVER_ERROR, REJECTED, REVERTED = -32602, -32000, -32003, 3
 
 MAX_RECURSION = 5000
-"""py-evm raises Python's limit to 100,000, for contracts that call each other 1024 deep. Up to Python 3.11 that limit
-is also what stands between JSON that is nested deeply and the end of the stack, which ends the process."""
+"""Python's recursion limit here. py-evm sets it to 100,000, for contracts that call each other 1024 deep; but up to
+Python 3.11 only this limit keeps deeply nested JSON from exhausting the stack, which ends the process."""
 sys.setrecursionlimit(MAX_RECURSION)
 
 
 class CallRefused(Exception):
-    """What the chain refuses, as an error of JSON-RPC."""
+    """A refusal of the chain, as an error of JSON-RPC."""
 
     def __init__(self, code: int, message: str, data: str | None = None) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class CallRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsignedTransaction:
-    """A transaction that is not signed: what eth_call and eth_estimateGas are about."""
+    """A transaction without a signature, as eth_call and eth_estimateGas take it."""
 
     sender: bytes = ZERO_ADDRESS
     to: bytes = b""
@@ -63,24 +63,24 @@ class UnsignedTransaction:
 
 class _Vm(ShanghaiVM):
     def validate_block(self, block: BlockAPI) -> None:
-        """Blocks are made here, so what there is to check is the clock: py-evm wants a second between any two blocks,
-        and a burst of transactions would run ahead of time."""
+        """Checks nothing: all blocks are made here. py-evm would demand a second between any two blocks, so that a
+        burst of transactions would have times in the future."""
 
 
 class _Chain(MiningChain):
     vm_configuration = ((BlockNumber(0), _Vm),)
 
     def validate_block(self, block: BlockAPI) -> None:
-        """As for _Vm."""
+        """As `_Vm.validate_block`."""
 
 
 class EvmChain:
-    """Use from one thread at a time."""
+    """A chain in a file. Only one thread at a time may use it."""
 
     def __init__(self, path: Path, chain_id: int, funded: Mapping[bytes, int]) -> None:
-        """Opens the chain in a file, or starts a new one in which these addresses have so many wei.
+        """Opens the chain in a file, or starts a new one in which the addresses in `funded` have these amounts of wei.
 
-        Raises ChainError: the file cannot be used, or holds a chain of another id.
+        Raises ChainError: the file cannot be used.
         """
         self.chain_id = chain_id
         self._store = ChainStore(path)
@@ -127,32 +127,32 @@ class EvmChain:
         return self._chain.get_canonical_head()
 
     def header(self, number: int) -> BlockHeaderAPI:
-        """Raises CallRefused: there is no such block."""
+        """Returns the header of a block. Raises CallRefused: there is no such block."""
         if number > self.head.block_number:
             raise CallRefused(SERVER_ERROR, "header not found")
         return self._chain.get_canonical_block_header_by_number(BlockNumber(number))
 
     def state(self, header: BlockHeaderAPI) -> StateAPI:
-        """The accounts as they were behind a block."""
+        """Returns the state of the accounts after a block."""
         return self._chain.get_vm(header).state
 
     def next_header(self) -> BlockHeaderAPI:
-        """Of the block that a transaction sent now would be in. Time never runs backwards, whatever the clock does."""
+        """Returns the header of the block that a transaction sent now would be in. Time never goes back."""
         head = self.head
         now = max(int(time.time()), head.timestamp)
         return self._chain.create_header_from_parent(head, timestamp=now, gas_limit=head.gas_limit)
 
     def call(self, call: UnsignedTransaction, header: BlockHeaderAPI) -> bytes:
-        """What a call returns; the block stays as it is. Raises CallRefused: it reverts or is malformed."""
+        """Runs a call after a block, without changing the chain. Returns its output. Raises CallRefused: it fails."""
         computation = self._try(call, header)
         _refuse_failure(computation)
         return computation.output
 
     def estimate_gas(self, call: UnsignedTransaction, header: BlockHeaderAPI) -> int:
-        """A gas limit with which the call succeeds. Raises CallRefused: it reverts, or cannot be made."""
+        """Returns a gas limit with which a call succeeds. Raises CallRefused: it fails."""
         computation = self._try(call, header)
         _refuse_failure(computation)
-        # What is refunded at the end, or kept back from inner calls (EIP-150), has to be there first.
+        # Gas that is refunded at the end, or withheld from inner calls (EIP-150), is needed at first.
         needed = call.gas - computation.get_gas_remaining()
         for limit in (needed, needed * 9 // 8, needed * 2):
             limited = UnsignedTransaction(
@@ -183,8 +183,8 @@ class EvmChain:
     # Writing
 
     def send(self, raw: bytes) -> str:
-        """Mines a signed transaction, also one that reverts; returns its hash. Raises CallRefused: it cannot be mined;
-        sqlite3.Error: it cannot be stored, and is not mined."""
+        """Mines a signed transaction, also one that reverts, and returns its hash. Raises CallRefused: it cannot be
+        mined; sqlite3.Error: it cannot be stored, so it is not mined."""
         sent = self._decoded(raw)
         with self._store.transaction():
             header = self.next_header()
@@ -205,11 +205,11 @@ class EvmChain:
         return hash_
 
     def _decoded(self, raw: bytes) -> SignedTransactionAPI:
-        """Raises CallRefused: no transaction, not signed as one must be, or signed for another chain."""
+        """Decodes a transaction. Raises CallRefused: it is none, is not properly signed, or is for another chain."""
         try:
             sent = self._chain.get_vm(self.head).get_transaction_builder().decode(raw)
             sent.validate()
-            chain_id, _ = sent.chain_id, sent.sender  # a sender can be recovered from a valid signature only
+            chain_id, _ = sent.chain_id, sent.sender  # raises unless the signature is valid
         except (rlp.DecodingError, rlp.DeserializationError, UnrecognizedTransactionType, ValidationError) as error:
             raise CallRefused(INVALID_PARAMS, f"not a signed transaction: {error}") from error
         except (BadSignature, TypeError, ValueError, IndexError) as error:
@@ -221,7 +221,7 @@ class EvmChain:
         return sent
 
     def _check(self, sent: SignedTransactionAPI, header: BlockHeaderAPI) -> None:
-        """Raises CallRefused, for a reason that py-evm would tell in other words than clients know."""
+        """Raises CallRefused for errors that py-evm would report in words that clients do not know."""
         state = self.state(self.head)
         nonce, balance = state.get_nonce(sent.sender), state.get_balance(sent.sender)
         if sent.nonce < nonce:
@@ -240,7 +240,7 @@ class EvmChain:
 
 
 def _refuse_failure(computation: ComputationAPI) -> None:
-    """Raises CallRefused: the execution failed."""
+    """Raises CallRefused if the execution failed."""
     if computation.is_success:
         return
     if not isinstance(computation.error, Revert):

@@ -1,10 +1,10 @@
 """The folder of a chain.
 
-<folder>/chain.json         its id, what runs it, and where it was reached when it last ran
+<folder>/chain.json         its id, its engine, and its URL when it last ran
 <folder>/accounts.json      keys of the accounts that have money from the start; the first owns the coordinator
-<folder>/coordinator.json   where the coordinator is, once it is deployed
-<folder>/chain.db           the chain itself, under py-evm
-<folder>/anvil.json, anvil.previous.json, anvil.log   the same under anvil
+<folder>/coordinator.json   the address of the coordinator, once it is deployed
+<folder>/chain.db           the chain itself, with py-evm
+<folder>/anvil.json, anvil.previous.json, anvil.log   the chain, its copy and the log, with anvil
 """
 
 from __future__ import annotations
@@ -26,28 +26,32 @@ from codezero.identity.key import write_new
 
 NUM_ACCOUNTS = 10
 FUNDS_WEI = 10_000 * 10**18
-"""What each account starts with."""
+"""The money of each account at the start."""
 
 
 class Engine(Enum):
+    """The program that runs a chain."""
+
     anvil = "anvil"
     py_evm = "py-evm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainFolder:
+    """A chain, as its folder describes it."""
+
     path: Path
     chain_id: int
     engine: Engine
     rpc_url: str
-    """Where programs on this machine reached it when it last ran."""
+    """The URL by which programs on this machine reached it when it last ran."""
 
     @property
     def coordinator_path(self) -> Path:
         return self.path / "coordinator.json"
 
     def accounts(self) -> list[LocalAccount]:
-        """The funded accounts, made on first use. Raises ChainError: their keys cannot be read or written."""
+        """Returns the accounts with money, made at the first call. Raises ChainError: no access to their keys."""
         path = self.path / "accounts.json"
         keys = ["0x" + secrets.token_hex(32) for _ in range(NUM_ACCOUNTS)]
         try:
@@ -65,7 +69,7 @@ class ChainFolder:
         return accounts
 
     def coordinator(self) -> str | None:
-        """The address of the coordinator; None before it is deployed. Raises ChainError: unreadable."""
+        """Returns the coordinator's address; None before it is deployed. Raises ChainError: the file is damaged."""
         if not self.coordinator_path.exists():
             return None
         address = _read(self.coordinator_path).get("contract_address")
@@ -74,12 +78,12 @@ class ChainFolder:
         return str(address)
 
     def set_coordinator(self, address: str) -> None:
-        """Raises ChainError: cannot be written."""
+        """Stores the address of the coordinator. Raises ChainError: it cannot be written."""
         _write(self.coordinator_path, {"contract_address": address, "chain_id": self.chain_id})
 
 
 def find(path: Path) -> ChainFolder:
-    """The chain of a folder. Raises ChainError: there is none, or it cannot be read."""
+    """Reads the chain of a folder. Raises ChainError: there is none, or it cannot be read."""
     file = path / "chain.json"
     if not file.exists():
         raise ChainError(f"there is no chain in {path}: start one with codezero chain up --folder {path}")
@@ -96,7 +100,7 @@ def find(path: Path) -> ChainFolder:
 
 
 def save(folder: ChainFolder) -> None:
-    """Raises ChainError: cannot be written."""
+    """Writes chain.json. Raises ChainError: it cannot be written."""
     content = asdict(replace(folder, path=Path())) | {"engine": folder.engine.value}
     del content["path"]
     _write(folder.path / "chain.json", content)

@@ -1,7 +1,6 @@
 """The methods of JSON-RPC that clients of a chain use (ethereum/execution-apis), on a chain that mines at once.
 
-There are none that unlock accounts, move time or rewind the chain: whoever reaches the server can only do what they can
-sign for.
+No method unlocks accounts, moves time or rewinds the chain: a client can only do what it can sign.
 """
 
 from __future__ import annotations
@@ -30,14 +29,15 @@ from codezero.devchain.records import base_fee
 from codezero.devchain.store import Json
 
 METHOD_NOT_FOUND = -32601
-MAX_LOGS = 10_000
-MAX_FEE_HISTORY = 1024
+"""An error code of JSON-RPC."""
+MAX_LOGS, MAX_FEE_HISTORY = 10_000, 1024
+"""The most logs, and blocks of fees, in one answer."""
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}")
 _HEAD = ("latest", "pending", "safe", "finalized")
 
 
 class Methods:
-    """Use from one thread at a time."""
+    """The methods, by their names in JSON-RPC. Only one thread at a time may use it."""
 
     def __init__(self, chain: EvmChain) -> None:
         self._chain = chain
@@ -45,7 +45,7 @@ class Methods:
         self._by_name: Mapping[str, Callable[..., Any]] = {name: getattr(self, name) for name in names}
 
     def call(self, method: str, params: Sequence[Any]) -> Any:
-        """Raises CallRefused: no such method, wrong parameters, or the chain's refusal."""
+        """Calls a method. Raises CallRefused: there is none, its parameters are wrong, or the chain refuses."""
         if method not in self._by_name:
             raise CallRefused(METHOD_NOT_FOUND, f"the method {method[:100]} does not exist/is not available")
         function = self._by_name[method]
@@ -169,13 +169,13 @@ class Methods:
         return self._chain.header(self._number(block))
 
     def _number(self, block: Any) -> int:
-        """Raises CallRefused: no tag and no number."""
+        """Returns the number of a block. Raises CallRefused: `block` is no tag and no number."""
         if block in _HEAD:
             return self._chain.head.block_number
         return 0 if block == "earliest" else _quantity(block)
 
     def _pending(self) -> Json:
-        """The block that a transaction sent now would be in: its time is the chain's clock."""
+        """Returns the block that a transaction sent now would be in; its timestamp is the chain's time."""
         header = self._chain.next_header()
         latest = cast(Json, self._chain.store.block(self._chain.head.block_number))
         unknown = dict.fromkeys(("hash", "nonce", "logsBloom", "miner"))
@@ -235,7 +235,7 @@ def _call(value: Any) -> UnsignedTransaction:
 
 
 def _topics(value: Any) -> list[list[str]]:
-    """One list a position, of the topics that are welcome there; an empty one welcomes all."""
+    """Returns, for each position, the list of topics that match there; an empty list matches all."""
     if not isinstance(value, list) or len(value) > 4:
         raise CallRefused(INVALID_PARAMS, "topics are a list of at most 4")
     wanted = [each if isinstance(each, list) else [] if each is None else [each] for each in value]

@@ -1,6 +1,6 @@
-"""Blocks, transactions, receipts and logs as JSON-RPC shows them (ethereum/execution-apis): quantities and data in hex.
+"""Encodes blocks, transactions, receipts and logs for JSON-RPC (ethereum/execution-apis): quantities and data in hex.
 
-A block holds one transaction or, as the first, none.
+A block has one transaction or, as the first, none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codezero.devchain.store import Json
 
 
 def block(header: BlockHeaderAPI, transactions: list[str], num_bytes: int) -> Json:
-    """`transactions`: the hashes of what the block holds. `num_bytes`: its length, encoded."""
+    """Encodes a block. `transactions` are the hashes of its transactions, `num_bytes` its encoded length."""
     return {
         "number": hex(header.block_number),
         "hash": encode_hex(header.hash),
@@ -39,6 +39,7 @@ def block(header: BlockHeaderAPI, transactions: list[str], num_bytes: int) -> Js
 
 
 def transaction(sent: SignedTransactionAPI, header: BlockHeaderAPI) -> Json:
+    """Encodes a transaction in the block of a header."""
     type_id = sent.type_id or 0
     fees = {"gasPrice": hex(gas_price(sent, header))}
     if type_id == 2:
@@ -68,7 +69,7 @@ def transaction(sent: SignedTransactionAPI, header: BlockHeaderAPI) -> Json:
 
 
 def receipt(sent: SignedTransactionAPI, header: BlockHeaderAPI, result: ReceiptAPI, created: bytes | None) -> Json:
-    """`created`: the address of a contract that the transaction has deployed."""
+    """Encodes a receipt. `created` is the address of the contract that the transaction has deployed, if any."""
     logs = [
         {
             **_place(header),
@@ -98,12 +99,12 @@ def receipt(sent: SignedTransactionAPI, header: BlockHeaderAPI, result: ReceiptA
 
 
 def base_fee(header: BlockHeaderAPI) -> int:
-    """In wei for a unit of gas."""
-    return header.base_fee_per_gas or 0  # None before London, a fork that every block here is behind
+    """Returns the base fee per unit of gas, in wei."""
+    return header.base_fee_per_gas or 0  # None only before the fork London
 
 
 def gas_price(sent: SignedTransactionAPI, header: BlockHeaderAPI) -> int:
-    """What a unit of gas costs the sender (EIP-1559), in wei."""
+    """Returns the price per unit of gas that the sender pays (EIP-1559), in wei."""
     return min(sent.max_fee_per_gas, base_fee(header) + sent.max_priority_fee_per_gas)
 
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over HTTP, single requests and batches, one request at a time."""
+"""A server of JSON-RPC 2.0 over HTTP, for single requests and batches; it answers one request at a time."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from codezero.devchain.evm import SERVER_ERROR, CallRefused
 from codezero.errors import ChainError
 
 MAX_BODY_BYTES = 2 * 1024 * 1024
-"""Of a request: a deployment has 20 KB, and a batch some hundreds of bytes for each call."""
+"""The most bytes of a request: a deployment has 20 KB, and a batch some hundreds of bytes for each call."""
 MAX_BATCH = 500
+"""The most requests in a batch."""
 IDLE_S = 120.0
-"""A connection that says nothing for so long is closed."""
+"""Seconds without a request after which a connection is closed."""
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
 Call = Callable[[str, Sequence[Any]], Any]
-"""A method and its parameters to the result; raises CallRefused."""
+"""A function that takes a method and its parameters and returns the result. Raises CallRefused."""
 
 
 def answer(body: bytes, call: Call) -> bytes | None:
-    """The response to the body of a request; None where it asks for none (notifications)."""
+    """Returns the response to the body of a request; None if it asks for none (notifications)."""
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError):
@@ -72,13 +73,13 @@ def _encoded(response: Any) -> bytes:
 
 
 class RpcServer(socketserver.ThreadingTCPServer):
-    """Serves from a thread of its own between `start` and `close`."""
+    """Serves in a thread of its own between `start` and `close`."""
 
     allow_reuse_address = daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, host: str, port: int, call: Call) -> None:
-        """Raises ChainError: the address cannot be listened on."""
+        """Takes the port. Raises ChainError: it cannot be listened on."""
         self._call, self._lock = call, threading.Lock()
         self.is_closed = False
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -97,7 +98,7 @@ class RpcServer(socketserver.ThreadingTCPServer):
         self._thread.start()
 
     def close(self) -> None:
-        """Returns when the request that is being answered has been."""
+        """Stops serving; waits for the request that is being answered."""
         if self._thread.is_alive():
             self.shutdown()
         self.server_close()
@@ -105,11 +106,12 @@ class RpcServer(socketserver.ThreadingTCPServer):
             self.is_closed, self._call = True, _closed
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone is no error."""
+        """Prints errors, but not those of a client that is gone."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
     def respond(self, body: bytes) -> bytes | None:
+        """As `answer`, with this server's methods."""
         return answer(body, self._one_at_a_time)
 
     def _one_at_a_time(self, method: str, params: Sequence[Any]) -> Any:
@@ -131,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
-        # A web page that is open on this machine may post here, but only as other types than this one.
+        # A web page in a browser of this machine can post here, but not with this type.
         if self.headers.get_content_type() != "application/json":
             self._refuse(415, "send application/json")
         elif not re.fullmatch(r"[0-9]{1,12}", length):
@@ -144,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(204 if body is None else 200, body or b"")
 
     def _refuse(self, status: int, reason: str) -> None:
-        """The body is left unread, so the connection cannot be used further."""
+        """Answers without reading the body, so the connection has to be closed."""
         self.close_connection = True
         self._send(status, _encoded(_failure(None, CallRefused(INVALID_REQUEST, reason))))
 
@@ -158,4 +160,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Requests are not logged."""
+        """Logs nothing."""

@@ -1,6 +1,6 @@
-"""The file of a py-evm chain: py-evm's own key-value store, and beside it what is asked for by hash, number or filter.
+"""The file of a py-evm chain: py-evm's own key-value store, and tables of blocks, transactions and logs for lookups.
 
-All that a block brings is written in one SQLite transaction, so the chain on disk is whole at every moment.
+All changes of a block are one SQLite transaction, so the chain on disk is always consistent.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from codezero.errors import ChainError
 from codezero.runtime.database import transaction
 
 Json = dict[str, Any]
+"""An object as JSON-RPC has it."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS node (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -34,10 +35,10 @@ CREATE INDEX IF NOT EXISTS log_address ON log (address, block);
 
 
 class ChainStore(BaseAtomicDB):
-    """Use from one thread at a time. JSON goes in and comes out as JSON-RPC shows it."""
+    """The file. Only one thread at a time may use it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ChainError: the file cannot be opened or is not such a database."""
+        """Opens the file. Raises ChainError: it cannot be opened, or is no such database."""
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -49,11 +50,11 @@ class ChainStore(BaseAtomicDB):
         self._db.close()
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All writes inside, or none of them. Raises sqlite3.Error: they cannot be written."""
+        """Makes the writes inside one transaction. Raises sqlite3.Error: they cannot be written."""
         return transaction(self._db)
 
     def add_block(self, block: Json, sent: Sequence[tuple[str, Json, Json]], logs: Sequence[Mapping[str, Any]]) -> None:
-        """A block, its transactions (hash, transaction, receipt), and their logs."""
+        """Adds a block, its transactions (hash, transaction, receipt), and their logs."""
         number = int(block["number"], 16)
         self._db.execute("INSERT INTO block VALUES (?, ?, ?)", (number, block["hash"], json.dumps(block)))
         rows = [(hash_, json.dumps(transaction), json.dumps(receipt)) for hash_, transaction, receipt in sent]
@@ -62,17 +63,20 @@ class ChainStore(BaseAtomicDB):
         self._db.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", entries)
 
     def block(self, number_or_hash: int | str) -> Json | None:
+        """Returns a block, None if there is none."""
         column = "number" if isinstance(number_or_hash, int) else "hash"
         return self._one(f"SELECT json FROM block WHERE {column} = ?", number_or_hash)
 
     def sent(self, hash_: str) -> Json | None:
+        """Returns a transaction, None if there is none."""
         return self._one("SELECT transaction_json FROM sent WHERE hash = ?", hash_)
 
     def receipt(self, hash_: str) -> Json | None:
+        """Returns a transaction's receipt, None if there is none."""
         return self._one("SELECT receipt_json FROM sent WHERE hash = ?", hash_)
 
     def logs(self, first: int, last: int, addresses: Sequence[str]) -> Iterator[Json]:
-        """Logs of these blocks, oldest first; of these addresses, or of all if none is named."""
+        """Yields the logs of these blocks, oldest first, of the given addresses, or of all if there are none."""
         places = ", ".join("?" * len(addresses))
         only = f"AND address IN ({places}) " if addresses else ""
         query = f"SELECT json FROM log WHERE block BETWEEN ? AND ? {only}ORDER BY block, position"
@@ -82,7 +86,7 @@ class ChainStore(BaseAtomicDB):
         row = self._db.execute(query, (value,)).fetchone()
         return None if row is None else json.loads(row[0])
 
-    # py-evm's side. Its batches need no transaction of their own: whatever writes is inside one already.
+    # The interface for py-evm. Its batches need no transaction, since all writes are inside one already.
 
     @contextlib.contextmanager
     def atomic_batch(self) -> Iterator[ChainStore]:  # type: ignore[override]

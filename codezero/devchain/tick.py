@@ -1,9 +1,9 @@
-"""The stage manager: advances the coordinator's stage, or round, when a period is over.
+"""The stage manager: it advances the coordinator's stage, or round, when a period is over.
 
-Nothing is remembered here. When the running stage began is read from the chain, and so is the time, so a manager that
-is started again goes on where the last one was. Two managers never advance twice for one period: both act for the
-same account, and each takes the account's next nonce *before* it looks whether the period is over. Whoever is second
-then either sees the new stage or signs with a nonce that is used up, and the chain refuses that.
+It keeps no state: the start of the running stage and the time are read from the chain, so a manager that is started
+again goes on where the last one was. Two managers never advance twice for one period: both act as the same account,
+and each reads the account's next nonce *before* it checks whether the period is over. The second one then either sees
+the new stage or signs with a used nonce, which the chain refuses.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from codezero.errors import ChainError
 from codezero.runtime.console import Console
 
 MAX_PAUSE_S = 5.0
-"""Between two looks at the chain; a manager that is stopped in between has nothing to finish."""
+"""Longest pause in seconds between two checks; a manager that is stopped meanwhile has nothing to finish."""
 WINDOW_BLOCKS = 1000
-"""Searched at once for the last advance, from the newest block backwards; public servers allow no more."""
+"""Blocks in one search for the last advance, from the newest block backwards; public servers allow no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """What the chain says, read in this order."""
+    """The chain's state; the fields are read in this order."""
 
     nonce: int
     round: int
     stage: int
     began_s: int
-    """When the running stage began, in the chain's time."""
+    """The chain's time at which the running stage began."""
     now_s: int
 
     def left_s(self, every_s: float) -> float:
-        """Until the period is over; 0 or less when it is."""
+        """Returns the seconds until the period is over; 0 or less if it is."""
         return self.began_s + every_s - self.now_s
 
 
 def look(client: ChainClient, contract: Contract) -> Clock:
-    """Raises ChainError."""
+    """Reads the chain's state. Raises ChainError."""
     nonce = client.next_nonce()
     round_, stage = read(client, contract, "currentRound()"), read(client, contract, "currentStage()")
     with client.asking():
@@ -52,7 +52,7 @@ def look(client: ChainClient, contract: Contract) -> Clock:
 
 
 def _block_of_last_advance(client: ChainClient, contract: Contract) -> int:
-    """The block in which the running stage began; for the first one that of the deployment. Raises ChainError."""
+    """Returns the block in which the running stage began, for the first that of the deployment. Raises ChainError."""
     advanced, deployed = (contract.events[name]().topic for name in ("StageAdvanced", "RoleGranted"))
     first_grant: int | None = None
     last: int = client.web3.eth.block_number
@@ -75,7 +75,7 @@ def _block_of_last_advance(client: ChainClient, contract: Contract) -> int:
 
 
 def advance_if_due(client: ChainClient, contract: Contract, every_s: float) -> tuple[bool, float]:
-    """Whether this call has advanced the stage, and the seconds until it will be due. Raises ChainError."""
+    """Advances the stage if it is due. Returns True if it did, and the seconds until it is due. Raises ChainError."""
     clock = look(client, contract)
     if clock.left_s(every_s) > 0:
         return False, clock.left_s(every_s)
@@ -87,9 +87,9 @@ def advance_if_due(client: ChainClient, contract: Contract, every_s: float) -> t
 
 
 def run(client: ChainClient, contract: Contract, every_s: float, asked: threading.Event, console: Console) -> None:
-    """Advances the stage every `every_s` seconds until asked to stop. A chain that cannot be reached is waited for.
+    """Advances the stage every `every_s` seconds until `asked` is set; waits for a chain that cannot be reached.
 
-    Raises ChainError: this account may not advance it, or the chain cannot be reached at the start.
+    Raises ChainError: this account may not advance the stage, or the chain cannot be reached at the start.
     """
     role = read(client, contract, "STAGE_MANAGER_ROLE()")
     if not read(client, contract, "hasRole(bytes32,address)", role, client.account.address):

@@ -1,4 +1,4 @@
-"""`codezero chain up`: a chain of one's own, until it is stopped."""
+"""`codezero chain up`: runs a private chain until it is stopped."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ from codezero.runtime import state
 from codezero.runtime.console import Console
 
 CHECK_S = 1.0
-"""Between two looks at whether the chain still runs."""
+"""Seconds between two checks that the chain still runs."""
 COPY_S = 30.0
-"""Between two copies of anvil's state."""
+"""Seconds between two copies of anvil's state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainOptions:
+    """The options of the command."""
+
     folder: Path
     host: str = "127.0.0.1"
     port: int = 8545
     chain_id: int | None = None
-    """None takes the folder's, or 31337 for a new one: not that of a public network, where what was signed for this
-    chain could be replayed."""
+    """None takes the folder's, or 31337 for a new one. It should not be a public network's, on which transactions of
+    this chain could be replayed."""
     engine: Engine | None = None
-    """None takes the folder's; for a new one anvil where it is installed, else py-evm."""
+    """None takes the folder's; for a new one anvil if it is installed, else py-evm."""
 
 
 DEFAULT_CHAIN_ID = 31337
 
 
 def up(options: ChainOptions) -> int:
-    """Runs a chain until SIGINT or SIGTERM; returns the exit code. Prints `chain ID ready at URL` once it answers.
+    """Runs a chain until SIGINT or SIGTERM, and returns the exit code. Prints `chain ID ready at URL` once it answers.
 
-    Raises CodezeroError: the folder or port is in use or unfit, the engine is missing or ends by itself.
+    Raises CodezeroError: the folder or port is in use or cannot be used, the engine is missing or ends by itself.
     """
     console, asked = Console(), threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,8 +64,8 @@ def up(options: ChainOptions) -> int:
 
 
 def choose(options: ChainOptions) -> ChainFolder:
-    """The folder's chain, or a new one. Raises ChainError: the options say otherwise than the folder, or the engine
-    is not installed."""
+    """Returns the folder's chain, or a new one. Raises ChainError: the options contradict the folder, or the engine is
+    not installed."""
     if not 0 < options.port < 65536:
         raise ChainError(f"--port {options.port} is not possible: use 1 to 65535")
     url = f"http://{anvil.reached(options.host)}:{options.port}"
@@ -96,6 +98,7 @@ def _check_installed(engine: Engine) -> None:
 
 
 def introduction(chain: ChainFolder, host: str) -> list[str]:
+    """Returns the lines that are printed once the chain runs."""
     lines = [
         f"chain {chain.chain_id} ready at {chain.rpc_url} ({chain.engine.value}, kept in {chain.path})",
         f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // 10**18} ETH each: keys in {chain.path}/accounts.json",
@@ -120,17 +123,18 @@ def _is_loopback(host: str) -> bool:
 
 
 Check = Callable[[], None]
-"""Called now and then while the chain runs; raises ChainError when it no longer does."""
+"""Called every CHECK_S while the chain runs. Raises ChainError: the chain has ended."""
 
 
 @contextmanager
 def run_anvil(chain: ChainFolder, options: ChainOptions, lock: int, console: Console) -> Iterator[Check]:
+    """Runs anvil, and yields its check."""
     program = anvil.find_anvil()
     assert program is not None
     if told := anvil.recover(chain):
         console.line(f"warning: {told}")
     process = anvil.Anvil(chain, program, options.host, options.port, [lock])
-    # Should this process be killed, anvil goes on and holds the folder: then it is the one to stop.
+    # If this process is killed, anvil goes on and keeps the lock, so the lock file names it as the process to stop.
     os.ftruncate(lock, 0)
     os.write(lock, str(process.pid).encode())
 
@@ -151,6 +155,7 @@ def run_anvil(chain: ChainFolder, options: ChainOptions, lock: int, console: Con
 
 @contextmanager
 def run_py_evm(chain: ChainFolder, options: ChainOptions, lock: int, console: Console) -> Iterator[Check]:
+    """Runs a server on py-evm, and yields its check."""
     from codezero.devchain.evm import EvmChain
     from codezero.devchain.methods import Methods
     from codezero.devchain.server import RpcServer
