@@ -185,7 +185,7 @@ def accept(item: OfferedRecord) -> Version | None:
     return (one.published_at_s, one.expires_at_s) if fits else None
 
 
-RULES = RecordRules(accept=accept, attest=True, own_places=True)
+RULES = RecordRules(accept=accept, attest=True, derived_node_ids=True)
 
 
 class OldPeer:

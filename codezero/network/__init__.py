@@ -1,1 +1,1 @@
-"""Other nodes: what is shared with them and what comes back."""
+"""The exchange with other nodes: rollouts, proposals and feedback."""

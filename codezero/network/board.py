@@ -1,4 +1,4 @@
-"""What is asked of a wire format: places to publish to, and to see what others have published."""
+"""The interfaces of a wire format: boards on which nodes publish, and look at what others have published."""
 
 from __future__ import annotations
 
@@ -13,100 +13,107 @@ from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
 MIN_TTL_S, MAX_TTL_S = 120.0, 3600.0
-"""Rollouts live four rounds of their publisher, within these bounds."""
+"""Shortest and longest life of rollouts in seconds; within these it is four rounds of the publisher."""
 PROPOSAL_TTL_S = 1800.0
-"""Life of proposals and of feedback: a proposer that writes a batch in ten minutes is in sight until its next, even if
-it misses two."""
+"""Life of proposals and feedback, in seconds. A proposer that publishes every ten minutes stays visible even if it
+misses two publications."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """That a peer has published. What it has published is fetched and decoded only if it is wanted."""
+    """A notice that a peer has published something, which is fetched and decoded only if it is wanted."""
 
     peer_id: str
     digest: bytes
-    """Tells this publication from the peer's others."""
+    """A hash that tells this publication from the peer's others."""
     content: Any
-    """What the board needs to take the groups."""
+    """The data that the board needs to fetch the publication."""
     address: str = UNKNOWN
+    """The publisher's address group (`dht.addresses`)."""
     is_direct: bool = False
-    """Whether we have seen the peer's own connection come from the address, rather than been told of it."""
+    """True if this node has seen the peer's own connection from the address; False if others have told the address."""
     age: int | None = None
-    """How many of our rounds ago it was published; None if it is older than the window."""
+    """How many of this node's rounds ago it was published; None if that is before the window."""
 
 
 @dataclass(slots=True)
 class Sight:
-    """What one look at the board showed."""
+    """The result of one look at a board."""
 
     notices: list[Notice] = field(default_factory=list)
     rejected: set[tuple[str, Reason]] = field(default_factory=set)
-    """(peer id as claimed, reason)"""
-    twin: bool = False
-    """Whether another live node publishes under our peer id."""
+    """Publications that cannot be used, as (claimed peer id, reason)."""
+    duplicate_identity: bool = False
+    """True if another live node publishes under this node's peer id."""
     own: bool = False
-    """Whether something stands under our own peer id."""
+    """True if there is a publication under this node's peer id."""
 
 
 class Board(Protocol):
+    """The board of rollouts."""
+
     def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
-        """The record of own groups of a round. Raises WireError: it is too large, or other nodes would refuse it."""
+        """Encodes own groups of a round. Raises WireError: the record is too large, or other nodes would refuse it."""
         ...
 
     async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
-        """Makes it known; False if no node keeps it."""
+        """Publishes a record. Returns False if no node keeps it."""
         ...
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
-        """The newest publication of each peer in sight, our own left out."""
+        """Returns the newest publication of each visible peer except this node."""
         ...
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
-        """A publication's groups, and why some of them were dropped. Raises WireError: all of it is unusable."""
+        """Returns a publication's groups, and a reason for each one dropped. Raises WireError: none can be used."""
         ...
 
     def finished(self, round_id: RoundId) -> None:
-        """Notes that an exchange is over: what is published from now on belongs to the next."""
+        """Ends an exchange: later publications belong to the next one."""
         ...
 
 
-class Shelf(Protocol[T]):
-    """One kind of small thing, of which each peer shows its latest in one record."""
+class RecordFeed(Protocol[T]):
+    """A feed of proposals or feedback, in which each peer has one record of its latest ones."""
 
-    twin: bool
-    """Whether our last record took the place of one by another live node with our key."""
+    duplicate_identity: bool
+    """True if this node's last record replaced one of another live node with the same key."""
 
     def pack(self, items: Sequence[T]) -> bytes:
-        """The record. Raises WireError: it is too large, or other nodes would refuse it."""
+        """Encodes items as a record. Raises WireError: it is too large, or other nodes would refuse it."""
         ...
 
     async def publish(self, dht: Dht, record: bytes) -> bool:
-        """Puts our record in the place of the one before; False if no node keeps it."""
+        """Replaces this node's record. Returns False if no node keeps it."""
         ...
 
     async def look(self, dht: Dht) -> Sight:
-        """The newest record of each peer in sight, our own left out; ages are not told."""
+        """Returns the newest record of each visible peer except this node. Ages are not set."""
         ...
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[T, ...], tuple[Reason, ...]]:
-        """What is in a record, and why some of it was dropped. Raises WireError: all of it is unusable."""
+        """Returns a record's items, and a reason for each that was dropped. Raises WireError: none can be used."""
         ...
 
 
 class ProposalBoard(Protocol):
-    """Where proposals lie, and the feedback on them."""
+    """The board of proposals and the feedback on them."""
 
     @property
-    def proposals(self) -> Shelf[Proposal]: ...
+    def proposals(self) -> RecordFeed[Proposal]:
+        """The feed of proposals."""
+        ...
 
     def name_of(self, proposal: Proposal) -> str:
-        """What feedback calls a proposal; empty if there is no way to."""
+        """Returns the name of a proposal in feedback; empty if it has none."""
         ...
 
     def place_for(self, proposer: str) -> str:
-        """Where a proposer looks for feedback; the same for all in a format without places of their own."""
+        """Returns the place of a proposer's feedback, which may be the same for all proposers."""
         ...
 
-    def feedback_at(self, place: str) -> Shelf[Marks]: ...
+    def feedback_at(self, place: str) -> RecordFeed[Marks]:
+        """Returns the feed of feedback at a place."""
+        ...

@@ -1,5 +1,5 @@
-"""The boards of GenRL 0.3.0: a directory a round, whose key is the round's number, one of all proposals, and one of all
-feedback (SPEC §2)."""
+"""The boards of GenRL 0.3.0: a directory for each round, whose key is the round's number, one for all proposals, and
+one for all feedback (SPEC §2)."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
 TTL_S = 600.0
-"""What GenRL gives its records."""
+"""Life of a record in seconds, as GenRL's."""
 
 MAX_OWN_BYTES = 48 << 10
-"""Most that we publish here: values above about 60 KB can kill a GenRL node that reads them (SPEC §2)."""
+"""The most bytes that this node publishes: values above about 60 KB can kill a GenRL node that reads them (SPEC §2)."""
 
 T = TypeVar("T")
 
 
 def _accept(item: OfferedRecord) -> Version | None:
-    """GenRL signs nothing, so what a peer has brought itself stays before what others say it has. It keeps all there is
-    in directories; a plain value would only stand in their way."""
+    """Accepts entries of directories whose subkey is a peer id. A plain value would only replace a directory. GenRL
+    signs nothing, so an entry that its own peer has sent takes precedence over one that others have."""
     if item.subkey is None or _peer_id(item.subkey) is None:
         return None
     return (float(item.sender == item.subkey), item.expires_at_s)
 
 
-RULES = RecordRules(accept=_accept, attest=False, own_places=False)
-"""What servers of GenRL's swarms keep, of whichever swarm."""
+RULES = RecordRules(accept=_accept, attest=False, derived_node_ids=False)
+"""The rules by which servers of any GenRL swarm keep records."""
 
 
 class GenrlBoard:
-    """board.Board. Anybody can publish under any peer id here; what a codezero node signed is checked all the same."""
+    """Implements `board.Board`. Anyone can publish under any peer id; signatures of codezero nodes are checked."""
 
     def __init__(self, swarm: str, identity: Identity, instance: str, window: int) -> None:
         self._swarm, self._identity, self._instance, self._window = swarm, identity, instance, window
         self._started_at_s = time.time()
-        self._twin = False
-        """Whether one was seen since the last exchange."""
+        self._duplicate_identity = False
+        """True if another live node with this key was seen since the last exchange."""
         self._taken: OrderedDict[bytes, None] = OrderedDict()
-        """Hashes of the records that were handed out."""
+        """Hashes of the records that `take` has returned."""
 
     def pack(self, round_id: RoundId, groups: Sequence[RolloutGroup]) -> bytes:
         now = time.time()
@@ -72,14 +72,14 @@ class GenrlBoard:
 
     async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
         key, own = str(round_id.number), self._identity.peer_id
-        before = _versions(await dht.read(key)).get(own, ())  # ours takes the place of what a twin has published
-        self._twin |= any(self._is_of_a_twin(version, round_id.number) for version in before)
+        before = _versions(await dht.read(key)).get(own, ())
+        self._duplicate_identity |= any(self._is_of_duplicate(version, round_id.number) for version in before)
         return any(await dht.store(key, own, record, time.time() + TTL_S))
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
         numbers = range(round_id.number, max(round_id.number - self._window, -1), -1)
         shown = await asyncio.gather(*[dht.read(str(number)) for number in numbers])
-        sight = Sight(twin=self._twin)
+        sight = Sight(duplicate_identity=self._duplicate_identity)
         newest: dict[str, Notice] = {}
         for age, (number, replicas) in enumerate(zip(numbers, shown, strict=True)):
             for name, versions in _versions(replicas).items():
@@ -87,7 +87,9 @@ class GenrlBoard:
                 if peer_id is None:
                     sight.rejected.add((ascii(name), Reason.MALFORMED))
                 elif name == self._identity.peer_id:
-                    sight.twin |= age == 0 and any(self._is_of_a_twin(version, number) for version in versions)
+                    sight.duplicate_identity |= age == 0 and any(
+                        self._is_of_duplicate(version, number) for version in versions
+                    )
                 elif name not in newest:
                     address = await dht.addresses.address_of(peer_id)
                     newest[name] = Notice(
@@ -102,8 +104,8 @@ class GenrlBoard:
         return sight
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
-        """The first version that can be read, or the first signed one: a lying replica cannot sign. What was taken
-        before is passed over: a replica that adds something to it must not make it look like a new publication."""
+        """Takes the first signed version, which a lying replica cannot make, or else the first that can be read.
+        Versions that were taken before are skipped: a replica that adds a version must not make them look new."""
         versions, number = notice.content
         chosen, problem = None, None
         for version in versions:
@@ -125,13 +127,14 @@ class GenrlBoard:
         return record.groups, record.dropped
 
     def finished(self, round_id: RoundId) -> None:
-        self._twin = False  # the age of a record is in its key
+        self._duplicate_identity = False  # the age of a record is in its key
 
     def _read(self, raw: bytes, peer_id: str, number: int) -> GenrlRecord:
         return wire.read_genrl(raw, peer_id, swarm=self._swarm, round_number=number)
 
-    def _is_of_a_twin(self, raw: bytes, number: int) -> bool:
-        """Whether our key signed it in another process that lives. What is not signed anybody may have put there."""
+    def _is_of_duplicate(self, raw: bytes, number: int) -> bool:
+        """Returns True if another process has signed it with this node's key after this one started. Unsigned records
+        may be anyone's."""
         try:
             signed = self._read(raw, self._identity.peer_id, number).announcement
         except WireError:
@@ -145,10 +148,10 @@ class GenrlProposalBoard:
 
     def __init__(self, identity: Identity) -> None:
         self._own = identity.peer_id
-        self.proposals: _GenrlShelf[Proposal] = _GenrlShelf(
+        self.proposals: _GenrlFeed[Proposal] = _GenrlFeed(
             wire.PROPOSER_KEY, self._own, wire.pack_genrl_proposals, wire.read_genrl_proposals
         )
-        self._feedback: _GenrlShelf[Marks] = _GenrlShelf(
+        self._feedback: _GenrlFeed[Marks] = _GenrlFeed(
             wire.SOLVER_KEY, self._own, wire.pack_genrl_feedback, lambda record, _: wire.read_genrl_feedback(record)
         )
 
@@ -158,12 +161,12 @@ class GenrlProposalBoard:
     def place_for(self, proposer: str) -> str:
         return "solver"
 
-    def feedback_at(self, place: str) -> _GenrlShelf[Marks]:
+    def feedback_at(self, place: str) -> _GenrlFeed[Marks]:
         return self._feedback
 
 
-class _GenrlShelf(Generic[T]):
-    """board.Shelf. A notice's content is what the replicas have of a peer."""
+class _GenrlFeed(Generic[T]):
+    """Implements `board.RecordFeed`. The content of a notice is the replicas' versions of a peer's record."""
 
     def __init__(
         self,
@@ -173,8 +176,8 @@ class _GenrlShelf(Generic[T]):
         read: Callable[[bytes, str], tuple[tuple[T, ...], tuple[Reason, ...]]],
     ) -> None:
         self._key, self._own, self._pack, self._read = key, own, pack, read
-        self.twin = False
-        """Nobody could tell one from whoever writes under our name."""
+        self.duplicate_identity = False
+        """Always False: records are not signed, so any peer may have written under this node's peer id."""
 
     def pack(self, items: Sequence[T]) -> bytes:
         record = self._pack(items)
@@ -198,7 +201,7 @@ class _GenrlShelf(Generic[T]):
         return sight
 
     async def take(self, dht: Dht, notice: Notice) -> tuple[tuple[T, ...], tuple[Reason, ...]]:
-        """Of the first version that can be read."""
+        """Returns the items of the first version that can be read."""
         problem = None
         for version in notice.content:
             try:
@@ -216,8 +219,8 @@ def _require_bearable(record: bytes) -> None:
 def _versions(
     replicas: Sequence[Mapping[str, DirectoryEntry]], expired_s: float = 0.0
 ) -> Mapping[str, Sequence[bytes]]:
-    """By peer id, what the replicas have of it that expires later: first what most of them have, of equals what expires
-    last."""
+    """Returns, by peer id, the versions in the replicas that expire after `expired_s`: those that most replicas have
+    first, and of equally many those that expire last."""
     expiries: dict[str, dict[bytes, list[float]]] = {}
     for replica in replicas:
         for name, entry in replica.items():
@@ -232,12 +235,12 @@ def _versions(
 
 
 def _digest(versions: Sequence[bytes]) -> bytes:
-    """Changes when another version comes to light, so that a forged one does not stand for the true one."""
+    """Returns a hash of all versions, which each new one changes, so that a forged one cannot hide the true one."""
     return hashlib.sha256(b"".join(sorted(hashlib.sha256(version).digest() for version in versions))).digest()
 
 
 def _peer_id(text: str) -> PeerID | None:
-    """None for what is no peer id: GenRL's servers take anything for a subkey."""
+    """Parses a peer id; None if the text is none, since GenRL's servers accept any subkey."""
     try:
         peer_id = PeerID.from_base58(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The exchange stage: publish own groups, collect those of others as they come, wait for nobody who is silent."""
+"""The exchange stage: publishes own groups and collects those of peers, without waiting for silent ones."""
 
 from __future__ import annotations
 
@@ -26,25 +26,28 @@ from codezero.types import Refusal, RolloutGroup, RoundId, ScoredGroup, SwarmRou
 logger = logging.getLogger(__name__)
 
 FIRST_POLL_S, LAST_POLL_S = 0.2, 2.0
-"""Between two looks at the board: half as long again each time."""
+"""First and longest wait in seconds between two looks at the board; each is half as long again as the last."""
 PUBLISH_TRIES = 2
+"""The first try may ask nodes that are gone; the second does not."""
 MAX_FETCHES = 8
-"""Publications fetched at a time."""
+"""The most publications fetched at a time."""
 TAKE_S, GATHER_S = 10.0, 20.0
-"""Longest wait for one publication's groups, and for another lot of them to be begun: nodes that hang on to us may cost
-a round half a minute, and no more."""
+"""Longest waits in seconds: for one publication, and until the last batch of them is begun. So nodes that answer slowly
+cost a round at most half a minute."""
 ROUNDS_OUT = 10
-"""Rounds for which an address has no turn after a group of it has ended the processes that read it."""
+"""The number of rounds for which an address is skipped after one of its groups has crashed the workers that read it."""
 MAX_REJECTED = 1000
-"""Rejections reported of one round: a lying replica makes up as many as it likes."""
-TWIN = "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
+"""The most rejections that are reported of a round, since a lying replica can make up any number."""
+DUPLICATE_IDENTITY = (
+    "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
+)
 
 _Rejected = Counter[tuple[str, Reason]]
-"""How often something of a peer was dropped, by (peer id as claimed, reason)."""
+"""The number of things that were dropped, by (claimed peer id, reason)."""
 
 
 class SwarmGossip:
-    """ports.Gossip over a board. A peer's group is handed out once at most, and never one that we wrote ourselves."""
+    """Implements `ports.Gossip` over a board. It returns a peer's group at most once, and never an own one."""
 
     def __init__(
         self,
@@ -55,8 +58,8 @@ class SwarmGossip:
         fits: Callable[[Task], bool] = lambda task: True,
         knows: Callable[[Task], bool] = lambda task: True,
     ) -> None:
-        """`fits` says whether a task is short enough to be trained on; it is called while `exchange` waits, one call at
-        a time, on a thread of its own. `knows` says whether a peer's task is wanted at all, and answers at once."""
+        """`fits` returns True if a task is short enough to train on; while `exchange` waits it is called in another
+        thread, one call at a time. `knows` returns True if a peer's task is wanted at all, and at once."""
         self._link, self._board, self._config = link, board, config
         self._num_generations, self._knows = num_generations, knows
         self._fits, self._fitting = fits, asyncio.Lock()
@@ -64,16 +67,17 @@ class SwarmGossip:
         self._used: OrderedDict[tuple[str, bytes], None] = OrderedDict()
         self._known_groups: OrderedDict[bytes, None] = OrderedDict()
         self._rounds_out: dict[str, int] = {}
-        """By address, for how many more rounds nothing of it is read."""
+        """The number of rounds for which an address is still skipped, by address."""
         self._awaited: set[str] | None = None
-        """Peers that published in the last round; None before the first, when it is anybody's guess who will."""
+        """Peers that published in the last round; None before the first round."""
 
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
+        """Publishes own groups and returns them with those of peers. `elapsed_s` is how long the round has taken."""
         return self._link.run(self._exchange(round_id, groups, elapsed_s))
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
-        """Addresses that are surely those of a hostile group's author are passed over for `ROUNDS_OUT` rounds. Others
-        are not, or whoever is behind the same relay, or named in its stead, would be silenced too."""
+        """Skips the addresses of hostile groups' authors for `ROUNDS_OUT` rounds, if they are certain: otherwise peers
+        behind the same relay, or whose name was forged, would be skipped too."""
         for scored in groups:
             if scored.external and scored.group.answerable and scored.refused is Refusal.HOSTILE:
                 self._rounds_out[scored.group.address] = ROUNDS_OUT
@@ -82,20 +86,22 @@ class SwarmGossip:
     async def _exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         for group in groups:
             remember(self._known_groups, _fingerprint(group))
-        # on another thread, for what is too large is packed many times, and this one must answer meanwhile
+        # In another thread, since packing groups that are too large takes many tries, and this thread must answer.
         record, shared = await asyncio.to_thread(fit, partial(self._board.pack, round_id), groups)
         too_large = groups[len(shared) :]
         if too_large:
             logger.warning(
                 "round %d: %d of %d groups are too large to be shared. Nothing has to be done: the node trains on them",
-                *(round_id.number, len(too_large), len(groups)),
+                round_id.number,
+                len(too_large),
+                len(groups),
             )
         now = _Exchange(round_id, record, elapsed_s, self._config.patience)
         while True:
             fresh = await self._watch(now)
             spoiled = await self._gather(now, fresh) if fresh else set()
             now.heard |= {notice.peer_id for notice in fresh} - spoiled
-            # Who forges what a peer publishes must not make us leave before the peer has published.
+            # A forged publication in a peer's name must not end the exchange before the peer itself has published.
             if not spoiled or len(now.pool) >= self._pool_size or now.is_late():
                 break
             await now.pause()
@@ -116,12 +122,12 @@ class SwarmGossip:
                 *((group.peer_id, "too_large_to_share") for group in too_large),
                 *sorted((peer, reason.value) for peer, reason in now.rejected.elements())[:MAX_REJECTED],
             ),
-            network=TWIN if now.twin else now.in_sight or self._link.status(),
+            network=DUPLICATE_IDENTITY if now.duplicate_identity else now.in_sight or self._link.status(),
         )
 
     async def _watch(self, now: _Exchange) -> list[Notice]:
-        """Publishes, and looks until enough addresses or all who are awaited have published too, at most until it is
-        late; once more if the daemon died meanwhile, for it may have taken our groups along. Returns what is new."""
+        """Publishes, then looks until enough addresses or all awaited peers have published, or time is over. Starts
+        again if the daemon has died meanwhile, which may have lost the own groups. Returns the new notices."""
         while True:
             dht = await self._link.dht()
             sight = Sight()
@@ -129,11 +135,11 @@ class SwarmGossip:
                 await self._publish(dht, now)
                 if self._pool_size:
                     sight = await self._board.look(dht, now.round_id)
-            now.twin |= sight.twin
+            now.duplicate_identity |= sight.duplicate_identity
             active = sum(notice.age is not None for notice in sight.notices)
             now.in_sight = f"{active} peer{'s' * (active != 1)} in sight" if active else ""
             if len(now.rejected) < MAX_REJECTED:
-                now.rejected.update(sight.rejected - now.rejected.keys())  # each look shows them again
+                now.rejected.update(sight.rejected - now.rejected.keys())  # each look shows earlier ones again
             fresh = [notice for notice in sight.notices if self._is_fresh(notice, now.rejected)]
             enough = len(now.pool) + len({notice.address for notice in fresh}) >= self._pool_size
             missing = self._awaited_in(sight) - now.heard - {notice.peer_id for notice in fresh}
@@ -142,15 +148,14 @@ class SwarmGossip:
             await now.pause()
 
     def _awaited_in(self, sight: Sight) -> set[str]:
-        """Who is waited for. In a large swarm only some of those that published in the last round show where we look
-        in this one; only if none does, we are likely not to see any at all, and wait."""
+        """Returns the peers to wait for. In a large swarm a look shows only some of those that published in the last
+        round, and only these are awaited; if it shows none yet, all are."""
         if self._awaited is None:
             return self._link.others()
         return self._awaited & {notice.peer_id for notice in sight.notices} or self._awaited
 
     async def _publish(self, dht: Dht, now: _Exchange) -> None:
-        """Publishes unless it is done; again on a DHT that was started anew, which has lost what it held itself. Tries
-        twice, for in the first try nodes may be asked that are gone and forgotten after it."""
+        """Publishes the own groups once for each DHT: one that was started again has lost the records that it kept."""
         tries = 0
         while now.record is not None and now.kept_by is not dht and tries < PUBLISH_TRIES:
             tries += 1
@@ -166,14 +171,14 @@ class SwarmGossip:
             rejected[notice.peer_id, Reason.HOSTILE_ADDRESS] = 1
         elif notice.age is None:
             rejected[notice.peer_id, Reason.STALE] = 1
-            remember(self._used, (notice.peer_id, notice.digest))  # counted in one round, not in all that follow
+            remember(self._used, (notice.peer_id, notice.digest))  # so that it is counted in one round only
         else:
             return True
         return False
 
     async def _gather(self, now: _Exchange, fresh: Sequence[Notice]) -> set[str]:
-        """Fetches, address by address, what fills the pool; of each publication one group before any second. Returns
-        whose publications are unusable."""
+        """Fetches publications in turns over addresses until the pool is full, and takes one group of each before any
+        second one. Returns the peers whose publications cannot be used."""
         dht = await self._link.dht()
         spoiled: set[str] = set()
         ahead = in_turns(fresh, [lambda notice: notice.address], lambda notices: random.random())
@@ -188,8 +193,8 @@ class SwarmGossip:
         return spoiled
 
     def _add(self, now: _Exchange, groups: Sequence[RolloutGroup]) -> None:
-        """Puts groups into the pool. Of equal ones the first counts, in an order that was drawn: whose answer came
-        first says how near a node is, and not whether the group is its own."""
+        """Puts groups into the pool, of equal ones only the first. Their order was drawn at random: the order of
+        arrival depends on the distance of a node, and not on who wrote the group."""
         for group in groups:
             if _fingerprint(group) in self._known_groups:
                 now.rejected[group.peer_id, Reason.DUPLICATE] += 1
@@ -198,7 +203,7 @@ class SwarmGossip:
                 now.pool.append(group)
 
     async def _take(self, dht: Dht, notice: Notice, rejected: _Rejected) -> list[RolloutGroup] | None:
-        """The groups that can be used; None if the publication is none."""
+        """Returns the usable groups of a publication; None if it cannot be used at all."""
         try:
             groups, dropped = await asyncio.wait_for(self._board.take(dht, notice), TAKE_S)
         except asyncio.TimeoutError:
@@ -226,46 +231,47 @@ class SwarmGossip:
         return kept
 
     async def _why_not(self, group: RolloutGroup) -> Reason | None:
+        """Returns why a group cannot be used; None if it can."""
         if len(group.rollouts) != self._num_generations:
             return Reason.GROUP_SIZE
         if not self._knows(group.task):
             return Reason.UNKNOWN_TASK
         async with self._fitting:
-            # on another thread, for reading a megabyte of a stranger's text must not keep this one from answering
+            # In another thread, since a megabyte of text takes long, and this thread must answer other nodes.
             if not await asyncio.to_thread(self._fits, group.task):
                 return Reason.TOO_LONG
         return Reason.DUPLICATE if _fingerprint(group) in self._known_groups else None
 
 
 class _Exchange:
-    """One round's exchange as it goes on."""
+    """The state of one round's exchange."""
 
     def __init__(self, round_id: RoundId, record: bytes | None, elapsed_s: float, patience: float) -> None:
         self.round_id, self.record = round_id, record
-        """`record` has the groups that we share; None for none."""
+        """`record` has the groups that this node publishes; None if there are none."""
         self.ttl_s = min(max(4 * elapsed_s, MIN_TTL_S), MAX_TTL_S)
         self.kept_by: Dht | None = None
-        """The DHT that has our groups."""
+        """The DHT that keeps the record; None before."""
         self.pool: list[RolloutGroup] = []
         self.heard: set[str] = set()
-        """Peers whose publications we have."""
+        """Peers whose publications were taken."""
         self.rejected: _Rejected = Counter()
-        self.twin, self.in_sight = False, ""
+        self.duplicate_identity, self.in_sight = False, ""
         self._deadline_s = time.monotonic() + patience * elapsed_s
         self._poll_s = FIRST_POLL_S
 
     def is_late(self) -> bool:
-        """Whether there is no time for another look."""
+        """Returns True if there is no time for another look."""
         return time.monotonic() + self._poll_s > self._deadline_s
 
     async def pause(self) -> None:
-        """Until the next look."""
+        """Waits until the next look."""
         await asyncio.sleep(self._poll_s)
         self._poll_s = min(self._poll_s * 1.5, LAST_POLL_S)
 
 
 def _fingerprint(group: RolloutGroup) -> bytes:
-    """Equal for groups of the same texts to the same task, whoever claims them."""
+    """Returns a hash of a group's question and texts, the same whoever claims to have written them."""
     digest = hashlib.sha256()
     for text in (group.task.question, *(rollout.text for rollout in group.rollouts)):
         digest.update(hashlib.sha256(text.encode()).digest())

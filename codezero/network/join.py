@@ -1,4 +1,4 @@
-"""A node's place among others, from the configuration: its key, its connection, and how it exchanges rollouts."""
+"""Joins the swarm that the configuration names: the node's key, its connection, and its exchanges with other nodes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """Who the node is, and how it talks to others."""
+    """A node's identity and its connections to other nodes."""
 
     peer_id: str
     gossip: Callable[[Callable[[Task], bool], Callable[[Task], bool]], Gossip]
-    """Makes the exchange of rollouts, given what says of a peer's task whether it is short enough to be trained on, and
-    whether it is wanted at all."""
+    """Makes the exchange of rollouts, given two predicates of a peer's task: that it is short enough to be trained on,
+    and that it is wanted at all."""
     proposals: Callable[[], Proposals]
     """Makes a solver's connection to proposers."""
     solvers: Callable[[], Solvers]
@@ -40,17 +40,17 @@ class Membership:
 def join(
     swarm: SwarmConfig, num_generations: int, folder: Path, console: Console, stack: ExitStack, *, needs_name: bool
 ) -> Membership:
-    """Takes the node's key and begins to connect; `stack` ends the connection. Without a network a node takes its key
-    only if it `needs_name`, for a ledger that others use too.
+    """Locks the node's key and begins to connect; `stack` ends the connection. Without a network a node uses its key
+    only with `needs_name`, for a ledger that others use too.
 
-    Raises IdentityError or NetworkError: the key cannot be used, or the p2p daemon does not start.
+    Raises IdentityError, NetworkError: the key cannot be used, or the p2p daemon does not start.
     """
     if swarm.network is Network.none:
         peer_id = take_identity(swarm, console, stack)[0].peer_id if needs_name else SOLO_PEER_ID
         return Membership(
             peer_id=peer_id, gossip=lambda fits, knows: SoloGossip(), proposals=SoloProposals, solvers=SoloSolvers
         )
-    # Only here, since these import hivemind, which takes a second that a node without a network need not wait.
+    # Imported here, since hivemind takes a second to import, which a node without a network need not wait for.
     from codezero.network.dht.cache import PeerCache
     from codezero.network.dht.link import SwarmLink
     from codezero.network.genrl import GenrlBoard, GenrlProposalBoard
@@ -80,14 +80,14 @@ def join(
 
 
 def rules_of(network: Network) -> RecordRules:
-    """What a server of the network keeps."""
+    """Returns the rules by which a server of the network keeps records."""
     from codezero.network import directory, genrl
 
     return directory.RULES if network is Network.native else genrl.RULES
 
 
 def take_identity(swarm: SwarmConfig, console: Console, stack: ExitStack) -> tuple[Identity, Path]:
-    """The node's key, made if there is none, and held against a second live node while `stack` is open."""
+    """Returns the node's key, made if there is none, and its path; `stack` ends its lock. Raises IdentityError."""
     path = keyfile.identity_path(swarm.identity_path)
     identity, is_new = load_or_create(path)
     stack.enter_context(keyfile.live_identity(identity, path))

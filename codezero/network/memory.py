@@ -1,4 +1,4 @@
-"""What a node has seen, by hash, within bounds."""
+"""A bounded memory of what a node has seen."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import OrderedDict
 from typing import TypeVar
 
 MAX_REMEMBERED = 20_000
-"""Publications, groups or proposals, so that none is used twice."""
+"""The most publications, groups or proposals in one memory, which keeps them from being used twice."""
 
 T = TypeVar("T")
 
 
 def remember(memory: OrderedDict[T, None], what: T) -> None:
-    """Forgets what was seen longest ago when there is too much."""
+    """Adds an item as the newest, and removes the oldest if there are too many."""
     memory[what] = None
     memory.move_to_end(what)
     if len(memory) > MAX_REMEMBERED:

@@ -1,4 +1,4 @@
-"""The boards of native swarms: rollouts in a sharded topic, proposals and the feedback to each proposer in one each."""
+"""The boards of native swarms: a sharded topic of rollouts, one of proposals, and one of feedback for each proposer."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
 DEEPER = 3
-"""How many bits deeper a publisher goes when its shard is full."""
+"""How many depths a publisher tries if its shard is full, each one bit deeper."""
 
 T = TypeVar("T")
 
 
 class NativeBoard:
-    """board.Board. `instance` is a random number of this process, which tells it from another with the same key."""
+    """Implements `board.Board`. `instance` is as in `SignedTopic`."""
 
     def __init__(self, swarm: str, identity: Identity, instance: str, window: int) -> None:
         self._swarm, self._peer_id = swarm, identity.peer_id
         self._topic = SignedTopic(swarm, wire.ROLLOUTS, identity, instance)
         self._exchanges_s: deque[float] = deque(maxlen=window)
-        """When we last looked in each of our last W exchanges."""
+        """The Unix times of the last looks in each of the last `window` exchanges."""
         self._shards: tuple[RoundId | None, Sequence[str]] = (None, ())
         self._looked_at_s = time.time()
 
@@ -59,29 +59,27 @@ class NativeBoard:
 
     def finished(self, round_id: RoundId) -> None:
         self._exchanges_s.append(self._looked_at_s)
-        self._topic.twin = False
+        self._topic.duplicate_identity = False
 
     async def _has_old_readers(self, dht: Dht) -> bool:
-        """Whoever reads rollouts publishes some; in a large swarm the last look shows a sample of them."""
+        """Returns True if the last look shows peers of version 1, in a large swarm a sample: readers publish too."""
         if self._topic.old_peers is None:
             await self._topic.look(dht, directory.shards_to_read(dht.estimate_size(), random.Random()))
         return bool(self._topic.old_peers)
 
     def _age(self, published_at_s: float) -> int | None:
-        """In our exchanges since; a node in its first rounds takes all there is."""
+        """Returns an age in own exchanges; None if it is too old, which nothing is in a node's first exchanges."""
         age = sum(looked_s > published_at_s for looked_s in self._exchanges_s)
         return None if self._exchanges_s.maxlen == age else age
 
 
 class NativeProposalBoard:
-    """board.ProposalBoard: feedback names a proposal by its id, and has one directory a proposer."""
+    """Implements `board.ProposalBoard`. Feedback names a proposal by its id; each proposer has a topic of feedback."""
 
     def __init__(self, swarm: str, identity: Identity, instance: str) -> None:
         self._swarm, self._identity, self._instance = swarm, identity, instance
         self._solvers, self._proposers = self._topic(wire.ROLLOUTS), self._topic(wire.PROPOSALS)
-        self.proposals = _NativeShelf(
-            self._proposers, wire.pack_proposals, wire.unpack_proposals, self._has_old_solvers
-        )
+        self.proposals = _NativeFeed(self._proposers, wire.pack_proposals, wire.unpack_proposals, self._has_old_solvers)
 
     def name_of(self, proposal: Proposal) -> str:
         return proposal.proposal_id
@@ -89,14 +87,14 @@ class NativeProposalBoard:
     def place_for(self, proposer: str) -> str:
         return wire.feedback_to(proposer)
 
-    def feedback_at(self, place: str) -> _NativeShelf[Marks]:
+    def feedback_at(self, place: str) -> _NativeFeed[Marks]:
         async def is_proposer_old(dht: Dht) -> bool:
             return any(place == self.place_for(peer_id) for peer_id in self._proposers.old_peers or ())
 
-        return _NativeShelf(self._topic(place), wire.pack_feedback, wire.unpack_feedback, is_proposer_old)
+        return _NativeFeed(self._topic(place), wire.pack_feedback, wire.unpack_feedback, is_proposer_old)
 
     async def _has_old_solvers(self, dht: Dht) -> bool:
-        """Solvers publish rollouts; in a large swarm a look shows a sample of them."""
+        """Returns True if a look at rollouts, which solvers publish, shows peers of version 1 (a sample of them)."""
         await self._solvers.look(dht, directory.shards_to_read(dht.estimate_size(), random.Random()))
         return bool(self._solvers.old_peers)
 
@@ -104,8 +102,8 @@ class NativeProposalBoard:
         return SignedTopic(self._swarm, name, self._identity, self._instance)
 
 
-class _NativeShelf(Generic[T]):
-    """board.Shelf"""
+class _NativeFeed(Generic[T]):
+    """Implements `board.RecordFeed`."""
 
     def __init__(
         self,
@@ -115,11 +113,11 @@ class _NativeShelf(Generic[T]):
         has_old_readers: HasOldReaders,
     ) -> None:
         self._topic, self.pack, self._unpack, self._has_old_readers = topic, pack, unpack, has_old_readers
-        self.twin = False
+        self.duplicate_identity = False
 
     async def publish(self, dht: Dht, record: bytes) -> bool:
         kept = await self._topic.publish(dht, record, PROPOSAL_TTL_S, self._has_old_readers)
-        self.twin, self._topic.twin = self._topic.twin, False
+        self.duplicate_identity, self._topic.duplicate_identity = self._topic.duplicate_identity, False
         return kept
 
     async def look(self, dht: Dht) -> Sight:

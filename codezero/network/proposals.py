@@ -1,4 +1,4 @@
-"""The solver's side of proposing: takes what proposers publish, and tells them what came of it."""
+"""The solver's side of proposing: collects what proposers publish, and gives them feedback."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ from codezero.types import ScoredGroup
 logger = logging.getLogger(__name__)
 
 MAX_COLLECTED = 32
-"""Proposals handed out at a time."""
+"""The most proposals that `collect` returns."""
 MAX_PLACES = 64
-"""Proposers whose feedback is kept for publishing."""
+"""The most places of feedback that are kept for publishing."""
 GIVE_S = 10.0
-"""Longest wait for feedback to be kept by others; what is not is published again with the next."""
+"""Longest wait in seconds for feedback to be stored; if it is not, it is published again with the next."""
 
 
 @dataclass(slots=True)
 class _Feedback:
-    """What we have to say at one place."""
+    """This node's feedback at one place."""
 
     marks: OrderedDict[str, Marks] = field(default_factory=OrderedDict)
-    """The last ones by the proposal's name; all of them are in what is published next."""
+    """The latest feedback, by the proposal's name; the next publication has all of it."""
     owed: bool = False
-    """Whether some of it is not published."""
+    """True if some of it is not published."""
 
 
 class SwarmProposals:
-    """ports.Feedback, and where proposals come from, over a board. Each is handed out once, whoever publishes it."""
+    """Implements `ports.Proposals` over a board. It returns each proposal once, whoever publishes it."""
 
     def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig) -> None:
         self._link, self._board = link, board
         self._reader = Reader(link, config.banned_peers)
         self._handed_out: OrderedDict[str, None] = OrderedDict()
         self._feedback: OrderedDict[str, _Feedback] = OrderedDict()
-        """By place, that of the proposer answered last at the end."""
+        """Feedback by place, the one that was last added to at the end."""
 
     def collect(self) -> tuple[Proposal, ...]:
-        """Proposals in sight that were not handed out before, a fair share for every address and peer; none where there
-        is no network. Takes seconds at most."""
+        """Returns visible proposals that were not returned before, with fair shares for addresses and peers; none
+        without a network. Takes seconds at most."""
         return self._link.run(self._collect())
 
     def take_rejected(self) -> Mapping[str, int]:
-        """What peers published that was dropped since the last call, by reason."""
+        """Returns how many publications of peers were dropped since the last call, by reason."""
         return self._reader.take_rejected()
 
     def give(self, groups: Sequence[ScoredGroup]) -> None:
-        """Tells proposers what own attempts at their proposals came to; with it goes what could not be told before."""
+        """Gives proposers feedback on own attempts at their proposals, with what could not be published before."""
         self._note(groups)
         if any(feedback.owed for feedback in self._feedback.values()):
             self._link.run(self._give())
@@ -71,7 +71,7 @@ class SwarmProposals:
             fresh += [(notice, proposal) for proposal in left]
             if not left:
                 self._reader.done(notice)
-        # All ranks are equal: addresses and peers stay in their fair order, and a peer's newest comes first.
+        # All ranks are equal: addresses and peers keep their fair order, and a peer's newest comes first.
         shares = (lambda pair: pair[0].address, lambda pair: pair[0].peer_id)
         chosen: dict[str, Proposal] = {}
         for _, proposal in in_turns(fresh, shares, lambda pairs: 0.0):
@@ -92,7 +92,7 @@ class SwarmProposals:
             place = self._board.place_for(proposal.peer_id)
             feedback = self._feedback.setdefault(place, _Feedback())
             self._feedback.move_to_end(place)
-            if name not in feedback.marks:  # the first word counts, here as with the proposer
+            if name not in feedback.marks:  # the first feedback counts, as at the proposer
                 feedback.marks[name] = _marks(name, scored)
                 feedback.owed = True
             if len(feedback.marks) > MAX_MARKS:
@@ -108,28 +108,28 @@ class SwarmProposals:
         if not all(kept):
             logger.warning(
                 "feedback: no node keeps %d of %d records; trying again later. Nothing has to be done",
-                *(kept.count(False), len(kept)),
+                kept.count(False),
+                len(kept),
             )
 
     async def _publish(self, place: str) -> bool:
-        shelf = self._board.feedback_at(place)
-        record, _ = fit(shelf.pack, list(reversed(self._feedback[place].marks.values())))
+        feed = self._board.feedback_at(place)
+        record, _ = fit(feed.pack, list(reversed(self._feedback[place].marks.values())))
         dht = await self._reader.network()
         if record is None:
-            return True  # nothing of it can ever be sent
+            return True  # none of it can ever be sent
         try:
-            return dht is not None and await asyncio.wait_for(shelf.publish(dht, record), GIVE_S)
+            return dht is not None and await asyncio.wait_for(feed.publish(dht, record), GIVE_S)
         except asyncio.TimeoutError:
             return False
         except WireError as error:
-            logger.warning(
-                "%r takes no feedback: %s. Nothing has to be done", place, error
-            )  # no peer of this network has proposed it
+            # The proposal is of no peer of this network.
+            logger.warning("%r takes no feedback: %s. Nothing has to be done", place, error)
             return True
 
 
 def _marks(name: str, scored: ScoredGroup) -> Marks:
-    """Of the attempts that count. Without code to judge one is not correct."""
+    """Returns the feedback on a group's attempts that count. An attempt without code is not correct."""
     return Marks(
         name=name,
         p_correct=tuple(float(verdict.p_correct or 0.0) for _, verdict, _ in scored.rewarded),

@@ -1,10 +1,10 @@
-"""Which peers' groups a node trains on beside its own: SAPO (arXiv 2509.08721), with a fair share for every address.
+"""Chooses the peers' groups that a node trains on beside its own: SAPO (arXiv 2509.08721), with fair shares.
 
-    pool ─► scored, rewards differ ─► addresses take turns ─► within one its peers ─► within one its groups ─► first J
+pool ─► scored, rewards differ ─► addresses take turns ─► within one its peers ─► within one its groups ─► first J
 
-An address gets a second group only after every other address that still has one, and so does a peer within its address.
-However many identities sit behind an address, and however much one peer sends, the others lose nothing by it. The
-strategy only says in which order addresses, peers and groups come.
+An address gets a second group only after every other address that has groups left, and likewise a peer within its
+address. So many identities at an address, or many groups of a peer, take nothing from others. The strategy only sets
+the order of addresses, peers and groups.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codezero.network.shares import in_turns
 from codezero.types import RoundId, ScoredGroup
 
 Rank = Callable[[Sequence[ScoredGroup], Random], float]
-"""When an address, a peer or a group has its turn, from all groups it has (`shares.in_turns`)."""
+"""A function that ranks an address, a peer or a group by all groups that it has (`shares.in_turns`)."""
 
 _SHARES: tuple[Callable[[ScoredGroup], str], ...] = (
     lambda group: group.group.address,
@@ -29,13 +29,13 @@ _SHARES: tuple[Callable[[ScoredGroup], str], ...] = (
 
 
 class SapoSelection:
-    """ports.Selection. The choice depends on the seed, the round and the groups, not on the order they came in."""
+    """Implements `ports.Selection`. The choice depends on seed, round and groups, not on the order of arrival."""
 
     def __init__(self, config: SwarmConfig, seed: int) -> None:
         self._num_external, self._rank, self._seed = config.num_external, _RANKS[config.strategy], seed
 
     def choose(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[ScoredGroup, ...]:
-        """All own groups in their order, then at most J of the scored peers' groups whose rewards differ."""
+        """Returns all own groups in their order, then at most J scored ones of peers whose rewards differ."""
         own = [group for group in groups if not group.external]
         pool = [group for group in groups if group.external and group.has_advantage]
         pool.sort(key=lambda g: (g.group.address, g.group.peer_id, g.group.task.task_id, g.group.age))
@@ -49,14 +49,15 @@ def _uniform(groups: Sequence[ScoredGroup], rng: Random) -> float:
 
 
 def _by_reward(groups: Sequence[ScoredGroup], rng: Random) -> float:
-    """First with probability softmax(mean reward), then so among the rest: exponential keys with rate exp(mean)
-    (Efraimidis and Spirakis 2006, doi 10.1016/j.ipl.2005.11.003), as logarithms so that no reward overflows."""
+    """Ranks so that each next turn is drawn with probability softmax(mean reward) among the rest: exponential keys with
+    rate exp(mean) (Efraimidis and Spirakis 2006, doi 10.1016/j.ipl.2005.11.003), as logarithms so that none
+    overflows."""
     mean = fmean(reward.total for group in groups for reward in group.earned)
     return math.log(max(rng.expovariate(1.0), sys.float_info.min)) - mean
 
 
 def _by_freshness(groups: Sequence[ScoredGroup], rng: Random) -> float:
-    """The lowest age first, equal ages in random order."""
+    """Ranks by age, the lowest first, and equal ages in random order."""
     return min(group.group.age for group in groups) + rng.random()
 
 

@@ -1,4 +1,4 @@
-"""Fair shares: an order in which nobody gets a second turn before everybody has had a first."""
+"""Fair shares: an order in which no one has a second turn before everyone has had a first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def in_turns(items: Sequence[T], shares: Sequence[Callable[[T], str]], rank: Callable[[Sequence[T]], float]) -> list[T]:
-    """The items one turn after the other: one item of each share a turn, in the same way within each share.
+    """Returns the items in turns: each turn has one item of each share, chosen in the same way within the share.
 
-    `shares` says who takes turns, from the coarsest to the finest; `rank` when one with these items has its turn, the
-    lowest first. It must not fall by mere numbers, or more identities would buy an earlier turn.
+    `shares` are the keys that take turns, from the coarsest to the finest. `rank` orders the shares of a level by their
+    items, lowest first. It must not fall with the number of items, or more identities would get earlier turns.
     """
     if not shares:
         return sorted(items, key=lambda item: rank([item]))

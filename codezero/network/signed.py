@@ -1,4 +1,4 @@
-"""What peers of a native swarm publish under a topic: signed announcements in directories, bodies under their hash."""
+"""A topic of a native swarm: signed announcements in directories, and bodies under their hash."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from codezero.network.dht.dht import Dht, DirectoryEntry
 from codezero.network.wire import Announcement, Reason, WireError
 
 HasOldReaders = Callable[[Dht], Awaitable[bool]]
-"""Says whether some of those who read what is published speak version 1 only."""
+"""A function that returns True if some readers of a topic speak version 1 only."""
 MIN_WITNESSES = 2
-"""Replicas that must say the same of a publisher's address where we have seen no connection of it."""
+"""How many replicas must agree on a publisher's address if this node has seen no connection of the publisher."""
 
 
 class SignedTopic:
-    """One topic of one swarm. `instance` is a random number of this process, which tells it from another with the same
-    key. A notice's content is its announcement."""
+    """One topic of one swarm. `instance` is a random number of this process, which tells it from another process with
+    the same key. The content of a notice is its announcement."""
 
     def __init__(self, swarm: str, topic: str, identity: Identity, instance: str) -> None:
         self._swarm, self._topic, self._identity, self._instance = swarm, topic, identity, instance
         self._started_at_s = time.time()
-        self.twin = False
-        """Whether publishing has shown one; for the owner to forget."""
+        self.duplicate_identity = False
+        """True if publishing has shown another live node with this node's key. The owner of the topic resets it."""
         self.old_peers: frozenset[str] | None = None
-        """Peers in the last look that speak version 1 only; None before the first."""
+        """Peers of the last look that speak version 1 only; None before the first look."""
 
     async def publish(
         self,
@@ -47,10 +47,10 @@ class SignedTopic:
         round_number: int = 0,
         shards: Sequence[str] = ("",),
     ) -> bool:
-        """Has a body kept and announces it in the first of the shards that has room; False if no node keeps it. In
-        version 1 too where a reader speaks no other, and where the nodes asked keep no other.
+        """Stores a body and announces it in the first shard that has space. Returns False if no node keeps it. It is
+        published in version 1 as well if a reader, or the nodes that are asked to keep it, know no other.
 
-        Raises WireError: it is larger than other nodes take.
+        Raises WireError: the body is larger than other nodes accept.
         """
         now = time.time()
         announcement = Announcement(
@@ -79,15 +79,15 @@ class SignedTopic:
         return await self._announce(dht, announcement, 1, shards) or kept
 
     async def look(self, dht: Dht, shards: Iterable[str] = ("",)) -> Sight:
-        """The newest announcement of each peer that can be used now, of two as new the one in the later version; ages
-        are not known here."""
+        """Returns the newest valid announcement of each peer; of two of the same time, that of the later version. Ages
+        are not set."""
         keys = [directory.directory_key(self._swarm, self._topic, shard) for shard in shards]
         shown = await asyncio.gather(*[dht.read(key) for key in keys])
-        sight = Sight(twin=self.twin)
+        sight = Sight(duplicate_identity=self.duplicate_identity)
         newest: dict[str, tuple[float, int, Announcement]] = {}
         claims: dict[str, dict[str, str]] = {}
-        for place, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
-            peer_id = directory.peer_of(place)
+        for subkey, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
+            peer_id = directory.peer_of(subkey)
             announcement = self._check(peer_id, entry, sight)
             if announcement is None:
                 continue
@@ -102,7 +102,7 @@ class SignedTopic:
         return sight
 
     async def fetch(self, dht: Dht, announcement: Announcement) -> bytes:
-        """The body that was announced. Raises WireError: nobody has it."""
+        """Returns the body that was announced. Raises WireError: no node has it."""
 
         def is_right(body: bytes) -> bool:
             return hashlib.sha256(body).digest() == announcement.digest
@@ -113,27 +113,27 @@ class SignedTopic:
         return body
 
     async def _announce(self, dht: Dht, announcement: Announcement, version: int, shards: Iterable[str]) -> bool:
-        """False if no node keeps it."""
+        """Puts an announcement into the first shard that has space. Returns False if no node keeps it."""
         signed = wire.sign_announcement(announcement, self._identity, version)
-        place = directory.slot(announcement.peer_id, version)
+        subkey = directory.slot(announcement.peer_id, version)
         for shard in shards:
             key = directory.directory_key(self._swarm, self._topic, shard)
-            kept, before = await dht.replace(key, place, signed, announcement.expires_at_s)
-            self.twin |= self._is_there_a_twin(before)
+            kept, before = await dht.replace(key, subkey, signed, announcement.expires_at_s)
+            self.duplicate_identity |= self._shows_duplicate(before)
             if any(kept):
                 return True
         return False
 
-    def _is_there_a_twin(self, before: Sequence[Mapping[str, DirectoryEntry]]) -> bool:
-        """In what we have taken the place of by publishing."""
+    def _shows_duplicate(self, before: Sequence[Mapping[str, DirectoryEntry]]) -> bool:
+        """Returns True if the entries that were replaced by publishing have one of another live node with this key."""
         sight = Sight()
-        for place, entry in (pair for replica in before for pair in replica.items()):
-            if directory.peer_of(place) == self._identity.peer_id:
+        for subkey, entry in (pair for replica in before for pair in replica.items()):
+            if directory.peer_of(subkey) == self._identity.peer_id:
                 self._check(self._identity.peer_id, entry, sight)
-        return sight.twin
+        return sight.duplicate_identity
 
     def _check(self, peer_id: str, entry: DirectoryEntry, sight: Sight) -> Announcement | None:
-        """What another peer has signed, if it can be used now."""
+        """Returns the announcement in an entry if it is another peer's and valid now; else None, noted in `sight`."""
         now = time.time()
         try:
             announcement = _verified(entry.value, self._swarm, self._topic, peer_id)
@@ -144,7 +144,7 @@ class SignedTopic:
             return None
         if peer_id == self._identity.peer_id:
             later = announcement.published_at_s > self._started_at_s
-            sight.twin |= later and announcement.instance != self._instance
+            sight.duplicate_identity |= later and announcement.instance != self._instance
             sight.own = True
             return None
         return announcement
@@ -166,13 +166,13 @@ async def _notice(dht: Dht, announcement: Announcement, claimed: Collection[str]
 
 
 def _agreed(claimed: Collection[str]) -> str:
-    """The address that most replicas say an entry came from. One alone may make it up: to hide behind somebody else's,
-    or to share in the name of many."""
+    """Returns the address that most replicas name as an entry's origin, `UNKNOWN` if it is only one: a single replica
+    may lie, to hide behind another's address or to get the shares of many."""
     address, count = max(Counter(claimed).items(), key=lambda pair: (pair[1], pair[0]), default=(UNKNOWN, 0))
     return address if count >= MIN_WITNESSES else UNKNOWN
 
 
 @lru_cache(maxsize=4096)
 def _verified(raw: bytes, swarm: str, topic: str, peer_id: str) -> Announcement:
-    """Remembered, because every replica sends the same and every look shows it again."""
+    """As `read_announcement`, cached because every replica and every look show the same announcements."""
     return wire.read_announcement(raw, swarm=swarm, topic=topic, peer_id=peer_id)

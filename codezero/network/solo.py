@@ -1,4 +1,4 @@
-"""A node without a network: what it publishes is all there is."""
+"""The exchanges of a node without a network, which do nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codezero.types import RolloutGroup, RoundId, ScoredGroup, SwarmRound
 
 
 class SoloGossip:
-    """ports.Gossip of a node that trains alone."""
+    """Implements `ports.Gossip` for a node that trains alone."""
 
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         return SwarmRound(round_id=round_id, local=tuple(groups))
@@ -19,7 +19,7 @@ class SoloGossip:
 
 
 class SoloProposals:
-    """SwarmProposals of a node that hears of no proposer."""
+    """Implements `ports.Proposals` for a node without proposers."""
 
     def collect(self) -> tuple[Proposal, ...]:
         return ()
@@ -32,7 +32,7 @@ class SoloProposals:
 
 
 class SoloSolvers:
-    """SwarmSolvers of a proposer that writes for nobody but its file."""
+    """Implements `ports.Solvers` for a proposer without solvers."""
 
     def remember(self, proposals: Iterable[Proposal]) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The proposer's side of proposing: shows proposals to the swarm's solvers and hears what came of them."""
+"""The proposer's side of proposing: publishes proposals to the swarm's solvers and collects their feedback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from codezero.config import SwarmConfig
 from codezero.network.board import ProposalBoard
 from codezero.network.dht.link import SwarmLink
-from codezero.network.gossip import TWIN
+from codezero.network.gossip import DUPLICATE_IDENTITY
 from codezero.network.reading import Reader
 from codezero.network.wire import MAX_PROPOSALS, Reason, fit
 from codezero.proposals import Proposal, ProposalFeedback
@@ -19,44 +19,44 @@ from codezero.proposals import Proposal, ProposalFeedback
 logger = logging.getLogger(__name__)
 
 MAX_KNOWN = 1000
-"""Own proposals that feedback is taken on: the last ones."""
+"""How many of the node's last proposals feedback is accepted for."""
 MAX_HEARD, MAX_HEARD_OF_ADDRESS = 128, 16
-"""Peers that are heard on one proposal, and of these at one address: identities cost nothing."""
+"""The most peers whose feedback on one proposal counts, in all and of one address: identities cost nothing."""
 PUBLISH_TRIES, PUBLISH_S = 2, 10.0
-"""In the first try nodes may be asked that are gone and forgotten after it."""
+"""Number of tries to publish, and seconds for each. The first may ask nodes that are gone; the second does not."""
 
 
 @dataclass(slots=True)
 class _Own:
-    """A proposal of ours that is known to the swarm."""
+    """An own proposal that was published."""
 
     proposal_id: str
     heard: dict[str, str] = field(default_factory=dict)
-    """Address by peer."""
+    """The addresses of the peers that have given feedback, by peer id."""
 
     def is_crowded(self, address: str) -> bool:
-        """Whether no other peer is heard at an address."""
+        """Returns True if no further peer at an address counts."""
         return len(self.heard) >= MAX_HEARD or list(self.heard.values()).count(address) >= MAX_HEARD_OF_ADDRESS
 
 
 class SwarmSolvers:
-    """The swarm as a proposer sees it. Of each peer the first word on a proposal counts."""
+    """A proposer's connection to solvers. Of each peer only the first feedback on a proposal counts."""
 
     def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig, peer_id: str) -> None:
-        """`peer_id` is our own."""
+        """`peer_id` is this node's."""
         self._link, self._board = link, board
         self._feedback = board.feedback_at(board.place_for(peer_id))
         self._reader = Reader(link, config.banned_peers)
         self._latest: OrderedDict[str, Proposal] = OrderedDict()
-        """By id: what the next publication shows, the newest at the end."""
+        """The proposals of the next publication, by id, newest last."""
         self._known: OrderedDict[str, _Own] = OrderedDict()
-        """By the name that feedback gives it."""
+        """The proposals that feedback is accepted for, by their name in feedback."""
         self._kept = True
-        """Whether some node keeps what was published last."""
+        """True if some node keeps the last publication."""
 
     def remember(self, proposals: Iterable[Proposal]) -> None:
-        """Takes in proposals that were published before a restart, the newest last. The latest are shown again with the
-        next publication; feedback on them is handed out once more."""
+        """Adds proposals, newest last, that were published before a restart. The latest are part of the next
+        publication; feedback on them is returned once more."""
         for proposal in proposals:
             own = _Own(proposal_id=proposal.proposal_id)
             self._known.setdefault(self._board.name_of(proposal) or own.proposal_id, own)
@@ -67,25 +67,24 @@ class SwarmSolvers:
             self._known.popitem(last=False)
 
     def publish(self, proposals: Sequence[Proposal]) -> bool:
-        """Shows proposals, the newest last, and with them the latest before them; False if no node keeps them. None
-        given shows the same again for longer."""
+        """Publishes proposals, newest last, together with the latest before them. Returns False if no node keeps them.
+        An empty sequence publishes the same again, which prolongs its life."""
         self.remember(proposals)
         self._kept = self._link.run(self._publish())
         return self._kept
 
     def collect(self) -> tuple[ProposalFeedback, ...]:
-        """What peers say of own proposals and was not handed out before; none where there is no network. Takes seconds
-        at most."""
+        """Returns new feedback of peers on own proposals; none without a network. Takes seconds at most."""
         return self._link.run(self._collect())
 
     def take_rejected(self) -> Mapping[str, int]:
-        """Feedback that was dropped since the last call, by reason."""
+        """Returns how much feedback was dropped since the last call, by reason."""
         return self._reader.take_rejected()
 
     def status(self) -> str:
-        """The state of the network in a few words."""
-        if self._board.proposals.twin:
-            return TWIN
+        """Returns the state of the network in a few words."""
+        if self._board.proposals.duplicate_identity:
+            return DUPLICATE_IDENTITY
         if not self._kept:
             return f"nobody keeps our proposals; {self._link.status()}"
         count = self._reader.in_sight
@@ -114,7 +113,7 @@ class SwarmSolvers:
                     self._reader.reject(Reason.UNKNOWN_PROPOSAL)
                     continue
                 if notice.peer_id in own.heard:
-                    continue  # each of a solver's records repeats those before it
+                    continue  # each record of a solver repeats its earlier feedback
                 if own.is_crowded(notice.address):
                     self._reader.reject(Reason.CROWDED)
                     continue

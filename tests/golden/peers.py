@@ -146,9 +146,9 @@ class Swarm:
             else:
                 record = self._theirs[name]
                 assert any(await dhts[name].store(str(ROUND), identity(name).peer_id, record, NOW_S + TTL_S))
-        shelf = self._proposal_board(PROPOSER).proposals
-        self.proposed = shelf.pack([proposal()])
-        assert await shelf.publish(dhts[PROPOSER], self.proposed)
+        feed = self._proposal_board(PROPOSER).proposals
+        self.proposed = feed.pack([proposal()])
+        assert await feed.publish(dhts[PROPOSER], self.proposed)
         return dhts["alice"]
 
     def _proposal_board(self, name: str) -> NativeProposalBoard | GenrlProposalBoard:

@@ -96,7 +96,7 @@ def test_nobody_waits_for_a_silent_peer_a_second_time(swarm):
     assert looks.count(2) == 1
 
 
-def test_a_twin_with_the_same_key_is_reported(swarm):
+def test_a_duplicate_identity_with_the_same_key_is_reported(swarm):
     boot = swarm.node("boot")
     one, twin = swarm.node("one", boot, key="alice"), swarm.node("two", boot, key="alice")
     for node in (one, twin):
@@ -107,7 +107,7 @@ def test_a_twin_with_the_same_key_is_reported(swarm):
     assert sum("another live node uses this node's key" in line for line in said) >= 2
 
 
-def test_a_restarted_node_has_no_twin(swarm):
+def test_a_restarted_node_has_no_duplicate(swarm):
     boot = swarm.node("boot")
     before = swarm.node("before", boot, key="alice")
     before.wait_for(boot)

@@ -1,1 +1,1 @@
-"""Records kept by many nodes for each other: a Kademlia DHT over libp2p. Knows no rollouts."""
+"""A Kademlia DHT over libp2p, in which nodes keep records for each other, whatever these contain."""

@@ -1,4 +1,4 @@
-"""Which network address a peer is answerable for: what the connection shows, never what the peer says of itself."""
+"""The network addresses of peers, as their connections show them and never as the peers themselves say."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hivemind.utils.multiaddr.exceptions import Error as MultiaddrError
 from codezero.network.dht.daemon import DAEMON_ERRORS, DAEMON_TIMEOUT_S, part
 
 REFRESH_S, REFRESH_SHARE = 0.05, 0.05
-"""Between two looks at the daemon's connections, and the share of time they may take, however many unknown peers ask
-meanwhile."""
+"""Seconds between two looks at the daemon's connections, and the most time that looks may take, as a share, however
+many unknown peers send requests."""
 MAX_REMEMBERED = 4096
-"""Peers whose address is known after their connection has ended."""
+"""The most peers whose address is kept after their connection has ended."""
 _RELAY = "relay "
 UNKNOWN = "unknown"
-"""The one address that all peers share that we have seen no connection of."""
+"""The address that all peers share whose connection this node has not seen."""
 
 
 class AddressBook:
-    """Addresses of connected peers, as the p2p daemon sees them, and of those that were connected lately."""
+    """The addresses of peers that are or were lately connected, as the p2p daemon sees them."""
 
     def __init__(self, p2p: P2P) -> None:
         self._p2p = p2p
@@ -35,12 +35,12 @@ class AddressBook:
         self._next_look: asyncio.Task[None] | None = None
 
     def seen(self, peer_id: PeerID) -> str:
-        """The address group of a peer, or `UNKNOWN`."""
+        """Returns the address group of a peer, or `UNKNOWN`."""
         return self._seen.get(peer_id.to_base58(), UNKNOWN)
 
     async def address_of(self, peer_id: PeerID, *, calling: bool = False) -> str:
-        """As `seen`, and looks at the connections for a peer that is unknown. One that is calling us has a connection,
-        which is worth waiting for the next look."""
+        """As `seen`, but looks at the connections if the peer is unknown. With `calling` it waits for the next look,
+        since a peer that is calling this node has a connection."""
         wait_s = self._next_look_s - time.monotonic()
         if self.seen(peer_id) == UNKNOWN and (calling or wait_s <= 0):
             if self._next_look is None or self._next_look.done():
@@ -49,7 +49,7 @@ class AddressBook:
         return self.seen(peer_id)
 
     async def refresh(self) -> Mapping[str, str]:
-        """Looks at all connections now; returns multiaddresses by peer id. Raises one of DAEMON_ERRORS."""
+        """Looks at all connections now. Returns multiaddresses by peer id. Raises one of DAEMON_ERRORS."""
         began_s = time.monotonic()
         peers = await asyncio.wait_for(self._p2p.list_peers(), DAEMON_TIMEOUT_S)
         found = {peer.peer_id.to_base58(): _text(peer.addrs[0]) for peer in peers if peer.addrs}
@@ -64,12 +64,13 @@ class AddressBook:
 
     async def _look_in(self, wait_s: float) -> None:
         await asyncio.sleep(max(wait_s, 0.0))
-        with contextlib.suppress(*DAEMON_ERRORS):  # whoever keeps the daemon alive looks at it too
+        with contextlib.suppress(*DAEMON_ERRORS):  # `link` checks the daemon too, and starts it again
             await self.refresh()
 
 
 def address_group(multiaddress: str) -> str:
-    """What one party is likely to hold as a whole: an IPv4 address, an IPv6 /64 network, a relay for all behind it."""
+    """Returns the part of an address that one party is likely to control as a whole: an IPv4 address, an IPv6 /64
+    network, or the relay for all peers behind it."""
     parts = multiaddress.strip("/").split("/")
     if "p2p-circuit" in parts:
         return f"{_RELAY}{parts[parts.index('p2p-circuit') - 1]}"
@@ -86,12 +87,12 @@ def address_group(multiaddress: str) -> str:
 
 
 def is_direct(group: str) -> bool:
-    """Whether the address group of a connection that we have seen is the peer's own, and no relay's."""
+    """Returns True if an address group is that of a peer's own connection, and no relay's."""
     return group != UNKNOWN and not group.startswith(_RELAY)
 
 
 def _text(address: Multiaddr) -> str:
-    """Empty for a kind of address that the daemon knows and hivemind does not."""
+    """Returns an address as text; empty for a kind that the daemon knows and hivemind does not."""
     try:
         return str(address)
     except (MultiaddrError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Peers met before, on disk: a way back into the swarm when no bootnode answers."""
+"""Peers met before, on disk: a way back into the swarm if no bootnode answers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 MAX_PEERS = 64
+"""The most peers in the file."""
 MAX_AGE_S = 30 * 24 * 3600.0
+"""Seconds after which a peer is forgotten."""
 SAVE_INTERVAL_S = 60.0
+"""Seconds between two writes of the file without a new peer."""
 MAX_FILE_BYTES = 64 << 10
 
 
 class PeerCache:
-    """Addresses of the nodes seen last. A file that cannot be read or written costs the memory, never the node."""
+    """The addresses of the nodes seen last. If the file cannot be read or written, there is a warning and no error."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -26,11 +29,11 @@ class PeerCache:
         self._saved_s = time.time() if self._seen_s else 0.0
 
     def addresses(self) -> list[str]:
-        """Multiaddresses ending in /p2p/<peer id>, the ones seen last first."""
+        """Returns multiaddresses that end in /p2p/<peer id>, the last seen first."""
         return sorted(self._seen_s, key=lambda address: -self._seen_s[address])
 
     def note(self, addresses: Iterable[str]) -> None:
-        """Remembers that these nodes are there now; writes the file now and then."""
+        """Notes that these nodes were seen now, and writes the file if one is new or the last write is long ago."""
         now = time.time()
         fresh = dict.fromkeys(addresses, now)
         news = not fresh.keys() <= self._seen_s.keys()
@@ -48,7 +51,8 @@ class PeerCache:
             logger.warning(
                 "cannot remember peers in %s: %s. Free space or make the folder writable: until then only bootnodes "
                 "lead back to the swarm after a restart",
-                *(self._path, error.strerror),
+                self._path,
+                error.strerror,
             )
         self._saved_s = now
 
@@ -66,7 +70,8 @@ def _read(path: Path) -> dict[str, float]:
         logger.warning(
             "cannot use the peers remembered in %s: %s. Nothing has to be done: bootnodes are asked, and the file is "
             "written anew",
-            *(path, error),
+            path,
+            error,
         )
         return {}
     now = time.time()

@@ -1,7 +1,7 @@
 """Starts the p2p daemon with the least rights that it works with.
 
-The daemon is a binary of hivemind's wheel, built with a Go that gets no fixes any more, and it talks to everybody. This
-process gives up what the daemon does not need, and then becomes it, keeping its process id.
+The daemon is a binary in hivemind's wheel, built with a version of Go that gets no fixes any more, and it is open to
+all nodes. This process gives up what the daemon does not need, and then executes it with the same process id.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import codezero
 from codezero.runtime import kernel
 
 MEMORY_BYTES = 2 << 30
-"""Private memory that may be written to. The address space is no measure for Go, which reserves far more than it uses
-(0.7 GB where 0.04 are in use)."""
+"""Limit of private writable memory. Go reserves far more address space than it uses (0.7 GB for 0.04 GB in use), so
+that is not limited."""
 FILES = 4_096
-"""A connection takes one."""
+"""The most open files; each connection is one."""
 _KEPT = ("GOLOG_LOG_LEVEL", "GOLOG_LOG_FMT")
-"""All that the daemon reads from its environment; the node's has tokens and passphrases in it."""
+"""The variables that the daemon reads. It gets no others, since the node's environment has tokens and passphrases."""
 _LIMITS = (
     (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_FSIZE, 0),  # it writes no files
@@ -33,13 +33,13 @@ _START = (
 
 
 def command(program: str, *arguments: str) -> list[str]:
-    """The command line that starts a program in this way."""
+    """Returns the command line that starts a program through `become`."""
     package = Path(codezero.__file__).parent.parent
     return [sys.executable, "-I", "-S", "-B", "-c", _START, str(package), str(os.getpid()), program, *arguments]
 
 
 def become(parent: str, program: str, *arguments: str) -> None:
-    """Exchanges this process for the program, unless `parent`, the process id of who started it, has ended."""
+    """Limits this process and executes the program in it, unless the process `parent` that started it has ended."""
     for kind, most in _LIMITS:
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)

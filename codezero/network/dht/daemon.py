@@ -1,4 +1,4 @@
-"""The p2p daemon: libp2p in a process of its own, which hivemind starts and talks to."""
+"""The p2p daemon: libp2p in a process of its own, which hivemind starts and controls."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from codezero.errors import NetworkError
 from codezero.network.dht import confined
 
 CONNECT_TIMEOUT_S = 10.0
+"""Longest wait in seconds for a connection."""
 DAEMON_TIMEOUT_S = 5.0
-"""A daemon on this machine that takes longer to answer, or to end, is as good as dead."""
+"""Seconds without an answer, or an end, after which a daemon counts as dead."""
 DAEMON_ERRORS = (P2PDaemonError, OSError, asyncio.IncompleteReadError, asyncio.TimeoutError)
-"""What a dead or dying daemon, or an unreachable peer behind it, makes of a call."""
+"""The errors of calls to a dead or dying daemon, or to a peer that it cannot reach."""
 
 
 class _Confined(P2P):  # type: ignore[misc]  # hivemind has no types
-    """hivemind's daemon, started by way of `confined`."""
+    """hivemind's client, whose daemon is started through `confined`."""
 
     @staticmethod
     def _make_process_args(*args: Any, **kwargs: Any) -> list[str]:
-        """The command line of the daemon; there is no public way to put anything before it."""
+        """Returns the command line of the daemon; hivemind has no public way to prefix it."""
         return confined.command(*P2P._make_process_args(*args, **kwargs))
 
 
 async def start(config: SwarmConfig, reach: Reach, listen: Sequence[str], key_file: Path) -> P2P:
-    """A running daemon that knows nobody. Bootnodes are dialled later: given here, an unreachable one ends it.
+    """Starts a daemon without bootnodes, which are dialled later: an unreachable one given here would end it.
 
     Raises NetworkError: it does not start.
     """
@@ -51,7 +52,7 @@ async def start(config: SwarmConfig, reach: Reach, listen: Sequence[str], key_fi
         force_reachability="private" if relayed else None,
     )
     try:
-        # hivemind's own timeout ends with the daemon's first words, and the talk that follows has none
+        # hivemind's timeout covers only the daemon's first output, and not the requests that follow.
         return await asyncio.wait_for(starting, config.startup_timeout_s + DAEMON_TIMEOUT_S)
     except (*DAEMON_ERRORS, ValueError) as error:
         end_strays(key_file)
@@ -64,8 +65,8 @@ async def start(config: SwarmConfig, reach: Reach, listen: Sequence[str], key_fi
 def end_strays(key_file: Path) -> None:
     """Kills this process's daemons of an identity.
 
-    Where a start or a stop is cancelled, or a start takes too long, hivemind leaves its daemon to the garbage
-    collector: it would live on, on the port that the next one needs.
+    If a start or stop is cancelled, or a start takes too long, hivemind leaves its daemon to the garbage collector, so
+    that it would go on running on the port that the next one needs.
     """
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
@@ -83,10 +84,10 @@ async def stop(p2p: P2P) -> None:
 
 
 def is_running(p2p: P2P) -> bool:
-    """Whether the daemon lives and hivemind still talks with it.
+    """Returns True if the daemon runs and hivemind still reads its answers.
 
-    A late answer that meets a call just timed out ends the task in which hivemind reads them (InvalidStateError). From
-    then on no call gets an answer, and nobody else notices.
+    An answer that comes just as its call times out ends the task in which hivemind reads them (InvalidStateError).
+    After that no call gets an answer, and hivemind does not notice.
     """
     control = p2p._client.control
     tasks = (control._read_task, control._write_task)
@@ -94,7 +95,7 @@ def is_running(p2p: P2P) -> bool:
 
 
 def forget_cancelled(p2p: P2P) -> None:
-    """hivemind keeps the task of every call that its caller has taken back; a peer may make and take back thousands."""
+    """Deletes the tasks of finished calls: hivemind keeps those that the caller has cancelled, maybe thousands."""
     tasks = p2p._client.control._handler_tasks
     for call_id in [call_id for call_id, task in tasks.items() if task.done()]:
         del tasks[call_id]
@@ -110,7 +111,7 @@ async def connect(p2p: P2P, address: str) -> PeerID:
 
 
 async def addresses(p2p: P2P) -> list[str]:
-    """The full multiaddresses under which this node can be dialled. Raises one of DAEMON_ERRORS."""
+    """Returns the full multiaddresses at which this node can be dialled. Raises one of DAEMON_ERRORS."""
     try:
         found = await asyncio.wait_for(p2p.get_visible_maddrs(latest=True), DAEMON_TIMEOUT_S)
     except ValueError:  # it has none
@@ -119,8 +120,8 @@ async def addresses(p2p: P2P) -> list[str]:
 
 
 def with_ports(listen: Sequence[str], visible: Sequence[str]) -> list[str]:
-    """The addresses to listen on with free ports (0) replaced by those that were taken, so that a daemon started anew
-    is found where the old one was."""
+    """Returns the addresses to listen on with port 0 replaced by the port that was chosen, so that the next daemon
+    listens where this one did."""
     fixed = []
     for address in listen:
         kind = "udp" if "/udp/" in address else "tcp"
@@ -131,8 +132,8 @@ def with_ports(listen: Sequence[str], visible: Sequence[str]) -> list[str]:
 
 
 def choose_reach(config: SwarmConfig, own_addresses: Iterable[str] | None = None) -> Reach:
-    """`swarm.reach`, or for auto: client where the bootnodes are on the internet and none of our addresses is, which
-    means a router in between that lets nobody in; else server."""
+    """Returns `swarm.reach`. For `auto` it is `client` if the bootnodes are on the internet and none of this machine's
+    addresses is, which means that a router in between admits no connections; else `server`."""
     if config.reach is not Reach.auto:
         return config.reach
     if config.announce or all(_is_local(address) for address in config.bootnodes):
@@ -147,7 +148,7 @@ def _interface_addresses() -> list[str]:
 
 
 def _is_local(multiaddress: str) -> bool:
-    """Whether an address is of this machine or its own network; a DNS name is taken to be of the internet."""
+    """Returns True if an address is of this machine or its network; a DNS name counts as one of the internet."""
     host = part(multiaddress, "ip4") or part(multiaddress, "ip6")
     return host is not None and not _is_global(host)
 
@@ -161,6 +162,6 @@ def _is_global(host: str) -> bool:
 
 
 def part(multiaddress: str, name: str) -> str | None:
-    """The value after a protocol's name in a multiaddress."""
+    """Returns the value of a protocol in a multiaddress; None if it has none."""
     parts = multiaddress.split("/")
     return parts[parts.index(name) + 1] if name in parts[:-1] else None

@@ -1,4 +1,4 @@
-"""How many servers there are, from how densely they lie in the key space."""
+"""Estimates the number of servers from their density in the key space."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from collections.abc import Iterable
 from hivemind.dht.routing import DHTID
 
 NUM_AROUND = 10
-"""Nodes around a place that are looked at."""
+"""How many of the nearest nodes to a position are used."""
 MAX_PLACES = 32
+"""The most positions that are kept, the latest ones."""
 MIN_WITNESSES = 2
-"""Nodes that must name one before it counts: a liar names as many as it likes."""
+"""How many nodes must name a node before it counts, since a single one can invent any number."""
 
 
 class Density:
-    """What the last searches showed of the places they led to."""
+    """The density at the positions of the last searches."""
 
     def __init__(self) -> None:
         self._distances: OrderedDict[DHTID, int] = OrderedDict()
-        """From a place to the last of the nodes around it."""
+        """The distance from a position to the last of the nodes around it."""
 
     def note(self, where: DHTID, named: Iterable[Iterable[DHTID]]) -> None:
-        """Takes in whom each of the nodes near to a place has named, itself included."""
+        """Adds a search. `named` has, for each node near the position, the nodes that it has named and itself."""
         witnesses = Counter(uid for uids in named for uid in set(uids))
         known = (uid for uid, count in witnesses.items() if count >= MIN_WITNESSES)
         around = heapq.nsmallest(NUM_AROUND, map(where.xor_distance, known))
@@ -35,10 +36,10 @@ class Density:
                 self._distances.popitem(last=False)
 
     def size(self, own_id: DHTID, neighbours: Iterable[DHTID]) -> int:
-        """About how many nodes there are beside us; off by a fifth after the first searches, by a tenth after some.
+        """Estimates the number of other nodes; off by a fifth after the first searches, and by a tenth after some.
 
-        The k-th nearest of n nodes is k / n of the 2^160 ids away on average, and (k - 1/3) / n as a median: that of a
-        gamma distribution. The median over all places lets a few of them be wrong.
+        The distance of the k-th nearest of n nodes is k / n of the 2^160 ids on average, with the median (k - 1/3) / n
+        of a gamma distribution. The median over all positions tolerates a few wrong ones.
         """
         around_us = heapq.nsmallest(NUM_AROUND, map(own_id.xor_distance, neighbours))[-1]
         return int((NUM_AROUND - 1 / 3) * DHTID.MAX / statistics.median([around_us, *self._distances.values()]))

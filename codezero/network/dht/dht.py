@@ -1,9 +1,9 @@
-"""Records in a Kademlia DHT: hivemind's protocol with a server of our own, written and read one replica at a time.
+"""Writes and reads records in a Kademlia DHT: hivemind's protocol with an own server (`server`) and own searches.
 
-hivemind's own `get` decodes strangers' values inside its search, where one that cannot be decoded leaves the caller
-waiting for ever, and merges what replicas say, so that one lying replica drowns the others; its search goes on for as
-long as somebody names ever nearer nodes. Here each replica's answer stays apart, as bytes, every question has a timeout
-and every search an end.
+hivemind's `get` decodes untrusted values inside its search, where one that cannot be decoded makes the caller wait for
+ever; it merges the answers of replicas, so that a lying one can hide the others; and its search goes on as long as a
+node names ever nearer nodes. Here the replicas' answers stay apart, as bytes, and all requests and searches have time
+limits.
 """
 
 from __future__ import annotations
@@ -25,48 +25,49 @@ from hivemind.proto import dht_pb2
 from codezero.network.dht.addresses import AddressBook
 from codezero.network.dht.density import Density
 from codezero.network.dht.dictionary import Packed, read_dictionary
-from codezero.network.dht.neighbours import LookupReply, Neighbours, find, ping, place_of
+from codezero.network.dht.neighbours import LookupReply, Neighbours, find, node_id_of, ping
 from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord
 from codezero.network.dht.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
 
 REPLICAS = 3
-"""Nodes that are asked to keep a record: the nearest to its key."""
+"""How many nodes are asked to keep a record, the nearest to its key."""
 READ_REPLICAS = 4
-"""Nodes that are asked for a directory; one more, for when a nearer node has just come."""
+"""How many nodes are asked for a directory: one more, in case a nearer node has just joined."""
 MAX_FETCH_STEPS = 12
-"""Nodes that are asked for a plain record before giving up; each step about halves the distance."""
+"""How many nodes are asked for a plain record; each about halves the distance to its key."""
 MAX_SEARCH_S = 8.0
-"""A search for the nearest nodes ends with what it has; four steps lead through a million nodes."""
+"""Seconds after which a search ends with what it has; four steps are enough for a million nodes."""
 BUCKET_SIZE = 20
+"""Kademlia's k."""
 RPC_TIMEOUT_S = 3.0
-SILENT_S = 10.0
-"""So long a node that gave no answer is not asked again because others name it."""
-MAX_SILENT = 1024
+"""Longest wait in seconds for the answer of a node."""
+SILENT_S, MAX_SILENT = 10.0, 1024
+"""Seconds for which a node that gave no answer is not asked again although others name it, and the most such nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryEntry:
-    """An entry of a directory as one replica holds it. Nothing about it has been checked."""
+    """An entry of a directory as one replica has it, unchecked."""
 
     value: bytes
     expires_at_s: float
     witness: str
-    """Peer id of that replica."""
+    """The peer id of that replica."""
     address: str | None
-    """The address that brought it, as that replica says."""
+    """The address from which that replica says that it got it; None if it does not say."""
 
 
 Key = str | bytes
-"""hivemind hashes a text together with its msgpack header, and bytes as they are: the same name is two keys."""
+"""A key. hivemind hashes bytes as they are, but a text with its msgpack header, so the same name gives two keys."""
 
 
 def key_id(key: Key) -> DHTID:
-    """Where in the key space a key lies."""
+    """Returns the position of a key in the key space."""
     return DHTID.generate(source=key)
 
 
 class Dht:
-    """One node's view of the DHT. All methods run on the event loop that made it."""
+    """A node of the DHT. All methods run on the event loop that made it."""
 
     def __init__(self, protocol: DHTProtocol, addresses: AddressBook, server: RecordServer | None) -> None:
         self._protocol, self._server = protocol, server
@@ -74,20 +75,20 @@ class Dht:
         self.p2p: P2P = protocol.p2p
         self.addresses = addresses
         self._silent: OrderedDict[PeerID, float] = OrderedDict()
-        """When a node gave no answer."""
+        """The time at which a node gave no answer."""
         self._density = Density()
 
     @classmethod
     async def create(cls, p2p: P2P, rules: RecordRules, serve: bool) -> Dht:
-        """A node that knows nobody yet. A server keeps what the rules let through; others only use the DHT."""
-        own_id = place_of(p2p.peer_id)
-        # A client first, for a server of hivemind's would take anything until ours stands before it.
+        """Makes a node that knows no others yet. With `serve` it keeps the records that the rules accept."""
+        own_id = node_id_of(p2p.peer_id)
+        # First a client: a server of hivemind's would accept anything until RecordServer replaces it.
         protocol = await DHTProtocol.create(
             p2p, own_id, BUCKET_SIZE, 5, REPLICAS, wait_timeout=RPC_TIMEOUT_S, client_mode=True
         )
 
         def takes(node_id: DHTID, peer_id: PeerID) -> bool:
-            return not rules.own_places or node_id == place_of(peer_id)
+            return not rules.derived_node_ids or node_id == node_id_of(peer_id)
 
         protocol.routing_table = Neighbours(own_id, BUCKET_SIZE, takes)
         addresses = AddressBook(p2p)
@@ -99,7 +100,7 @@ class Dht:
         return cls(protocol, addresses, server)
 
     async def objection(self, peer_id: PeerID) -> str:
-        """What a connected node finds wrong with us, a clock more than 3 s off or no way back to us; else nothing."""
+        """Returns a connected node's objection: a clock more than 3 s off, or no way back to this node; else empty."""
         try:
             await self._protocol.call_ping(peer_id, validate=True)
         except ValidationError as error:
@@ -107,7 +108,7 @@ class Dht:
         return ""
 
     async def meet(self, peer_id: PeerID) -> bool:
-        """Makes a connected node a neighbour and, through it, those near to us; False if it gives no answer."""
+        """Adds a connected node and, through it, those near this one as neighbours; False if it does not answer."""
         if not await ping(self._protocol, peer_id):
             return False
         answer = await find(self._protocol, peer_id, self._id)
@@ -115,34 +116,33 @@ class Dht:
         return True
 
     async def look_around(self) -> None:
-        """Asks the neighbours for the nodes near to us: finds new ones, forgets dead ones."""
+        """Asks known nodes for those near this one, which finds new ones and removes dead ones."""
         await self._search(self._id, BUCKET_SIZE)
 
     def num_neighbours(self) -> int:
+        """Returns the number of nodes in the routing table."""
         return len(self._protocol.routing_table.uid_to_peer_id)
 
     def neighbours(self) -> Sequence[str]:
-        """Peer ids of the nodes we know of."""
+        """Returns the peer ids of the nodes in the routing table."""
         return [peer.to_base58() for peer in self._protocol.routing_table.uid_to_peer_id.values()]
 
     def estimate_size(self) -> int:
-        """About how many servers there are; exact while we know all."""
+        """Estimates the number of servers; exact as long as all are in the routing table."""
         known = self._protocol.routing_table.uid_to_peer_id
         others = len(known) if len(known) < BUCKET_SIZE else self._density.size(self._id, known)
         return others + (self._server is not None)
 
     async def store(self, key: Key, subkey: str | None, value: bytes, expires_at_s: float) -> tuple[bool, ...]:
-        """Asks the nearest nodes to keep a record; returns what those that answered said.
-
-        Our own word counts only where nobody else was asked: it is of no use if our daemon has just died.
-        """
+        """Asks the nearest nodes to keep a record. Returns the replies, True from a node that keeps it; this node's own
+        only if no other was asked: it is of no use if the daemon has just died."""
         item = self._item(key, subkey, value, expires_at_s)
         return await self._store_at(await self._nearest(item.key, REPLICAS), item)
 
     async def replace(
         self, key: Key, subkey: str, value: bytes, expires_at_s: float
     ) -> tuple[tuple[bool, ...], tuple[Mapping[str, DirectoryEntry], ...]]:
-        """Stores an entry of a directory; returns as `store` does, and as `read` what was there before."""
+        """Stores an entry of a directory. Returns the result of `store`, and that of `read` before it."""
         item = self._item(key, subkey, value, expires_at_s)
         found = await self._search(item.key, REPLICAS)
         before = self._shown(item.key, found)
@@ -150,14 +150,14 @@ class Dht:
         return await self._store_at(nearest, item), before
 
     async def read(self, key: Key) -> tuple[Mapping[str, DirectoryEntry], ...]:
-        """What each of the nearest nodes that answered has in a directory, and what we have: entry by subkey."""
+        """Returns a directory's entries by subkey, for each of the nearest nodes that answered, and for this node."""
         where = key_id(key)
         return self._shown(where, await self._search(where, READ_REPLICAS))
 
     async def fetch(self, key: str, is_right: Callable[[bytes], bool]) -> bytes | None:
-        """A plain record that passes the test, from the first node that has it; None if none of those near has.
+        """Returns a plain record that passes the test, from the first node that has one; None if none near the key has.
 
-        Walks towards the key one node at a time; a wrong answer costs one step.
+        It asks one node at a time, each nearer to the key; a wrong answer costs one step.
         """
         where = key_id(key)
         value = _unwrap(self._server.held(where)) if self._server is not None else None
@@ -175,15 +175,15 @@ class Dht:
             if value is not None and is_right(value):
                 return value
             for uid, other in answer.nearer.items() if answer is not None else ():
-                known.setdefault(other, uid)  # who names itself at many places is asked once
+                known.setdefault(other, uid)  # a node that gives itself many ids is asked once
         return None
 
     async def _nearest(self, where: DHTID, count: int) -> Sequence[PeerID | None]:
-        """The nodes nearest to a key, nearest first; None stands for ourselves."""
-        if self.num_neighbours() < BUCKET_SIZE:  # so few that everybody knows everybody
+        """Returns the nodes nearest to a key, nearest first; None stands for this node."""
+        if self.num_neighbours() < BUCKET_SIZE:  # so few that each knows all
             found = self._known_near(where, count)
         else:
-            # Asking for the neighbouring id finds the same nodes without their sending what they hold under the key.
+            # A search for the adjacent id finds the same nodes, but they do not send their records of the key.
             found = {peer: uid for peer, (uid, _) in (await self._search(DHTID(where ^ 1), count)).items()}
         return self._with_us(where, found, count)
 
@@ -196,7 +196,7 @@ class Dht:
     async def _search(
         self, where: DHTID, count: int, others: Mapping[DHTID, PeerID] | None = None
     ) -> dict[PeerID, tuple[DHTID, LookupReply]]:
-        """The `count` servers nearest to a place, the nearest first, with their answers, as far as time allows."""
+        """Returns the `count` servers nearest to a position, nearest first, with ids and answers, as time allows."""
         deadline_s = time.monotonic() + MAX_SEARCH_S
         ours = self._known_near(where, BUCKET_SIZE)
         known = {**ours, **{peer: uid for uid, peer in (others or {}).items()}}
@@ -212,9 +212,9 @@ class Dht:
             ahead = [peer for peer in now if peer not in asked]
             if not ahead:
                 break
-            if len(answered) < len(asked):  # who names silent nodes may go on doing so: ask those we know ourselves too
+            if len(answered) < len(asked):  # a liar may name ever more silent nodes: ask known ones too
                 ahead = list({*ahead, *nearest(ours.keys() - asked)})
-            elif now != before:  # while each step leads nearer, few of the nearest known will be so in the end
+            elif now != before:  # as long as steps lead nearer, few of these will be among the last
                 ahead = ahead[: (count + 1) // 2]
             before = now
             asked.update(ahead)
@@ -227,7 +227,7 @@ class Dht:
                 for uid, other in answer.nearer.items():
                     if other not in asked:
                         known.setdefault(other, uid)
-        if where != self._id:  # around us, the routing table knows more
+        if where != self._id:  # around this node the routing table knows more
             self._density.note(where, [(known[peer], *answer.nearer) for peer, answer in answered.items()])
         return {peer: (known[peer], answered[peer]) for peer in nearest(answered)}
 
@@ -236,7 +236,7 @@ class Dht:
 
     async def _find(self, peer: PeerID, where: DHTID) -> LookupReply | None:
         silent = time.monotonic() - self._silent.get(peer, -SILENT_S) < SILENT_S
-        if silent and peer not in self._protocol.routing_table:  # where it would be had it spoken since
+        if silent and peer not in self._protocol.routing_table:  # it would be there if it had answered since
             return None
         answer = await find(self._protocol, peer, where)
         self._silent.pop(peer, None)
@@ -277,7 +277,7 @@ def _read(peer: PeerID, answer: LookupReply) -> Mapping[str, DirectoryEntry]:
     packed = read_dictionary(answer.value) if answer.is_directory and answer.value is not None else []
     owners = next((read_owners(value) for subkey, value, _ in packed if subkey == OWNERS), {})
     entries = [entry for entry in packed if entry[0] != OWNERS]
-    # Ours never send more; of what another sends, nobody's place in the row shall decide
+    # Own servers never send more. Of another's, a sample is taken, so that the order of entries gives no advantage.
     return _entries(peer, random.sample(entries, min(len(entries), MAX_ENTRIES)), owners)
 
 
@@ -291,7 +291,7 @@ def _entries(witness: PeerID, packed: Sequence[Packed], owners: Mapping[str, str
 
 
 def _unwrap(packed: bytes | None) -> bytes | None:
-    """The bytes in a msgpack bin; None for anything else."""
+    """Returns the bytes in a msgpack bin; None for anything else."""
     if packed is None or len(packed) > MAX_VALUE_BYTES:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Directories as hivemind sends them, read without hivemind's own decoder.
+"""Decodes and encodes directories as hivemind sends them, without hivemind's own decoder.
 
-That one follows extension types inside extension types down to the end of the C stack, so that one kilobyte from a
-stranger would end this process.
+That one follows nested extension types until the C stack is exhausted, so that one hostile kilobyte would end this
+process.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder, Ext
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""All that a msgpack decoder raises on hostile bytes."""
+"""All errors that a msgpack decoder raises on hostile bytes."""
 _EXT_CODE = 0x50
-"""Under which hivemind's serializer packs a DictionaryDHTValue, as [max size, latest expiration, entries]."""
+"""The msgpack extension type of hivemind's DictionaryDHTValue: [max size, latest expiration, entries]."""
 MAX_SENT_ENTRIES = 4096
-"""A directory with more is not read at all. Our own servers keep 64; those of GenRL's nodes have no limit."""
+"""The most entries of a directory; a larger one is not read. codezero's servers keep 64, GenRL's have no limit."""
 MAX_SUBKEY_CHARS = 128
-"""Subkeys are peer ids, which have about 50."""
+"""The most characters of a subkey; peer ids have about 50."""
 
 Packed = tuple[str, bytes, float]
-"""Subkey, value, and when it expires in Unix time."""
+"""A subkey, its value, and the Unix time at which it expires."""
 
 _EXT = Decoder(Ext)
 _DIRECTORY = Decoder(tuple[Raw, Raw, Annotated[list[Raw], Meta(max_length=MAX_SENT_ENTRIES)]])
@@ -33,7 +33,7 @@ _SUBKEY = Decoder(str)
 
 
 def read_dictionary(raw: bytes) -> list[Packed]:
-    """The entries that can be read; one that cannot costs only itself, what is no directory gives none."""
+    """Returns the entries of a directory that can be decoded; none if it is no directory."""
     try:
         outer = _EXT.decode(raw)
         entries = _DIRECTORY.decode(outer.data)[2] if outer.code == _EXT_CODE else []
@@ -49,14 +49,14 @@ def read_dictionary(raw: bytes) -> list[Packed]:
 
 
 def pack_dictionary(entries: Iterable[Packed]) -> bytes:
-    """In the bytes that hivemind's serializer gives."""
+    """Encodes a directory as hivemind's serializer does."""
     entries = list(entries)
     latest_s = max((expires_at_s for _, _, expires_at_s in entries), default=-math.inf)
     return msgspec.msgpack.encode(Ext(_EXT_CODE, msgspec.msgpack.encode([math.inf, latest_s, entries])))
 
 
 def read_subkey(tag: bytes) -> str | None:
-    """The name of an entry in a request to store it; None for anything but a text of proper length."""
+    """Decodes the subkey in a request to store an entry; None if it is no text or too long."""
     try:
         subkey = _SUBKEY.decode(tag)
     except UNREADABLE:

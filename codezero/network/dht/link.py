@@ -1,7 +1,7 @@
-"""A node's connection to the swarm: p2p daemon and DHT on an asyncio thread, kept alive and kept connected.
+"""A node's connection to the swarm: the p2p daemon and the DHT, on a thread with an asyncio loop.
 
-Nothing that happens here ends a node. A daemon that dies is started again; bootnodes that do not answer are dialled
-again for as long as the node lives.
+No failure here ends a node. A daemon that dies is started again, and bootnodes that do not answer are dialled again as
+long as the node runs.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CHECK_S = 2.0
-"""Between two looks at daemon and connections."""
+"""Longest wait in seconds between two checks of daemon and connections."""
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
-"""Between two tries to dial the same address, or to start the daemon: doubled each time, with jitter."""
+"""First and longest wait in seconds before an address is dialled or the daemon started again; each wait is twice as
+long as the last, with jitter."""
 READY_TIMEOUT_S = 30.0
+"""Longest wait in seconds for the daemon."""
 LOOK_AROUND_S = 60.0
-"""Between two searches for nodes that have come while we or they could not be reached."""
+"""Seconds between two searches for nodes that joined while this node or they could not be reached."""
 MAX_OLD_DIALS = 8
-"""Old acquaintances dialled at a time."""
+"""The most peers met before that are dialled at a time."""
 
 
 class SwarmLink:
-    """Made and used by one thread; `run` carries coroutines over to the network's thread."""
+    """The connection. One thread makes and uses it; `run` runs coroutines on the network's thread."""
 
     def __init__(self, config: SwarmConfig, key_file: Path, cache: PeerCache, rules: RecordRules) -> None:
         self._config, self._key_file, self._cache, self._rules = config, key_file, cache, rules
@@ -56,7 +58,7 @@ class SwarmLink:
         self._bootnodes = frozenset(address.rpartition("/p2p/")[2] for address in config.bootnodes)
         self.peer_id = ""
         self.addresses: list[str] = []
-        """Where this node can be dialled."""
+        """The multiaddresses at which this node can be dialled."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="swarm", daemon=True)
         self._keeper: concurrent.futures.Future[None] | None = None
@@ -75,11 +77,11 @@ class SwarmLink:
         """Runs a coroutine on the network's thread and waits for it."""
         if self._keeper is not None and self._keeper.done():
             work.close()
-            self._keeper.result()  # a fault of ours, not of the network: show it
+            self._keeper.result()  # raises: it is a bug and no failure of the network
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """Ends daemon and thread; the peers met are remembered."""
+        """Ends daemon and thread."""
         if self._thread.is_alive():
             self._end_thread()
         daemon.end_strays(self._key_file)
@@ -93,7 +95,7 @@ class SwarmLink:
         self._thread.join(daemon.DAEMON_TIMEOUT_S)
 
     async def dht(self) -> Dht | None:
-        """The DHT once the daemon is up; None if it does not come up in time."""
+        """Waits for the daemon and returns the DHT; None if it is not ready in time."""
         if self._dht is not None and not daemon.is_running(self._dht.p2p):
             self._ready.clear()  # until `_keep_up` has noticed too
         try:
@@ -103,14 +105,14 @@ class SwarmLink:
         return self._dht
 
     def others(self) -> set[str]:
-        """Peer ids of the nodes in reach that are not bootnodes."""
+        """Returns the peer ids of the known nodes that are not bootnodes."""
         return self._known() - self._bootnodes
 
     def _known(self) -> set[str]:
         return set(self._connected) | set(self._dht.neighbours() if self._dht is not None else ())
 
     def status(self) -> str:
-        """The state of the network in a few words."""
+        """Returns the state of the network in a few words."""
         if not self._ready.is_set():
             return "alone: the p2p daemon is being started again"
         if self._bootnodes and not self._known():
@@ -183,15 +185,15 @@ class SwarmLink:
         )
 
     def _to_dial(self) -> list[str]:
-        """Bootnodes we have no connection to and, while that is so of all of them, old acquaintances: a swarm that has
-        lost its bootnodes must still be able to grow together again."""
+        """Returns the bootnodes without a connection and, if no bootnode is connected, peers met before: a swarm that
+        has lost its bootnodes must still be able to join again."""
         assert self._dht is not None
         here = {self.peer_id, *(self._connected if self._dht.num_neighbours() else ())}
         bootnodes = [address for address in self._config.bootnodes if self._is_wanted(address, here)]
         if self._bootnodes & set(self._connected):
             return bootnodes
-        acquaintances = [address for address in self._cache.addresses() if self._is_wanted(address, here)]
-        return list(dict.fromkeys([*bootnodes, *acquaintances[:MAX_OLD_DIALS]]))
+        met = [address for address in self._cache.addresses() if self._is_wanted(address, here)]
+        return list(dict.fromkeys([*bootnodes, *met[:MAX_OLD_DIALS]]))
 
     def _is_wanted(self, address: str, here: Collection[str]) -> bool:
         return address.rpartition("/p2p/")[2] not in here and self._backoff.is_due(address)
@@ -206,7 +208,8 @@ class SwarmLink:
                 logger.warning(
                     "%s finds: %s; others may not see what we publish. If it is about time, set this "
                     "machine's clock (NTP)",
-                    *(address, objection),
+                    address,
+                    objection,
                 )
         except (*daemon.DAEMON_ERRORS, ValueError) as error:
             problem = str(error) or "no answer"
@@ -218,7 +221,7 @@ class SwarmLink:
             logger.info("%s: %s; next try in %.0f s", address, problem or "it knows nobody either", wait_s)
 
     async def _restart(self) -> None:
-        """Until the daemon runs again and has met those it knows: a round must not be published to nobody."""
+        """Starts the daemon again until it runs and has dialled known peers: no round may be published to nobody."""
         await self._stop_daemon()
         while not self._ready.is_set():
             try:
@@ -236,18 +239,19 @@ class SwarmLink:
 
 
 def _log_failure(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-    """hivemind leaves tasks that fail when a daemon dies or a neighbour answers nonsense: no reason for a traceback."""
+    """Logs failures of hivemind's background tasks, after the daemon's death or a bad answer, without a traceback."""
     logger.info("in the background: %s: %r", context["message"], context.get("exception"))
 
 
 class Backoff:
-    """When to try again what has failed: after twice the time, and not at the same moment as everybody else."""
+    """Exponential backoff with jitter, for each thing that has failed."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._failures: dict[str, tuple[int, float]] = {}
 
     def is_due(self, what: str) -> bool:
+        """Returns True if the wait is over."""
         return self._clock() >= self._failures.get(what, (0, 0.0))[1]
 
     def failed(self, what: str) -> float:
@@ -258,4 +262,5 @@ class Backoff:
         return wait_s
 
     def succeeded(self, what: str) -> None:
+        """Forgets the failures."""
         self._failures.pop(what, None)

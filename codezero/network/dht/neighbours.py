@@ -1,7 +1,7 @@
-"""The nodes that a node knows, and questions to them whose answers nobody vouches for.
+"""The routing table, and requests to other nodes, whose answers are untrusted.
 
-hivemind's own calls take answers apart before anything is checked: text forms of peer ids in quadratic time, so that
-one message of 4 MB stops the node for hours. Its routing table keeps every id that anybody mentions.
+hivemind's own calls parse answers before anything is checked, and peer ids in quadratic time, so that one message of 4
+MB blocks the node for hours. Its routing table keeps every id that any node names.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from hivemind.p2p import P2PDaemonError, P2PHandlerError, PeerID
 from hivemind.proto import dht_pb2
 
 MAX_PEER_ID_BYTES = 64
-"""Peer ids have 34 to 42."""
+"""The most bytes of a peer id; real ones have 34 to 42."""
 _FAILURES = (P2PDaemonError, P2PHandlerError, OSError, EOFError, DecodeError, asyncio.TimeoutError)
-"""What a call raises: no connection, the other side's handler failed, our daemon died, an unreadable answer."""
+"""The errors of a call: no connection, a failure in the other node, the death of the daemon, an unreadable answer."""
 
 
-def place_of(peer_id: PeerID) -> DHTID:
-    """Where in the key space a codezero node stands. It follows from the peer id, so nobody chooses it at will."""
+def node_id_of(peer_id: PeerID) -> DHTID:
+    """Returns the node id of a codezero node: its position in the key space. It follows from the peer id, so that
+    nobody can choose it."""
     return DHTID.generate(source=peer_id.to_bytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupReply:
-    """What a node has under a key, and whom it knows nearer to it."""
+    """A node's answer to a lookup: what it has under a key, and the nodes nearer to the key that it knows."""
 
     value: bytes | None
     is_directory: bool
@@ -39,12 +40,12 @@ class LookupReply:
 
 
 class Neighbours(RoutingTable):  # type: ignore[misc]
-    """A routing table with one place a peer, one peer a place, and as many spare nodes as places in a bucket."""
+    """A routing table with one id a peer, one peer an id, and at most `bucket_size` spare nodes in each bucket."""
 
     def __init__(self, own_id: DHTID, bucket_size: int, takes: Callable[[DHTID, PeerID], bool]) -> None:
         super().__init__(own_id, bucket_size, depth_modulo=5)  # hivemind's default
         self.takes = takes
-        """Whether a node may stand at a place."""
+        """Returns True if a peer may have a node id."""
 
     def add_or_update_node(self, node_id: DHTID, peer_id: PeerID) -> tuple[DHTID, PeerID] | None:
         if (
@@ -64,7 +65,7 @@ class Neighbours(RoutingTable):  # type: ignore[misc]
 
 
 async def ping(protocol: DHTProtocol, peer: PeerID) -> bool:
-    """Whether a node answers; one that does becomes a neighbour."""
+    """Returns True if a node answers; it is then in the routing table."""
     try:
         response = await protocol.get_stub(peer).rpc_ping(
             dht_pb2.PingRequest(peer=protocol.node_info), timeout=protocol.wait_timeout
@@ -77,7 +78,7 @@ async def ping(protocol: DHTProtocol, peer: PeerID) -> bool:
 
 
 async def find(protocol: DHTProtocol, peer: PeerID, key: DHTID) -> LookupReply | None:
-    """Asks a node for a key; None if it does not answer."""
+    """Asks a node for a key. Returns None if it does not answer."""
     request = dht_pb2.FindRequest(keys=[key.to_bytes()], peer=protocol.node_info)
     try:
         response = await protocol.get_stub(peer).rpc_find(request, timeout=protocol.wait_timeout)
@@ -98,7 +99,7 @@ async def find(protocol: DHTProtocol, peer: PeerID, key: DHTID) -> LookupReply |
 
 @lru_cache(maxsize=4096)
 def _peer_id(raw: bytes) -> PeerID:
-    """Remembered, because it takes hivemind longer to make one than us to read an answer with twenty."""
+    """Returns a PeerID, cached since hivemind takes longer to make one than to read an answer with twenty takes."""
     return PeerID(raw)
 
 
@@ -107,14 +108,15 @@ def _nearer(protocol: DHTProtocol, result: dht_pb2.FindResult) -> Mapping[DHTID,
     named = zip(result.nearest_node_ids, result.nearest_peer_ids, strict=False)
     for node_id, raw in islice(named, protocol.bucket_size):
         if len(node_id) == DHTID.HASH_NBYTES and len(raw) <= MAX_PEER_ID_BYTES:
-            place, peer_id = DHTID.from_bytes(node_id), _peer_id(raw)
-            if peer_id != protocol.p2p.peer_id and protocol.routing_table.takes(place, peer_id):
-                found[place] = peer_id
+            uid, peer_id = DHTID.from_bytes(node_id), _peer_id(raw)
+            if peer_id != protocol.p2p.peer_id and protocol.routing_table.takes(uid, peer_id):
+                found[uid] = peer_id
     return found
 
 
 async def _note(protocol: DHTProtocol, peer: PeerID, node_id: bytes | None) -> None:
-    """Enters an answer in the routing table, or the lack of one (None); a client has no place and sends b\"\"."""
+    """Notes an answer in the routing table, or with None that there was none; clients have no node id and send
+    b\"\"."""
     if node_id is None:
         known = protocol.routing_table.get(peer_id=peer)
         await protocol.update_routing_table(known, peer, responded=False)

@@ -1,8 +1,8 @@
-"""What a server keeps for others, and who gets how much of it.
+"""The records that a server keeps for other nodes, with fair shares of memory for network addresses.
 
-Memory is shared by dynamic thresholds (Choudhury and Hahne, IEEE/ACM ToN 1998): an address may hold as much as is still
-free, so one flooder leaves half of it to others. A full directory makes room for an address that has less in it by
-dropping the newest of the address that has most, so many identities of one address cannot crowd out others.
+Memory is shared by dynamic thresholds (Choudhury and Hahne, IEEE/ACM ToN 1998): an address may have as much as is still
+free, so one flooder leaves half of it to others. If a directory is full, a new entry of an address that has less in it
+replaces the newest entry of the address that has most, so many identities of one address cannot displace others.
 """
 
 from __future__ import annotations
@@ -15,62 +15,63 @@ from dataclasses import dataclass
 from hivemind.dht.routing import DHTID
 
 MAX_STORED_BYTES = 256 << 20
+"""The memory for all records."""
 OVERHEAD_BYTES = 1024
-"""What Python needs for a record beside its bytes, rounded up: many small records are no way around the limit."""
+"""Python's overhead of a record, rounded up, which counts too, so that many small records do not exceed the limit."""
 MAX_ENTRIES = 64
-"""Entries of one directory."""
+"""The most entries of one directory."""
 MAX_DIRECTORY_BYTES = 3 << 20
-"""Of one directory, for all of it goes out in one message and p2p messages end at 4 MiB."""
+"""The most bytes of one directory: it is sent as one message, and p2p messages have at most 4 MiB."""
 SWEEP_S = 30.0
-"""Between two searches for records that nobody asks for any more."""
+"""Seconds between two removals of all expired records."""
 
 Version = tuple[float, float]
-"""Of two records with the same name, the one with the higher version stays."""
+"""A pair by which records of the same key and subkey are compared; the higher one stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedRecord:
-    """One record that somebody wants stored."""
+    """A record that a node asks to be stored."""
 
     key: DHTID
     subkey: str | None
-    """None for a plain value, else the entry of a directory."""
+    """The name of an entry of a directory; None for a plain value."""
     value: bytes
-    """As it lies in the DHT, msgpack header included."""
+    """The value in the DHT, msgpack header included."""
     expires_at_s: float
     sender: str
-    """Peer id of the node that brings it."""
+    """The peer id of the node that sends it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
-    """One record that is kept."""
+    """A record that is stored."""
 
     value: bytes
     expires_at_s: float
     version: Version
     address: str
-    """Whom it counts for."""
+    """The address that its memory counts for."""
     size: int
 
     @property
     def share(self) -> int:
-        """Of its directory: no less than what an entry may have when the directory is full of them."""
+        """The bytes that it counts in its directory, at least as many as an entry of a full directory may have."""
         return max(self.size, MAX_DIRECTORY_BYTES // MAX_ENTRIES)
 
 
 class RecordStore:
-    """Records by key and subkey; a plain value has the subkey None."""
+    """The records, by key and subkey; a plain value has the subkey None."""
 
     def __init__(self, capacity_bytes: int = MAX_STORED_BYTES) -> None:
         self._capacity = capacity_bytes
         self._records: dict[DHTID, dict[str | None, StoredRecord]] = {}
         self._held: Counter[str] = Counter()
-        """Bytes by address."""
+        """The bytes stored, by address."""
         self._swept_s = time.monotonic()
 
     def under(self, key: DHTID) -> Mapping[str | None, StoredRecord]:
-        """All records of a key that have not expired, by subkey, the last stored last."""
+        """Returns the records of a key that have not expired, by subkey, in the order of storing."""
         now = time.time()
         for subkey, record in list(self._records.get(key, {}).items()):
             if record.expires_at_s <= now:
@@ -78,7 +79,7 @@ class RecordStore:
         return self._records.get(key, {})
 
     def add(self, item: OfferedRecord, version: Version, address: str) -> bool:
-        """Keeps a record for an address, in place of an older version; False if there is no room for it."""
+        """Stores a record for an address, in place of an older version. Returns False if there is no space for it."""
         self._sweep()
         record = StoredRecord(
             value=item.value,
@@ -121,7 +122,7 @@ class RecordStore:
 
 
 def _victims(entries: Mapping[str | None, StoredRecord], new: StoredRecord) -> list[str | None] | None:
-    """The entries of a directory that must go for a new one; None if they have more right to stay."""
+    """Returns the entries of a directory that a new one replaces; None if the new one may not replace any."""
     left = dict(entries)
     shares: Counter[str] = Counter()
     for record in left.values():

@@ -1,7 +1,7 @@
-"""What other nodes may ask of this one: the DHT's three remote calls, with limits in front of them.
+"""The DHT's three remote calls, which other nodes make to this one, with limits on them.
 
-A stored record must fit the wire format (`RecordRules`), may not outlive `MAX_TTL_S`, and counts for the address that
-brought it (`records`).
+A stored record must be of the wire format (`RecordRules`), live no longer than `MAX_TTL_S`, and counts for the address
+that sent it (`records`).
 """
 
 from __future__ import annotations
@@ -22,43 +22,44 @@ from codezero.network.dht.dictionary import UNREADABLE, pack_dictionary, read_di
 from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord, RecordStore, StoredRecord, Version
 
 MAX_TTL_S = 3660.0
-"""Longest life of a record: an hour, and a minute for clocks that differ."""
+"""Longest life of a record in seconds: an hour, and a minute for clocks that differ."""
 OWN = "own"
-"""Stands for this node's own address, which it does not know; others see it on the connection."""
+"""Stands for this node's own address, which only other nodes see."""
 OWNERS = "@"
-"""Entry of a directory that its keeper adds: the address that brought each entry, by subkey."""
+"""The subkey of an entry that a server adds to a directory: the address that sent each entry, by subkey."""
 MAX_OWNERS_BYTES = 16 << 10
+"""The most bytes of that entry."""
 MAX_VALUE_BYTES = (256 << 10) + 16
-"""A record and its msgpack header."""
+"""The most bytes of a record with its msgpack header."""
 MAX_RESPONSE_BYTES = 7 << 19
-"""3.5 MiB of the 4 that a p2p message may have."""
+"""The most bytes of an answer, 3.5 MiB: a p2p message may have 4."""
 MAX_ITEMS = 128
-"""Records in one store request, keys in one find request: a node joining is handed many at once."""
+"""The most records in a store request and keys in a find request: a node that joins gets many at once."""
 RATE_PER_S, BURST = 100.0, 1000.0
-"""Records and keys of one peer."""
+"""Records and keys that a peer may send, per second and at once."""
 PEERS_PER_ADDRESS = 16
-"""So many times as much all peers of one address may ask."""
+"""The factor on these limits for all peers of one address together."""
 MAX_RATED = 4096
-"""Peers and addresses whose rate is known."""
+"""The most peers and addresses whose rate is known, the last seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRules:
-    """What a wire format lets a server keep and show."""
+    """The rules of a wire format for servers."""
 
     accept: Callable[[OfferedRecord], Version | None]
-    """The version of a record; None if it may not be stored."""
+    """Returns the version of a record; None if it may not be stored."""
     attest: bool
-    """Whether directories go out with `OWNERS`; readers of another format would take it for an entry."""
-    own_places: bool
-    """Whether every node stands where its peer id puts it; hivemind's own nodes draw their places."""
+    """True if directories are sent with `OWNERS`, which readers of the other format would take for an entry."""
+    derived_node_ids: bool
+    """True if all node ids follow from peer ids; hivemind's own nodes draw theirs at random."""
 
 
 class RecordServer:
-    """Stands in for DHTProtocol's handlers. Refusing to store is an answer (False), so an honest node learns of it.
+    """Replaces DHTProtocol's handlers. A refusal to store is an answer (False), so that an honest node learns of it.
 
-    Records are kept here and not in the protocol, which hands all it has to every new neighbour in one message; beyond
-    4 MB that message fails, and the neighbour with it. Every round writes anew, so nothing needs handing on.
+    Records are kept here and not in the protocol, which sends all that it has to each new neighbour in one message;
+    beyond 4 MB that fails, and the neighbour is lost. Each round is written anew, so records need not be passed on.
     """
 
     def __init__(self, protocol: DHTProtocol, addresses: AddressBook, rules: RecordRules) -> None:
@@ -93,7 +94,7 @@ class RecordServer:
             raise ValueError("keys, subkeys, values and expiration times are not aligned")
         self._admit(request.peer, context.remote_id, len(request.keys))
         address = await self._addresses.address_of(context.remote_id, calling=True)
-        # The protocol notes the sender as a neighbour and answers with our own node id; it is given nothing to store.
+        # The protocol adds the sender to the routing table and answers with this node's id; it gets nothing to store.
         response = await self._protocol.rpc_store(dht_pb2.StoreRequest(peer=request.peer), context)
         sender = context.remote_id.to_base58()
         for key, tag, value, expires_at_s in zip(*columns, strict=True):
@@ -103,16 +104,16 @@ class RecordServer:
         return response
 
     def held(self, key: DHTID) -> bytes | None:
-        """The plain value under a key."""
+        """Returns the plain value under a key; None if there is none."""
         record = self._records.under(key).get(None)
         return record.value if record is not None else None
 
     def directory(self, key: DHTID) -> Mapping[str, StoredRecord]:
-        """The directory under a key."""
+        """Returns the directory under a key, by subkey."""
         return {subkey: record for subkey, record in self._records.under(key).items() if subkey is not None}
 
     def store(self, item: OfferedRecord, address: str) -> bool:
-        """Stores one record for an address if it may; False if not, or if another one is there that is no older."""
+        """Stores a record for an address. Returns False if it is refused, or not newer than the stored one."""
         now = time.time()
         if not (now < item.expires_at_s <= now + MAX_TTL_S) or len(item.value) > MAX_VALUE_BYTES:
             return False
@@ -125,7 +126,7 @@ class RecordServer:
         return self._records.add(item, version, address)
 
     def _admit(self, node: dht_pb2.NodeInfo, peer_id: PeerID, num_items: int) -> None:
-        """Raises ValueError: the peer, or all at its address, ask too much; or it asks nonsense."""
+        """Raises ValueError: the peer, or all peers at its address, send too much, or the request is malformed."""
         if len(node.node_id) > DHTID.HASH_NBYTES:
             raise ValueError(f"a node id of {len(node.node_id)} bytes")
         if num_items > MAX_ITEMS:
@@ -136,7 +137,7 @@ class RecordServer:
             self._rates.take(address, (1 + num_items) / PEERS_PER_ADDRESS)
 
     def _pack(self, records: Mapping[str | None, StoredRecord]) -> bytes:
-        """A directory; with it goes who brought which entry, which its readers cannot see."""
+        """Encodes a directory, with the address that sent each entry, which its readers cannot see themselves."""
         entries = [(subkey or "", record.value, record.expires_at_s) for subkey, record in records.items()]
         if self._rules.attest:
             owners = {subkey or "": record.address for subkey, record in records.items() if record.address != OWN}
@@ -145,7 +146,7 @@ class RecordServer:
 
 
 def read_owners(value: bytes) -> Mapping[str, str]:
-    """What a server added to a directory under `OWNERS`; nothing if a peer made it up badly."""
+    """Decodes the entry `OWNERS` of a directory; empty if it is malformed."""
     try:
         return msgspec.msgpack.decode(value, type=dict[str, str]) if len(value) <= MAX_OWNERS_BYTES else {}
     except UNREADABLE:
@@ -153,7 +154,7 @@ def read_owners(value: bytes) -> Mapping[str, str]:
 
 
 def _read_items(key: DHTID, tag: bytes, value: bytes, expires_at_s: float, sender: str) -> list[OfferedRecord]:
-    """A record, or all entries of a directory that a node hands on; nothing if it is not made as it should be."""
+    """Returns the record in a request, or all entries of a directory that a node passes on; none if it is malformed."""
     if tag == DHTProtocol.IS_REGULAR_VALUE:
         return [OfferedRecord(key=key, subkey=None, value=value, expires_at_s=expires_at_s, sender=sender)]
     if tag == DHTProtocol.IS_DICTIONARY:
@@ -168,13 +169,13 @@ def _read_items(key: DHTID, tag: bytes, value: bytes, expires_at_s: float, sende
 
 
 class _Rates:
-    """A token bucket each, for the peers and addresses seen last."""
+    """Token buckets of the peers and addresses seen last."""
 
     def __init__(self) -> None:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, who: str, count: float) -> None:
-        """Raises ValueError: it asks too often."""
+        """Takes tokens. Raises ValueError: there are not enough."""
         now = time.monotonic()
         tokens, then = self._buckets.pop(who, (BURST, now))
         tokens = min(BURST, tokens + (now - then) * RATE_PER_S)

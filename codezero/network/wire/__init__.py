@@ -1,6 +1,6 @@
-"""What goes over the wire: bytes to records and back, in the node's own format and in that of GenRL 0.3.0.
+"""Encodes and decodes the records that nodes exchange, in the native format and in that of GenRL 0.3.0.
 
-Everything read here is untrusted. The readers raise WireError and nothing else, whatever they are given.
+All input is untrusted. The readers raise WireError and nothing else, whatever they are given.
 """
 
 from __future__ import annotations

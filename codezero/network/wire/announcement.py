@@ -1,4 +1,4 @@
-"""The small signed record by which a peer vouches for what it publishes."""
+"""Announcements: small records by which peers sign what they publish."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from codezero.identity.key import Identity, is_signed_by, peer_id_of
 from codezero.network.wire.codec import Count, Name, Reason, WireError, decode_exactly, encode, sized
 
 VERSION = 2
-"""First byte of an announcement; it speaks for what is announced too. Of version 1 all is read that there is."""
+"""The first byte of an announcement, which is also the version of what it announces. Version 1 is read in full."""
 MAX_ANNOUNCEMENT_BYTES = 2048
+"""The most bytes of a signed announcement."""
 
 ROLLOUTS, PROPOSALS = "rollouts", "proposals"
-"""Topics: what an announcement is of, so that none is taken for one of something else."""
+"""Topics. An announcement is signed for one, so that it is valid in no other."""
 
 _BASE58 = "[1-9A-HJ-NP-Za-km-z]"
 _PREFIX = b"codezero announcement\0"
-"""Signed along with the version, so that no signature of this key made for another purpose fits."""
+"""Signed together with the version, so that a signature of the same key for another purpose is not valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """Who published what, for which topic and round of which swarm, and when."""
+    """The signed fields: publisher, content, topic, round, swarm and time."""
 
     swarm: Name
     topic: Annotated[str, Meta(pattern=rf"^(rollouts|proposals|feedback/{_BASE58}{{1,64}})\Z")]
-    """`ROLLOUTS`, `PROPOSALS`, or what `feedback_to` gives."""
+    """`ROLLOUTS`, `PROPOSALS`, or a result of `feedback_to`."""
     peer_id: Name
     round: Count
-    """0 for what belongs to no round."""
+    """The round's number; 0 for what belongs to no round."""
     published_at_s: Annotated[float, Meta(ge=0, le=1e11)]
-    """Unix time by the peer's clock."""
+    """The Unix time of publication by the peer's clock."""
     expires_at_s: Annotated[float, Meta(ge=0, le=1e11)]
-    """When the record leaves the DHT: signed, so that nobody can bring back an old one in place of a new one."""
+    """The Unix time at which the record leaves the DHT, signed so that an old record cannot replace a newer one."""
     instance: Annotated[str, Meta(pattern="^[0-9a-f]{16}$", max_length=16)]
-    """8 random bytes in hex, drawn when the process starts: tells two live nodes with one key apart."""
+    """8 random bytes in hex, drawn when the process starts, which tell two live nodes with one key apart."""
     digest: Annotated[bytes, Meta(min_length=32, max_length=32)]
-    """SHA-256 of what is announced."""
+    """The SHA-256 of what is announced."""
     size: Count
-    """Bytes of what is announced."""
+    """The length in bytes of what is announced."""
 
 
 class _Envelope(Struct):
@@ -53,7 +54,7 @@ class _Envelope(Struct):
 
 
 def feedback_to(proposer: str) -> str:
-    """The topic of feedback on what a peer has proposed."""
+    """Returns the topic of feedback on a peer's proposals."""
     return f"feedback/{proposer}"
 
 
@@ -62,7 +63,7 @@ _CONTENT = Decoder(Announcement)
 
 
 def sign_announcement(announcement: Announcement, identity: Identity, version: int = VERSION) -> bytes:
-    """Raises WireError: other nodes would refuse it."""
+    """Signs an announcement. Raises WireError: other nodes would refuse it."""
     content, first = encode(announcement), bytes([version])
     signature = identity.sign(_PREFIX + first + content)
     envelope = _Envelope(content=content, public_key=identity.public_key, signature=signature)
@@ -79,8 +80,8 @@ def read_announcement(
     peer_id: str | None = None,
     round_number: int | None = None,
 ) -> Announcement:
-    """The announcement that a peer has signed, in version `raw[0]`; where a swarm, topic, peer or round is given, it
-    must be that one. Raises WireError."""
+    """Returns a signed announcement, in version `raw[0]`. Raises WireError: it is malformed or not properly signed, or
+    for another swarm, topic, peer or round than is given."""
     raw = sized(raw, MAX_ANNOUNCEMENT_BYTES)
     if not raw or raw[0] not in (1, VERSION):
         raise WireError(
@@ -104,6 +105,6 @@ def read_announcement(
 
 
 def require_announced(content: bytes, announcement: Announcement) -> None:
-    """Raises WireError: the announcement is of other content, so its signature does not cover this."""
+    """Raises WireError: the announcement is of other content than this, so its signature does not cover it."""
     if len(content) != announcement.size or hashlib.sha256(content).digest() != announcement.digest:
         raise WireError(Reason.BAD_SIGNATURE, f"{announcement.peer_id} has announced other bytes")

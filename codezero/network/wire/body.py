@@ -1,10 +1,10 @@
-"""The node's own format: an announcement, and the body that it names by SHA-256.
+"""Bodies of the native format, each of which an announcement names by its SHA-256.
 
-A body is one zstd frame of msgpack: a list of items, which are groups, proposals or feedback. It says nothing about the
-peer or the topic; the announcement does, and its signature covers the body through the digest.
+A body is one zstd frame of msgpack: a list of items, which are groups, proposals or feedback. Peer and topic are only
+in the announcement, whose signature covers the body through the digest.
 
-Version 2 adds one field to items, `extensions`: values by name, of which a reader takes the names it knows. It is left
-out where it is empty, so a body without extensions has the same bytes in both versions.
+Version 2 adds one field to items, `extensions`: values by name, of which a reader uses the names that it knows. An
+empty one is omitted, so a body without extensions has the same bytes in both versions.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from codezero.network.wire.announcement import Announcement, require_announced
 from codezero.network.wire.codec import MAX_RECORD_BYTES, Name, Reason, WireError, decode, decode_exactly, encode, sized
 
 MAX_BODY_BYTES = 2 * 2**20
-"""A body without its compression."""
+"""The most bytes of a body before compression."""
 MAX_EXTENSIONS = 16
-"""Names on one item."""
+"""The most extensions of one item."""
 MAX_EXTENSION_BYTES = 2**17
-"""One extension of one item: two bytes for each of 1,024 tokens of 64 rollouts."""
+"""The most bytes of an extension of an item: two bytes for each of 1,024 tokens of 64 rollouts."""
 
 
 class BodyItem(Struct, kw_only=True, omit_defaults=True):
-    """The field that all items of bodies have."""
+    """The field that all items have."""
 
     extensions: Annotated[dict[Name, Raw], Meta(max_length=MAX_EXTENSIONS)] = {}
-    """Values by name (docs/wire.md). They have not been looked into, and may be of any type and depth."""
+    """Undecoded values by name (docs/wire.md), which may be of any type and depth."""
 
 
 _Item = TypeVar("_Item", bound=BodyItem)
@@ -46,7 +46,7 @@ class _Rollout1(Struct):
 
 
 class _Item1(Struct):
-    """Tells the groups that version 1 has words for; proposals and feedback have neither of these fields."""
+    """Decodes only groups that version 1 has words for. Proposals and feedback have neither of these fields."""
 
     task: _Task1 | None = None
     rollouts: list[_Rollout1] = []
@@ -57,14 +57,14 @@ _ITEM_1 = Decoder(_Item1)
 
 
 def pack_body(plain: bytes) -> bytes:
-    """Raises WireError: it is too large."""
+    """Compresses a body. Raises WireError: it is too large."""
     if len(plain) > MAX_BODY_BYTES:
         raise WireError(Reason.OVERSIZED, f"{len(plain)} bytes before compression, {MAX_BODY_BYTES} are allowed")
     return sized(zstandard.ZstdCompressor().compress(plain), MAX_RECORD_BYTES)
 
 
 def unpack_items(body: object, announcement: Announcement, decoder: Decoder[list[_Item]]) -> list[_Item]:
-    """The items of an announced body, of either version. Raises WireError."""
+    """Decodes the items of an announced body, of either version. Raises WireError: it is malformed or too large."""
     body = sized(body, MAX_RECORD_BYTES)
     require_announced(body, announcement)
     items = decode_exactly(decoder, _decompress(body))
@@ -76,8 +76,8 @@ def unpack_items(body: object, announcement: Announcement, decoder: Decoder[list
 
 
 def to_version_1(body: bytes) -> bytes:
-    """A body of our own for peers that speak version 1 only: without extensions, and without the groups with words that
-    came later, for which such a peer would refuse the whole body."""
+    """Returns an own body for peers of version 1: without extensions, and without groups that use later words, for
+    which such a peer would refuse the whole body."""
     items = decode(_FIELDS, _decompress(body))
     known = [item for item in items if _is_known_to_1(item)]
     if len(known) == len(items) and not any("extensions" in item for item in items):
@@ -94,10 +94,8 @@ def _is_known_to_1(item: dict[str, Raw]) -> bool:
 
 
 def _decompress(body: bytes) -> bytes:
-    """The content of one zstd frame that says how large its content is; no more than that is allocated.
-
-    Raises WireError: it is none, or too large.
-    """
+    """Decompresses one zstd frame, allocating no more than the size that it states. Raises WireError: it is malformed,
+    states no size, or is too large."""
     try:
         size = zstandard.frame_content_size(body)
         if not 0 <= size <= MAX_BODY_BYTES:

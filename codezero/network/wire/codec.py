@@ -1,4 +1,4 @@
-"""msgpack with bounds: what both formats are made of, and how a record is refused."""
+"""Bounded msgpack, which both formats use, and the error of a record that is refused."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msgspec.msgpack import Decoder
 from codezero.proposals import LEVELS
 
 MAX_RECORD_BYTES = 256 * 1024
-"""A record as it lies in the DHT: a native body, or all that a peer publishes in GenRL's format."""
+"""The most bytes of a record in the DHT: a native body, or all that a peer publishes in GenRL's format."""
 MAX_GROUPS = 64
-"""Groups in a record, and rollouts in a group."""
+"""The most groups in a record, and rollouts in a group."""
 MAX_TEXT_CHARS = 2**16
-"""A question, its tests, or one rollout's text."""
+"""The most characters of a question, of its tests, or of a rollout."""
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -24,18 +24,18 @@ ModelId = Annotated[str, Meta(max_length=256)]
 Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""All that a decoder raises on hostile bytes."""
+"""All errors that a decoder raises on hostile bytes."""
 
 _T = TypeVar("_T")
 
 
 class Reason(str, Enum):
-    """Why something of a peer is dropped, in the word that reports count it under."""
+    """The reason why something of a peer is dropped, with its name in reports."""
 
     OVERSIZED = "oversized"
     MALFORMED = "malformed"
     UNKNOWN_VALUE = "unknown_value"
-    """A kind of task, an end of a rollout or a difficulty that this version has no word for; it costs its item only."""
+    """A kind of task, an end of a rollout or a difficulty that this version does not know; only its item is dropped."""
     WRONG_VERSION = "wrong_version"
     UNSIGNED = "unsigned"
     BAD_SIGNATURE = "bad_signature"
@@ -48,7 +48,7 @@ class Reason(str, Enum):
     GROUP_SIZE = "group_size"
     TOO_LONG = "too_long"
     UNKNOWN_TASK = "unknown_task"
-    """With `swarm.tasks=known`: this node could not have been given the task itself."""
+    """With `swarm.tasks=known`: the task is not one that this node could draw."""
     BANNED = "banned"
     OWN_KEY = "own_key"
     UNKNOWN_PROPOSAL = "unknown_proposal"
@@ -58,16 +58,16 @@ class Reason(str, Enum):
 
 
 class WireError(Exception):
-    """A record that cannot be used or, when packing, sent. It is counted by its reason and never reaches a user."""
+    """A record cannot be used or, when packing, sent. It is counted by its reason and never reaches a user."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         self.reason = reason
-        self.detail = ascii(detail[:200])[1:-1]  # it may quote a peer and ends up in logs
+        self.detail = ascii(detail[:200])[1:-1]  # it may quote a peer, and is logged
         super().__init__(f"{reason.value}: {self.detail}")
 
 
 def sized(raw: object, limit: int) -> bytes:
-    """Raises WireError: it is not bytes (the DHT hands out whatever type a peer has stored), or too many of them."""
+    """Returns `raw`. Raises WireError: it is no bytes (a peer may store any type in the DHT), or too long."""
     if not isinstance(raw, bytes):
         raise WireError(Reason.MALFORMED, f"{type(raw).__name__} instead of bytes")
     if len(raw) > limit:
@@ -76,7 +76,7 @@ def sized(raw: object, limit: int) -> bytes:
 
 
 def encode(value: object) -> bytes:
-    """Raises WireError: a text is not valid Unicode, or a number has no encoding."""
+    """Encodes a value. Raises WireError: a text is not valid Unicode, or a number has no encoding."""
     try:
         return msgspec.msgpack.encode(value)
     except (UnicodeError, OverflowError) as error:
@@ -84,7 +84,7 @@ def encode(value: object) -> bytes:
 
 
 def decode(decoder: Decoder[_T], raw: bytes | Raw) -> _T:
-    """Raises WireError: it is not what the decoder's type says."""
+    """Decodes a value. Raises WireError: it is not of the decoder's type."""
     try:
         return decoder.decode(raw)
     except UNREADABLE as error:
@@ -92,14 +92,14 @@ def decode(decoder: Decoder[_T], raw: bytes | Raw) -> _T:
 
 
 def known_level(difficulty: int | None) -> int | None:
-    """Raises WireError: there is no such difficulty."""
+    """Returns `difficulty`. Raises WireError: there is no such difficulty."""
     if difficulty is not None and not 1 <= difficulty <= len(LEVELS):
         raise WireError(Reason.UNKNOWN_VALUE, f"difficulty {difficulty}, there are 1 to {len(LEVELS)}")
     return difficulty
 
 
 def decode_exactly(decoder: Decoder[_T], raw: bytes) -> _T:
-    """As `decode`, and refuses unknown and repeated fields and any other encoding of the same value."""
+    """As `decode`, but also refuses unknown or repeated fields and any other encoding of the same value."""
     value = decode(decoder, raw)
     if encode(value) != raw:
         raise WireError(Reason.MALFORMED, "it does not encode back to the same bytes: unknown or repeated fields?")

@@ -1,4 +1,4 @@
-"""Fits a record into its size: extensions go first, those needed least before others, and items only after them."""
+"""Fits a record into its size: drops extensions, the least important first, and only then items."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from codezero.network.wire.codec import WireError, encode
 logger = logging.getLogger(__name__)
 
 EXTENSIONS = ("environment", "reference", "generator", "cases", "logprobs")
-"""The names of extensions (docs/wire.md), those that stay longest first."""
+"""The names of extensions (docs/wire.md), the most important first."""
 
 T = TypeVar("T")
 
 
 def fit(pack: Callable[[Sequence[T]], bytes], items: Sequence[T]) -> tuple[bytes | None, Sequence[T]]:
-    """A record of as many of the items as it holds, from the first on, and these items; None if there are none.
+    """Returns a record of as many of the first items as fit, and these items; (None, ()) if there are none.
 
-    An item that cannot be sent even alone is left out.
+    Items that cannot be sent even alone are left out.
     """
     try:
         return (pack(items), items) if items else (None, ())
@@ -33,10 +33,9 @@ def fit(pack: Callable[[Sequence[T]], bytes], items: Sequence[T]) -> tuple[bytes
 
 
 def pack_items(items: Sequence[BodyItem]) -> bytes:
-    """The body of the items with as many of their extensions as it holds: a name only where all items have the names
-    before it, and then from the first item on.
+    """Encodes all items as a body with as many of their extensions as fit: name by name, and from the first item on.
 
-    Raises WireError: without any it is too large, or other nodes would refuse it.
+    Raises WireError: without extensions it is still too large, or other nodes would refuse it.
     """
 
     def pack(count: int) -> bytes:
@@ -47,10 +46,8 @@ def pack_items(items: Sequence[BodyItem]) -> bytes:
 
 
 def _most(pack: Callable[[int], bytes], most: int) -> tuple[bytes, int]:
-    """The record of the largest count up to `most` that can be packed, by bisection, and that count.
-
-    Raises WireError: 0 cannot be packed.
-    """
+    """Returns the record of the largest count up to `most` that can be packed, by bisection, and that count. Raises
+    WireError: 0 cannot be packed."""
     try:
         return pack(most), most
     except WireError:
@@ -65,7 +62,7 @@ def _most(pack: Callable[[int], bytes], most: int) -> tuple[bytes, int]:
 
 
 def _with(item: BodyItem, names: Collection[str]) -> BodyItem:
-    """The item with extensions of these names only."""
+    """Returns the item with only the extensions of these names."""
     kept = {name: value for name, value in item.extensions.items() if name in names}
     return msgspec.structs.replace(item, extensions=kept)
 

@@ -1,8 +1,8 @@
-"""The format of GenRL 0.3.0's nodes: one msgpack record `{batch_id: [Payload, ...]}` a peer and round (SPEC §2).
+"""The format of GenRL 0.3.0: one msgpack record `{batch_id: [Payload, ...]}` for each peer and round (SPEC §2).
 
-In the `metadata` of each payload, where GenRL's nodes look for nothing, our nodes put an announcement of this one
-group: its digest covers the task, the texts and how they ended. It is of version 1, which all of our nodes read. What
-GenRL's nodes publish is unsigned.
+In the `metadata` of each payload, which GenRL's nodes ignore, codezero's nodes put an announcement of this one group.
+Its digest covers the task, the texts and how they ended. It is of version 1, which all codezero nodes read. GenRL's own
+nodes sign nothing.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from codezero.network.wire.native import encode_groups
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 
 _PREFIX = b"codezero genrl\0"
-"""No zstd frame starts like this: what is announced in one format is never taken for the other."""
+"""The first bytes of what is signed. No zstd frame starts so, and no announcement of one format fits the other."""
 
 _DATASETS = {encode(o.value): o for o in (TaskOrigin.MBPP, TaskOrigin.CODE_CONTESTS, TaskOrigin.PROPOSER)}
 
 
-# What is read of a record, beside our own metadata; all else that GenRL's nodes may put there is passed over.
+# The fields of a record that are read; others of GenRL's nodes are ignored.
 
 
 class _Environment(Struct):
@@ -68,10 +68,10 @@ class _Payload(Struct):
 
 
 class _Signed(Struct):
-    """The metadata of our own nodes' payloads."""
+    """The metadata of codezero nodes' payloads."""
 
     codezero: bytes
-    """The announcement."""
+    """The signed announcement."""
     model_id: ModelId
     policy_version: Count
     finish: list[FinishReason]
@@ -86,13 +86,13 @@ _BYTES = Decoder(bytes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenrlRecord:
-    """What a peer published in GenRL's format."""
+    """The content of a peer's record in GenRL's format."""
 
     groups: tuple[RolloutGroup, ...]
     dropped: tuple[Reason, ...]
-    """One for each payload that gave no group."""
+    """The reason of each payload that gave no group."""
     announcement: Announcement | None
-    """Of the first signed group; None for a peer that does not sign."""
+    """The announcement of the first signed group; None if the peer does not sign."""
 
 
 def pack_genrl(
@@ -105,10 +105,10 @@ def pack_genrl(
     expires_at_s: float,
     instance: str,
 ) -> bytes:
-    """A record in the bytes that GenRL's packer gives. Raises WireError: too large, or other nodes would refuse it.
+    """Encodes groups as GenRL does. Raises WireError: the record is too large, or other nodes would refuse it.
 
-    GenRL's nodes know no built-in tasks, so these go as "mbpp", which is functions tested by assertions as they are.
-    The difficulty is not sent.
+    GenRL's nodes know no built-in tasks, so these are sent as "mbpp", whose tasks are also functions tested by
+    assertions. The difficulty is not sent.
     """
     if len(groups) > MAX_GROUPS:
         raise WireError(Reason.OVERSIZED, f"{len(groups)} groups, {MAX_GROUPS} are allowed")
@@ -136,10 +136,10 @@ def pack_genrl(
 def read_genrl(
     raw: object, peer_id: str, *, swarm: str, round_number: int, require_signature: bool = False
 ) -> GenrlRecord:
-    """The groups that a peer has published for a round; a payload that cannot be used costs itself only.
+    """Decodes the groups that a peer has published for a round; a payload that cannot be used is dropped alone.
 
-    A signed payload must be this peer's, for this swarm and round. Of an unsigned one, GenRL's normal case, only the
-    DHT says whose it is: where these are taken, who can write under a peer's name can also strip its signatures.
+    A signed payload must be by this peer, for this swarm and round. The peer of an unsigned one, as GenRL's are, is
+    only known from its place in the DHT; where these are accepted, whoever can write there can also remove signatures.
 
     Raises WireError: the record as a whole cannot be read.
     """
@@ -168,7 +168,7 @@ def read_genrl(
 
 
 def _announcement(payload: _Payload, *, swarm: str, peer_id: str, round_number: int) -> Announcement | None:
-    """Raises WireError: there is one, and it is not good."""
+    """Returns a payload's announcement; None if it is unsigned. Raises WireError: the announcement is not valid."""
     raw = _field(payload.metadata, "codezero")
     if raw is None:
         return None
@@ -180,12 +180,12 @@ def _to_group(payload: _Payload, peer_id: str, announcement: Announcement | None
     environment, texts = payload.world_state.environment_states, payload.actions
     dataset = _field(environment.metadata, "dataset") or b""
     task = Task(
-        origin=_DATASETS.get(bytes(dataset), TaskOrigin.MBPP),  # of no consequence: both formats of tests can be read
+        origin=_DATASETS.get(bytes(dataset), TaskOrigin.MBPP),  # both kinds of tests can be read anyway
         question=environment.question,
         tests=environment.test or "",
     )
     if announcement is None:
-        # Nobody said that these texts are finished, and an end token that nobody gave must not be taught.
+        # It is not known that these texts are finished, and training must not add an end token that was not sampled.
         signed = _Signed(codezero=b"", model_id="", policy_version=0, finish=[FinishReason.LENGTH] * len(texts))
     else:
         signed = decode(_SIGNED, payload.metadata)
@@ -205,7 +205,7 @@ def _to_group(payload: _Payload, peer_id: str, announcement: Announcement | None
 
 
 def _to_payload(group: RolloutGroup, announcement: bytes) -> object:
-    """In GenRL's order of keys."""
+    """Returns a payload, with keys in GenRL's order."""
     return {
         "__type__": "Payload",
         "world_state": {
@@ -233,7 +233,7 @@ def _signed_content(group: RolloutGroup) -> bytes:
 
 
 def _field(raw: Raw, name: str) -> Raw | None:
-    """A field of what should be a map, and may be anything at a GenRL node; None where there is none."""
+    """Returns a field of a map, None if there is none: the value of a GenRL node may be no map at all."""
     try:
         return _FIELDS.decode(raw).get(name)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""Proposals and feedback as GenRL 0.3.0's nodes write them: unsigned lists of msgpack maps (SPEC §2).
+"""Proposals and feedback in the format of GenRL 0.3.0: unsigned lists of msgpack maps (SPEC §2).
 
 Its solvers name a proposal by the model's raw answer, cut to `MAX_NAME_CHARS` characters.
 """
@@ -27,24 +27,24 @@ from codezero.network.wire.proposals import MAX_MARKS, MAX_PROPOSALS, Filled, Ma
 from codezero.proposals import Proposal
 
 PROPOSER_KEY, SOLVER_KEY = b"proposer", b"solver"
-"""DHT keys of all proposals and of all feedback; bytes, which hivemind hashes as they are."""
+"""DHT keys of all proposals and of all feedback. They are bytes, which hivemind hashes as they are."""
 MAX_NAME_CHARS = 2000
-"""What GenRL's solvers cut question, tests and raw text to."""
+"""The length to which GenRL's solvers cut question, tests and raw text."""
 MAX_SENT = 4096
-"""A list with more entries is not read at all."""
+"""The most entries of a list; a longer one is not read at all."""
 PASS_REWARD = 0.5
-"""Reward from which a GenRL solver's attempt counts as correct: it is 1 or 0 by verdict, and 0.2 off at most."""
+"""The reward from which on a GenRL solver's attempt counts as correct: rewards are at most 0.2 away from 1 or 0."""
 
 _T = TypeVar("_T")
 
 
-# Whatever else GenRL's nodes put into these maps is passed over.
+# Other fields in these maps of GenRL's nodes are ignored.
 
 
 class _Proposal(Struct):
     proposal_question: Filled
     proposal_tests: Filled | Annotated[list[Text], Meta(min_length=1, max_length=MAX_GROUPS)]
-    """What the proposer's model wrote under "tests"."""
+    """The proposer's model's answer under "tests"."""
     proposer_model: ModelId = ""
     proposal_raw: Text = ""
 
@@ -60,15 +60,13 @@ _PROPOSAL, _MARKS = Decoder(_Proposal), Decoder(_Marks)
 
 
 def genrl_name(raw: str) -> str:
-    """What feedback calls a proposal by; empty for one without raw text."""
+    """Returns the name of a proposal in feedback; empty for one without raw text."""
     return raw[:MAX_NAME_CHARS]
 
 
 def pack_genrl_proposals(proposals: Sequence[Proposal]) -> bytes:
-    """A record in the bytes that GenRL's packer gives. Raises WireError: it is too large, or cannot be encoded.
-
-    GenRL's solvers take the first one of a list only.
-    """
+    """Encodes proposals as GenRL does. GenRL's solvers use only the first one. Raises WireError: the record is too
+    large, or cannot be encoded."""
     return _pack(
         [
             {
@@ -85,8 +83,8 @@ def pack_genrl_proposals(proposals: Sequence[Proposal]) -> bytes:
 
 
 def read_genrl_proposals(raw: object, peer_id: str) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
-    """What a peer has proposed, and why the rest cannot be used. Raises WireError: the record as a whole cannot be
-    read. Nothing in it says whose it is."""
+    """Returns the proposals in a record, and a reason for each that was dropped; `peer_id` is not in the record. Raises
+    WireError: the record as a whole cannot be read."""
     found, dropped = _read(raw, MAX_PROPOSALS, _to_proposal)
     return tuple(
         Proposal(peer_id=peer_id, model_id=model, question=question, tests=tests, raw=text)
@@ -95,10 +93,8 @@ def read_genrl_proposals(raw: object, peer_id: str) -> tuple[tuple[Proposal, ...
 
 
 def pack_genrl_feedback(feedback: Sequence[Marks]) -> bytes:
-    """A record in the bytes that GenRL's packer gives. Raises WireError: too large, or other nodes would refuse it.
-
-    The probabilities are not sent.
-    """
+    """Encodes feedback as GenRL does, without probabilities. Raises WireError: the record is too large, or other nodes
+    would refuse it."""
     return _pack(
         [{"proposal_raw": one.name, "reward": one.rewards, "dataset": "proposer"} for one in feedback],
         MAX_MARKS,
@@ -107,10 +103,8 @@ def pack_genrl_feedback(feedback: Sequence[Marks]) -> bytes:
 
 
 def read_genrl_feedback(raw: object) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
-    """Feedback on whosesoever proposals, and why the rest cannot be used; of two on the same proposal the first counts.
-
-    Raises WireError: the record as a whole cannot be read.
-    """
+    """Returns the feedback in a record, on proposals of any peer, and a reason for each that was dropped. Of two on the
+    same proposal the first counts. Raises WireError: the record as a whole cannot be read."""
     found, dropped = _read(raw, MAX_MARKS, _to_marks)
     first: dict[str, Marks] = {}
     for one in found:
@@ -127,7 +121,7 @@ def _pack(entries: Sequence[object], limit: int, convert: Callable[[bytes], obje
 
 
 def _read(raw: object, limit: int, convert: Callable[[bytes | Raw], _T]) -> tuple[tuple[_T, ...], tuple[Reason, ...]]:
-    """The first entries of a list, as many as may be; one that cannot be used costs itself only."""
+    """Returns the first `limit` entries of a list that can be converted, and a reason for each other entry."""
     entries = decode(_LIST, sized(raw, MAX_RECORD_BYTES))
     found, dropped = [], [Reason.OVERSIZED] * (len(entries) - limit)
     for entry in entries[:limit]:
@@ -139,7 +133,7 @@ def _read(raw: object, limit: int, convert: Callable[[bytes | Raw], _T]) -> tupl
 
 
 def _to_proposal(entry: bytes | Raw) -> tuple[str, str, str, str]:
-    """Model, question, tests one a line, and raw text."""
+    """Returns model, question, tests (one per line) and raw text."""
     sent = decode(_PROPOSAL, entry)
     tests = sent.proposal_tests if isinstance(sent.proposal_tests, str) else "\n".join(sent.proposal_tests)
     if not 1 <= len(tests) <= MAX_TEXT_CHARS:

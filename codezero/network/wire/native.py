@@ -1,4 +1,4 @@
-"""The rollouts of a peer in a round, in the node's own format: a body that an announcement names."""
+"""The rollouts of a peer in a round, in the native format: a body that an announcement names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from codezero.network.wire.codec import (
 from codezero.network.wire.fitting import pack_items
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 
-# Words that a later version may add to are read as any word.
+# Fields to which a later version may add words are decoded as any word.
 
 
 class _Task(Struct):
@@ -53,12 +53,12 @@ _GROUPS = Decoder(_Groups)
 
 
 def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
-    """The body of an announcement. Raises WireError: it is too large, or other nodes would refuse it."""
+    """Encodes groups as a body. Raises WireError: it is too large, or other nodes would refuse it."""
     return pack_items(_to_items(groups))
 
 
 def unpack_groups(body: object, announcement: Announcement) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
-    """The groups of an announced body, and why others of its groups were dropped. Raises WireError."""
+    """Returns an announced body's groups, and a reason for each one dropped. Raises WireError: none can be used."""
     groups, dropped = [], []
     for item in unpack_items(body, announcement, _GROUPS):
         try:
@@ -69,12 +69,12 @@ def unpack_groups(body: object, announcement: Announcement) -> tuple[tuple[Rollo
 
 
 def encode_groups(groups: Sequence[RolloutGroup]) -> bytes:
-    """What is sent of groups without extensions, uncompressed. Raises WireError: other nodes would refuse it."""
+    """Encodes groups without extensions and compression. Raises WireError: other nodes would refuse them."""
     return encode(_to_items(groups))
 
 
 def _to_items(groups: Sequence[RolloutGroup]) -> list[_Group]:
-    """Raises WireError: other nodes would refuse them."""
+    """Converts groups to items. Raises WireError: other nodes would refuse them."""
     try:
         items = msgspec.convert(list(groups), _Groups, from_attributes=True)
     except UNREADABLE as error:
@@ -85,7 +85,7 @@ def _to_items(groups: Sequence[RolloutGroup]) -> list[_Group]:
 
 
 def _to_group(item: _Group, peer_id: str) -> RolloutGroup:
-    """Raises WireError: there is a word that we do not know."""
+    """Converts an item to a group. Raises WireError: it has a word that this version does not know."""
     try:
         task = Task(
             origin=TaskOrigin(item.task.origin),

@@ -1,4 +1,4 @@
-"""Proposals and feedback in the node's own format: two more bodies that an announcement names."""
+"""Proposals and feedback in the native format: bodies that an announcement names."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from codezero.network.wire.fitting import pack_items
 from codezero.proposals import Proposal
 
 MAX_PROPOSALS = 32
-"""In a record."""
+"""The most proposals in a record."""
 MAX_MARKS = 64
-"""Proposals in a record of feedback."""
+"""The most proposals in a record of feedback."""
 
 Filled = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -38,14 +38,14 @@ Score = Annotated[float, Meta(ge=-MAX_REWARD, le=MAX_REWARD)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What one peer's attempts at a proposal came to, as it is sent."""
+    """One peer's feedback on a proposal: the results of its attempts."""
 
     name: str
-    """What the format calls the proposal by (board.ProposalBoard.name_of)."""
+    """The proposal's name in the format (`board.ProposalBoard.name_of`)."""
     p_correct: tuple[float, ...]
-    """[G] 0..1"""
+    """[G] The probability, 0..1, that each attempt is correct."""
     rewards: tuple[float, ...]
-    """[G]"""
+    """[G] The reward of each attempt."""
 
 
 class _Proposal(BodyItem):
@@ -67,7 +67,7 @@ _PROPOSALS, _FEEDBACK = Decoder(_Proposals), Decoder(_Feedback)
 
 
 def pack_proposals(proposals: Sequence[Proposal]) -> bytes:
-    """The body of an announcement. Raises WireError: it is too large, or other nodes would refuse it."""
+    """Encodes proposals as a body. Raises WireError: it is too large, or other nodes would refuse it."""
     try:
         items = msgspec.convert(list(proposals), _Proposals, from_attributes=True)
     except UNREADABLE as error:
@@ -78,7 +78,7 @@ def pack_proposals(proposals: Sequence[Proposal]) -> bytes:
 
 
 def unpack_proposals(body: object, announcement: Announcement) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
-    """The proposals of an announced body, and why others of its proposals were dropped. Raises WireError."""
+    """Returns an announced body's proposals, and a reason for each one dropped. Raises WireError: none can be used."""
     proposals, dropped = [], []
     for item in unpack_items(body, announcement, _PROPOSALS):
         try:
@@ -99,7 +99,7 @@ def unpack_proposals(body: object, announcement: Announcement) -> tuple[tuple[Pr
 
 
 def pack_feedback(feedback: Sequence[Marks]) -> bytes:
-    """The body of an announcement. Raises WireError: it is too large, or other nodes would refuse it."""
+    """Encodes feedback as a body. Raises WireError: it is too large, or other nodes would refuse it."""
     marks = [{"proposal_id": one.name, "p_correct": one.p_correct, "rewards": one.rewards} for one in feedback]
     try:
         items = msgspec.convert(marks, _Feedback)
@@ -110,7 +110,7 @@ def pack_feedback(feedback: Sequence[Marks]) -> bytes:
 
 
 def unpack_feedback(body: object, announcement: Announcement) -> tuple[tuple[Marks, ...], tuple[Reason, ...]]:
-    """The feedback of an announced body, of which none is dropped alone. Raises WireError."""
+    """Returns an announced body's feedback; none is dropped alone. Raises WireError: it is malformed."""
     items = unpack_items(body, announcement, _FEEDBACK)
     _require_whole(items)
     marks = [Marks(name=one.proposal_id, p_correct=tuple(one.p_correct), rewards=tuple(one.rewards)) for one in items]
@@ -118,7 +118,7 @@ def unpack_feedback(body: object, announcement: Announcement) -> tuple[tuple[Mar
 
 
 def _require_whole(feedback: Sequence[_Marks]) -> None:
-    """Raises WireError: an attempt lacks one of its numbers, or a proposal comes twice."""
+    """Raises WireError: an attempt lacks its probability or reward, or a proposal comes twice."""
     if any(len(one.p_correct) != len(one.rewards) for one in feedback):
         raise WireError(Reason.MALFORMED, "as many rewards as probabilities are needed")
     if len({one.proposal_id for one in feedback}) != len(feedback):

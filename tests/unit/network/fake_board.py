@@ -24,7 +24,7 @@ class Board:
         """Names whose address others have told us."""
         self.ages: dict[str, int | None] = {}
         self.rejected: set[tuple[str, Reason]] = set()
-        self.twin = False
+        self.duplicate_identity = False
         self.published: list[list] = []
         self.keeps, self.most, self.bad = True, 64, None
         """Say whether a record is kept, how many groups are in one at most, and which group is in none."""
@@ -52,7 +52,7 @@ class Board:
             )
             for name, content in self.publications.items()
         ]
-        return Sight(notices=notices, rejected=set(self.rejected), twin=self.twin)
+        return Sight(notices=notices, rejected=set(self.rejected), duplicate_identity=self.duplicate_identity)
 
     async def take(self, dht, notice):
         if isinstance(notice.content, WireError):

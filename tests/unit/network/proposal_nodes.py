@@ -1,4 +1,4 @@
-"""Proposers and solvers over a network in memory, and shelves that do as they are told."""
+"""Proposers and solvers over a network in memory, and feeds that do as they are told."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def board(name: str, network: Network = Network.native, swarm: str = SWARM):
     return NativeProposalBoard(swarm, identity(name), secrets.token_hex(8))
 
 
-class FakeShelf:
-    """board.Shelf: shows and gives what it is told to, and notes what is published."""
+class FakeFeed:
+    """board.RecordFeed: shows and gives what it is told to, and notes what is published."""
 
-    twin = False
+    duplicate_identity = False
 
     def __init__(self) -> None:
         self.records: dict[str, object] = {}
@@ -139,8 +139,8 @@ class FakeBoard:
     """board.ProposalBoard with a place for each proposer."""
 
     def __init__(self) -> None:
-        self.proposals = FakeShelf()
-        self.places: dict[str, FakeShelf] = {}
+        self.proposals = FakeFeed()
+        self.places: dict[str, FakeFeed] = {}
 
     def name_of(self, proposal):
         return proposal.proposal_id if proposal.question else ""
@@ -149,4 +149,4 @@ class FakeBoard:
         return proposer
 
     def feedback_at(self, place):
-        return self.places.setdefault(place, FakeShelf())
+        return self.places.setdefault(place, FakeFeed())

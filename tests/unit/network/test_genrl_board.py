@@ -82,7 +82,7 @@ def test_what_one_publishes_another_sees_and_takes():
         found, problems, sight = await taken(board("bob"), bob)
         assert (found, problems) == ({ALICE: ["one"]}, {ALICE: []})
         assert [(notice.address, notice.age) for notice in sight.notices] == [("10.0.0.1", 0)]
-        assert not sight.twin
+        assert not sight.duplicate_identity
 
     run(scenario)
 
@@ -208,14 +208,14 @@ def test_the_last_rounds_of_the_window_count(window, number, ages):
     assert run(scenario) == ages
 
 
-def test_a_twin_has_signed_with_our_key_after_we_started():
+def test_a_duplicate_identity_has_signed_with_our_key_after_we_started():
     async def scenario(instance: str, published_at_s: float, signer: str = "alice") -> bool:
         reader, replica = await swarm("alice", "replica")
         own = record(
             [group(identity(signer).peer_id)], identity(signer), instance=instance, published_at_s=published_at_s
         )
         shows(replica, [(ALICE, bin_(own))])
-        return (await board("alice").look(reader, ROUND)).twin
+        return (await board("alice").look(reader, ROUND)).duplicate_identity
 
     later = time.time() + 100
     assert run(lambda: scenario("f" * 16, later))
@@ -228,22 +228,22 @@ def test_of_two_with_one_key_the_later_sees_the_other_though_it_takes_its_place(
     async def scenario():
         (alice,) = await swarm("alice")
         one, two = board("alice"), board("alice", instance="f" * 16)
-        twins = []
+        seen_duplicates = []
         for by in (one, two, one):
             assert await publish(by, alice, ROUND, [group(ALICE)], 600.0)
-            twins.append((await by.look(alice, ROUND)).twin)
+            seen_duplicates.append((await by.look(alice, ROUND)).duplicate_identity)
             by.finished(ROUND)
-        return twins
+        return seen_duplicates
 
     assert run(scenario) == [False, True, True]
 
 
-def test_anybody_may_publish_unsigned_under_our_peer_id_and_it_is_no_twin():
+def test_anybody_may_publish_unsigned_under_our_peer_id_and_it_is_no_duplicate_identity():
     async def scenario():
         reader, replica = await swarm("alice", "replica")
         shows(replica, [(ALICE, bin_(unsigned("not mine")))])
         sight = await board("alice").look(reader, ROUND)
-        return sight.twin, sight.notices
+        return sight.duplicate_identity, sight.notices
 
     assert run(scenario) == (False, [])
 

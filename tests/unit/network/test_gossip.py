@@ -10,7 +10,7 @@ import pytest
 from codezero.config import SwarmConfig
 from codezero.network import gossip as gossip_module
 from codezero.network import memory
-from codezero.network.gossip import TWIN, SwarmGossip
+from codezero.network.gossip import DUPLICATE_IDENTITY, SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.network.wire import Reason, WireError
 from tests.unit.network.dht.memory_p2p import MemoryLink, MemoryNetwork, exchange
@@ -336,10 +336,10 @@ def test_without_a_daemon_the_node_trains_alone():
     assert (len(found.local), found.external) == (1, ())
 
 
-def test_a_twin_is_said_in_the_round_s_line():
+def test_a_duplicate_identity_is_said_in_the_round_s_line():
     board = Board()
-    board.twin = True
-    assert play(board).network == TWIN
+    board.duplicate_identity = True
+    assert play(board).network == DUPLICATE_IDENTITY
 
 
 def test_memory_of_what_was_used_is_bounded(monkeypatch):

@@ -1,4 +1,4 @@
-"""What a solver takes of proposers and tells them, with shelves that do as they are told."""
+"""What a solver takes of proposers and tells them, with feeds that do as they are told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from codezero.network import memory, proposals, reading, solo
 from codezero.network.proposals import MAX_COLLECTED
 from codezero.network.wire import Reason, WireError
-from tests.unit.network.proposal_nodes import FakeBoard, FakeShelf, Loop, Solver, attempts, marks, proposal
+from tests.unit.network.proposal_nodes import FakeBoard, FakeFeed, Loop, Solver, attempts, marks, proposal
 
 
 def run(scenario):
@@ -184,10 +184,10 @@ def test_memory_of_what_was_handed_out_is_bounded(monkeypatch):
 
 
 async def given(*rounds, keeps=True):
-    """The shelves of p1 and p2 after these groups were given, a tuple a round."""
+    """The feeds of p1 and p2 after these groups were given, a tuple a round."""
     on = FakeBoard()
     for place in ("p1", "p2"):
-        on.places[place] = FakeShelf()
+        on.places[place] = FakeFeed()
         on.places[place].keeps = keeps
     one = Solver(on)
     for groups in rounds:
@@ -237,14 +237,14 @@ def test_a_record_has_the_last_64_and_the_newest_first():
 def test_feedback_that_nobody_keeps_is_kept_here_and_published_with_the_next(caplog):
     async def scenario():
         on = FakeBoard()
-        shelf = on.feedback_at("p1")
-        shelf.keeps = False
+        feed = on.feedback_at("p1")
+        feed.keeps = False
         one = Solver(on)
         await one.give(attempts(proposal("f", "p1")))
-        shelf.keeps = True
+        feed.keeps = True
         await one.give()
         await one.give()
-        return len(shelf.published)
+        return len(feed.published)
 
     assert run(scenario) == 2
     assert "no node keeps 1 of 1" in caplog.text
@@ -255,18 +255,18 @@ def test_a_publication_that_hangs_is_given_up_and_tried_again(monkeypatch):
 
     async def scenario():
         on = FakeBoard()
-        shelf = on.feedback_at("p1")
-        keep = shelf.publish
+        feed = on.feedback_at("p1")
+        keep = feed.publish
 
         async def never(dht, record):
             await asyncio.sleep(3600)
 
-        shelf.publish = never
+        feed.publish = never
         one = Solver(on)
         await one.give(attempts(proposal("f", "p1")))
-        shelf.publish = keep
+        feed.publish = keep
         await one.give()
-        return len(shelf.published)
+        return len(feed.published)
 
     assert run(scenario) == 1
 
@@ -274,7 +274,7 @@ def test_a_publication_that_hangs_is_given_up_and_tried_again(monkeypatch):
 def test_what_cannot_be_sent_costs_itself_only(caplog):
     async def scenario():
         on = FakeBoard()
-        shelf = on.feedback_at("p1")
+        feed = on.feedback_at("p1")
         bad = proposal("bad", "p1").proposal_id
 
         def pack(items):
@@ -282,9 +282,9 @@ def test_what_cannot_be_sent_costs_itself_only(caplog):
                 raise WireError(Reason.OVERSIZED, "too large")
             return list(items)
 
-        shelf.pack = pack
+        feed.pack = pack
         await Solver(on).give(*[attempts(proposal(name, "p1")) for name in ("f", "g", "bad", "h")])
-        return [[one.name for one in record] for record in shelf.published]
+        return [[one.name for one in record] for record in feed.published]
 
     assert run(scenario) == [[proposal("h").proposal_id, proposal("g").proposal_id]]
     assert "not published: oversized" in caplog.text

@@ -1,11 +1,11 @@
-"""What a proposer hears of solvers, with shelves that do as they are told."""
+"""What a proposer hears of solvers, with feeds that do as they are told."""
 
 from __future__ import annotations
 
 import asyncio
 
 from codezero.network import solvers
-from codezero.network.gossip import TWIN
+from codezero.network.gossip import DUPLICATE_IDENTITY
 from codezero.network.wire import Reason, WireError
 from codezero.proposals import ProposalFeedback
 from tests.unit.network.proposal_nodes import FakeBoard, Loop, Proposer, marks, proposal
@@ -22,8 +22,8 @@ def run(scenario):
 async def heard(records, addresses=None, of=(F, G), times: int = 1, **settings):
     """What a proposer of these proposals hears, and the side that does."""
     on = FakeBoard()
-    shelf = on.feedback_at(ALICE)
-    shelf.records, shelf.addresses = records, addresses or {}
+    feed = on.feedback_at(ALICE)
+    feed.records, feed.addresses = records, addresses or {}
     one = Proposer(on, **settings)
     await one.publish(*of)
     return [await one.collect() for _ in range(times)], one.side
@@ -43,7 +43,7 @@ def test_feedback_has_the_address_that_was_seen():
 def test_the_first_word_of_a_peer_counts():
     async def scenario():
         on = FakeBoard()
-        shelf = on.feedback_at(ALICE)
+        feed = on.feedback_at(ALICE)
         one = Proposer(on)
         await one.publish(F, G)
         said = []
@@ -52,7 +52,7 @@ def test_the_first_word_of_a_peer_counts():
             [marks(F.proposal_id, (0.0,), (0.0,))],
             [marks(G.proposal_id), marks(F.proposal_id, (0.5,), (0.5,))],
         ):
-            shelf.records = {"p1": feedback}
+            feed.records = {"p1": feedback}
             said.append([(own.proposal_id, own.p_correct) for own in await one.collect()])
         return said, one.side.take_rejected()
 
@@ -67,8 +67,8 @@ def test_what_is_dropped_is_counted_with_its_reason():
             "banned": [marks(F.proposal_id)],
         }
         on = FakeBoard()
-        shelf = on.feedback_at(ALICE)
-        shelf.records, shelf.own, shelf.rejected = records, True, {("p3", Reason.WRONG_TOPIC)}
+        feed = on.feedback_at(ALICE)
+        feed.records, feed.own, feed.rejected = records, True, {("p3", Reason.WRONG_TOPIC)}
         one = Proposer(on, banned_peers=["banned"])
         await one.publish(F)
         found = [own.peer_id for _ in range(3) for own in await one.collect()]
@@ -161,15 +161,15 @@ def test_a_publication_that_hangs_is_given_up(monkeypatch):
     assert run(scenario) is False
 
 
-def test_a_twin_is_told():
+def test_a_duplicate_identity_is_told():
     async def scenario():
         on = FakeBoard()
         one = Proposer(on)
-        on.proposals.twin = True
+        on.proposals.duplicate_identity = True
         await one.publish(F)
         return one.side.status()
 
-    assert run(scenario) == TWIN
+    assert run(scenario) == DUPLICATE_IDENTITY
 
 
 def test_after_a_restart_feedback_is_taken_on_what_was_published_before_it():

@@ -273,11 +273,11 @@ def test_a_replica_that_makes_up_slots_of_version_1_costs_nothing():
 
 
 @pytest.mark.parametrize("version", [1, VERSION])
-def test_a_twin_is_seen_in_whichever_version_it_speaks(version):
+def test_a_duplicate_identity_is_seen_in_whichever_version_it_speaks(version):
     async def scenario():
         now = time.time() + 1
         one = announce(peer_id=ALICE, published_at_s=now, expires_at_s=now + MINUTES_S, instance="f" * 16)
         raw = wire.sign_announcement(one, identity("alice"), version)
-        return (await seen([(directory.slot(ALICE, version), raw)], by=board("alice"))).twin
+        return (await seen([(directory.slot(ALICE, version), raw)], by=board("alice"))).duplicate_identity
 
     assert run(scenario)

@@ -15,7 +15,7 @@ from codezero.network import genrl
 from codezero.network.dht import dht as dht_module
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.dictionary import pack_dictionary
-from codezero.network.dht.neighbours import place_of
+from codezero.network.dht.neighbours import node_id_of
 from codezero.network.dht.server import OWNERS
 from tests.unit.network.dht.memory_p2p import MemoryNetwork
 from tests.unit.network.dht.test_dictionary import nested, sent
@@ -214,9 +214,11 @@ def test_who_names_silent_nodes_does_not_keep_us_from_those_we_know(monkeypatch)
         network = MemoryNetwork()
         names = ["alice", "mallory", *(f"sybil {number}" for number in range(8))]
         alice, mallory, *honest = await network.swarm(*names, rules=genrl.RULES)
-        places = [place_of(dht.p2p.peer_id) for dht in honest]
+        places = [node_id_of(dht.p2p.peer_id) for dht in honest]
         keys = map(key_id, map(str, range(1000)))
-        where = next(key for key in keys if place_of(mallory.p2p.peer_id) ^ key < min(place ^ key for place in places))
+        where = next(
+            key for key in keys if node_id_of(mallory.p2p.peer_id) ^ key < min(place ^ key for place in places)
+        )
         mallory.p2p.answer("find", ever_nearer(where, random.Random(1)))
         alice._protocol.wait_timeout = 0.1
         real_call = type(alice.p2p).call_protobuf_handler
@@ -287,7 +289,7 @@ def test_forty_nodes_find_the_same_replicas():
             assert await node.meet(first.p2p.peer_id)
             nodes.append(node)
         where = key_id("7")
-        true = sorted(network.nodes, key=lambda peer: place_of(peer) ^ where)[:3]
+        true = sorted(network.nodes, key=lambda peer: node_id_of(peer) ^ where)[:3]
         agreed = 0
         for node in nodes:
             found = [peer or node.p2p.peer_id for peer in await node._nearest(where, 3)]
@@ -333,4 +335,4 @@ def test_a_node_that_draws_its_place_is_met_and_shows_the_way_but_keeps_nothing_
 
 
 def test_a_hostile_peer_id_names_no_place():
-    assert place_of(PeerID(b"")) != place_of(PeerID(b"\0"))
+    assert node_id_of(PeerID(b"")) != node_id_of(PeerID(b"\0"))

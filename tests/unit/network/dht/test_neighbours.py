@@ -9,7 +9,7 @@ from hivemind.p2p import PeerID
 from hivemind.proto import dht_pb2
 
 from codezero.network import genrl
-from codezero.network.dht.neighbours import Neighbours, find, ping, place_of
+from codezero.network.dht.neighbours import Neighbours, find, node_id_of, ping
 from tests.unit.network.dht.memory_p2p import MemoryNetwork
 
 DICE = random.Random(1)
@@ -24,7 +24,7 @@ def somewhere() -> DHTID:
 
 
 def table(takes=lambda node_id, peer_id: True) -> Neighbours:
-    return Neighbours(place_of(peer(0)), 20, takes)
+    return Neighbours(node_id_of(peer(0)), 20, takes)
 
 
 def is_consistent(one: Neighbours) -> bool:
@@ -65,9 +65,9 @@ def test_our_own_place_is_not_for_others():
 
 
 def test_a_place_must_follow_from_the_peer_id_where_the_rules_say_so():
-    one = table(lambda node_id, peer_id: node_id == place_of(peer_id))
+    one = table(lambda node_id, peer_id: node_id == node_id_of(peer_id))
     one.add_or_update_node(somewhere(), peer(1))
-    one.add_or_update_node(place_of(peer(2)), peer(2))
+    one.add_or_update_node(node_id_of(peer(2)), peer(2))
     assert list(one.uid_to_peer_id.values()) == [peer(2)]
 
 
@@ -121,7 +121,8 @@ def test_a_kind_of_answer_that_does_not_exist_is_nothing_found(kind):
 def test_neighbours_named_in_an_answer_are_as_many_as_agreed_and_stand_where_they_belong():
     peers = [peer(number) for number in range(1, 5000)]
     honest = answering(
-        nearest_node_ids=[place_of(one).to_bytes() for one in peers], nearest_peer_ids=[one.to_bytes() for one in peers]
+        nearest_node_ids=[node_id_of(one).to_bytes() for one in peers],
+        nearest_peer_ids=[one.to_bytes() for one in peers],
     )
     lying = answering(
         nearest_node_ids=[somewhere().to_bytes() for _ in peers], nearest_peer_ids=[one.to_bytes() for one in peers]
