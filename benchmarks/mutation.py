@@ -30,6 +30,7 @@ import pytest
 from benchmarks import harness
 from benchmarks.harness import ROOT, Arm, Result
 from benchmarks.mutants import mutants
+from benchmarks.power import of_none
 from benchmarks.tables import markdown, share
 
 COUNT = 50
@@ -143,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             settings={"modules": PACKAGES[name].modules, "tests": PACKAGES[name].tests},
             seed=0,
             pieces=[f"{number}" for number in range(COUNT)],
-            power=[],
+            power=[of_none("mutants that are not noticed", COUNT, "mutants")],
         )
         with tempfile.TemporaryDirectory() as folder:
             copy = Copy(Path(folder), PACKAGES[name])

@@ -29,6 +29,7 @@ TABLES = {
     "fresh": "table",
     "rollout": "table",
     "memory": "table",
+    "mutation": "table",
     "against-functions": "table",
     "against-programs": "table",
     "against-examples": "table",

@@ -21,7 +21,7 @@ from codezero.loop import Stages, run_round
 from codezero.network.join import join
 from codezero.network.selection import SapoSelection
 from codezero.observe.monitor import RoundMonitor, report_from_dict
-from codezero.observe.probes import Learning
+from codezero.observe.probes import LEAST_ROUNDS, Learning
 from codezero.observe.status import PROBING, SAVING, WAITING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.observe.tracking import trackers
@@ -118,7 +118,8 @@ class Node:
             max_prompt_length=models.prompt_tokens,
             max_completion_length=config.rollout.max_new_tokens,
         )
-        held_out = load_held_out() if config.probe.share else {}
+        is_long = config.rounds == 0 or config.rounds >= LEAST_ROUNDS
+        held_out = load_held_out() if config.probe.share and is_long else {}
         self._probe = make_probe(config, models, held_out, workers, self._monitor.progress)
         proposals = place.proposals()
         self._tasks = WithProposals(

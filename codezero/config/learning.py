@@ -201,7 +201,8 @@ class TasksConfig:
 class ProbeConfig:
     share: float = 0.05
     """Share of the node's time that goes into measuring it on problems it never trains on, judged by the dry run;
-    before the first round it takes up to ten minutes for it. 0 measures nothing."""
+    before the first round it takes up to ten minutes for it. 0 measures nothing, nor does a run of fewer than 20
+    rounds."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 0.5, "probe.share", self.share, "use a share such as 0.05, or 0 for no probes")

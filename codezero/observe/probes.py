@@ -13,7 +13,9 @@ from statistics import fmean
 from codezero.evaluate.gain import Direction, Gain, newest
 
 NAME = "probe.jsonl"
-"""In the folder of logs."""
+"""The name of the file in the folder of logs."""
+LEAST_ROUNDS = 20
+"""Rounds of the shortest run that is measured; a run without a limit always is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ def learning(reports: Sequence[ProbeReport]) -> Learning:
 
 def _early(num_problems: int, passes: Sequence[Pass], done: int) -> str:
     if not num_problems:
-        return "Not measured: it has taken no probe (probe.share)."
+        return f"Not measured: a run of fewer than {LEAST_ROUNDS} rounds takes no probe, nor does probe.share=0."
     if not passes:
         return f"Too early to tell: {done} of {num_problems} problems solved for the first time."
     start = passes[0]

@@ -60,7 +60,7 @@ def test_a_stopped_node_in_lines(tmp_path, capsys, utc):
     assert lines[0].startswith(f"solver   thorny fishy meerkat ({NODE['peer_id']}), not running (stopped, ")
     assert lines[1:] == [
         "model    tiny, full, version 6",
-        "learns   Not measured: it has taken no probe (probe.share).",
+        "learns   Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0.",
         "reward   +0.60 in round 6 (higher is better)",
         "solved   pass@4 0.50, average@4 0.25, as predicted",
         "learned  version 6; 32 tokens/s, a round takes 1m00s",

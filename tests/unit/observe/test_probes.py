@@ -73,7 +73,7 @@ def test_the_best_is_that_of_the_smoothed_curve_and_not_the_luckiest():
 @pytest.mark.parametrize(
     ("reports", "text"),
     [
-        ([], "Not measured: it has taken no probe (probe.share)."),
+        ([], "Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0."),
         (
             [probe(0, {"a": 1, "b": 0}, num_problems=5)],
             "Too early to tell: 2 of 5 problems solved for the first time.",

@@ -8,6 +8,7 @@ from itertools import cycle
 import pytest
 import torch
 
+from codezero import node as node_module
 from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.evaluate.examiner import Examiner
@@ -213,6 +214,7 @@ def same(one, other):
 def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_otherwise(tmp_path, monkeypatch):
     turns = cycle([True, True, False])
     monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))  # one probe before each round
+    monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
     model = save_tiny(tmp_path / "model")
     with_probes = played(tmp_path / "a", model, "probe.share=0.05")
     without = played(tmp_path / "b", model, "probe.share=0")
@@ -228,6 +230,7 @@ def test_a_node_that_gets_worse_says_so_and_has_kept_its_best_checkpoint(tmp_pat
     turns = cycle([True, True, False])
     told = [passes(0.25), passes(0.25, 1.0), passes(0.25, 1.0, 0.3, 0.3, 0.3)]
     monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))
+    monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
     monkeypatch.setattr(Probe, "take", lambda self, *_: setattr(self, "learning", learning(told.pop(0))) or True)
     newest = played(tmp_path, save_tiny(tmp_path / "model"), "save_every_s=0")
     assert newest.round == 3
