@@ -9,19 +9,16 @@ from dataclasses import dataclass, field
 
 from codezero.config.check import require
 from codezero.config.learning import (
-    Backend,
     BuiltinConfig,
     DatasetConfig,
     Device,
     Dtype,
-    EvaluatorConfig,
     Importance,
     LossType,
     ModelConfig,
     Moments,
     ProbeConfig,
     ProposalsConfig,
-    RewardConfig,
     RewardScale,
     RolloutConfig,
     RolloutEngine,
@@ -29,9 +26,9 @@ from codezero.config.learning import (
     TasksConfig,
     TrainConfig,
     TrainMethod,
-    VerdictMode,
 )
 from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
+from codezero.config.reward import Backend, EvaluatorConfig, RewardConfig, VerdictMode
 from codezero.config.services import JudgeConfig, MarketConfig, PushConfig
 from codezero.config.swarm import (
     LedgerConfig,

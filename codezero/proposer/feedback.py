@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean, median
 from typing import Any
 
-from codezero.config.learning import MAX_REWARD
+from codezero.config.reward import MAX_REWARD
 from codezero.proposals import ProposalFeedback
 from codezero.runtime import saved
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.msgpack import Decoder
 
-from codezero.config.learning import MAX_REWARD
+from codezero.config.reward import MAX_REWARD
 from codezero.network.wire.announcement import Announcement
 from codezero.network.wire.body import BodyItem, unpack_items
 from codezero.network.wire.codec import (
