@@ -176,8 +176,8 @@ def _faster(base: Mapping[str, Any], costs: Mapping[str, Any], side: str) -> lis
 def learn_table(results: Mapping[str, Result]) -> str:
     """Medians over pairs, by method."""
     rows = []
-    for method in METHODS:
-        pairs = results[method].counts.values()
+    for method, result in results.items():
+        pairs = result.counts.values()
         cpu = {side: statistics.median(pair[side]["cpu_s"] for pair in pairs) for side in ("before", "now")}
         ratios = sorted(pair["now"]["cpu_s"] / pair["before"]["cpu_s"] for pair in pairs)
         middle = statistics.median(ratios)

@@ -28,6 +28,7 @@ TABLES = {
     "contest": "table",
     "fresh": "table",
     "rollout": "table",
+    "round-lora": "learn_table",
     "memory": "table",
     "mutation": "table",
     "against-functions": "table",
