@@ -1,5 +1,6 @@
-"""From what a judge's model says to a probability of being right: logistic regressions, fitted once on executed
-solutions and kept in `calibration.yaml` (`python -m benchmarks.calibrate` fits them; `case`, `benchmarks.per_test`)."""
+"""Turns the answers of a judge's model into probabilities that solutions are right, by logistic regression. The weights
+in `calibration.yaml` were fitted on executed solutions by `python -m benchmarks.calibrate`, those of `case` by
+`benchmarks.per_test`."""
 
 from __future__ import annotations
 
@@ -16,37 +17,38 @@ from codezero.prompts.evaluator import review_messages, value_messages
 
 _FILE = Path(__file__).with_name("calibration.yaml")
 _LEAST_P = 1e-6
-"""Probabilities closer to 0 or 1 have the log-odds of this one."""
+"""The least distance of a probability from 0 and 1 for its log-odds; closer ones count as this far."""
 LARGEST_MARGIN = 30.0
-"""Log-odds beyond which a model's word for word certainty is not followed."""
+"""The largest absolute log-odds: a model's certainty beyond it has no further effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Weights by feature, `intercept` among them; each model's own, since models differ in what they find likely. A
-    feature that is not named counts for nothing."""
+    """One model's weights by feature, `intercept` among them; models differ in what they find likely. A feature without
+    a weight has no effect."""
 
     likelihood: Mapping[str, float]
-    """Of `features`."""
+    """The weights of `features`."""
     logit: Mapping[str, float]
-    """Of `margin` and `passed` alone (Platt scaling)."""
+    """The weights of `margin` and `passed` alone (Platt scaling)."""
     case: Mapping[str, float] | None = None
-    """Of `case_features`; None where they have not been fitted (`python -m benchmarks.per_test`)."""
+    """The weights of `case_features`; None if they have not been fitted (`python -m benchmarks.per_test`)."""
 
     def by_likelihood(self, found: Mapping[str, float]) -> float:
-        """From `features`; nan where one of them is no number."""
+        """Returns the probability for `features` that a solution is right; nan if one of them is not finite."""
         return _logistic(self.likelihood, found)
 
     def by_case(self, p_whole: float, logprob: float) -> float:
-        """Probability that one test passes; nan where `p_whole` or `logprob` is no number.
+        """Returns the probability that one test passes; nan if `p_whole` or `logprob` is not a number.
 
-        It may be below that of all tests, which knows less: kept above it, AUC was 0.77 instead of 0.82.
+        It may be below `p_whole`, which knows less: kept above that, AUC was 0.77 instead of 0.82.
         """
         assert self.case is not None
         return _logistic(self.case, case_features(p_whole, logprob))
 
     def by_logit(self, yes: float, no: float, passed: float = 0.0) -> float:
-        """From the probabilities of Yes and No, and as `features` has it `passed`; nan where they are none."""
+        """Returns the probability that a solution is right from those of Yes and No, and `passed` of `features`; nan if
+        they are not probabilities."""
         if not (yes >= 0.0 and no >= 0.0 and yes + no > 0.0):
             return math.nan
         tiny = math.exp(-LARGEST_MARGIN)
@@ -54,31 +56,31 @@ class Calibration:
 
 
 def features(margin: float, logprobs: Sequence[float], passed: float = 0.0) -> dict[str, float]:
-    """What is known of a solution that the judge is asked about.
+    """Returns the features of a solution that the judge is asked about.
 
-    `margin`: log-odds of Yes; `mean` and `total` of its tokens' log-probabilities, in nats; `passed`: share of its
-    tests that its dry run has passed before it stopped, none of them having failed.
+    `margin`: the log-odds of Yes; `mean` and `total` of its tokens' log-probabilities, in nats; `passed`: the share of
+    its tests that its dry run passed before it stopped, without a failed one.
     """
     total = sum(logprobs)
     return {"margin": margin, "mean": total / len(logprobs), "total": total, "passed": passed}
 
 
 def case_features(p_whole: float, logprob: float) -> dict[str, float]:
-    """What is known of a single test: `whole`, the log-odds of the whole solution, and `value`, the square root of
-    minus the log-probability of the test's expected value. The root keeps long values, of many tokens, within reach of
-    short ones."""
+    """Returns the features of a single test: `whole`, the log-odds of the whole solution, and `value`, the square root
+    of minus the log-probability of the test's expected value. The root keeps long values, of many tokens, comparable
+    with short ones."""
     p = min(max(p_whole, _LEAST_P), 1.0 - _LEAST_P)
     return {"whole": math.log(p / (1.0 - p)), "value": math.sqrt(max(-logprob, 0.0))}
 
 
 def of(model: str) -> Calibration:
-    """The model's own calibration; for one that has none, `default`: no scaling of its word, likelihood as of 1.5B."""
+    """Returns the model's calibration. A model without one has `default`: logit unscaled, likelihood as for 1.5B."""
     table = _table()
     return table.get(model, table["default"])
 
 
 def prompt_hash() -> str:
-    """What the weights in the file were fitted with: they are for these words only."""
+    """Returns a hash of the judge's prompts: the weights in the file are for one wording only."""
     chats = [review_messages("question", "tests", "code"), value_messages("code", "left", "right")]
     return hashlib.sha256(repr(chats).encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""Knowing a program again where names, comments, layout or dead code were changed; in worker processes."""
+"""Recognises copies of a program whose names, comments, layout or dead code were changed. For worker processes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _NAME = "_"
 
 
 def program_of(code: str, wanted: Collection[str] | None) -> ProgramPrint | None:
-    """A program, equal for copies of it; None if it does not parse. `wanted` is that of `normalise.reachable`.
+    """Returns a program's fingerprint, the same for its copies; None if it does not parse. `wanted` is that of
+    `normalise.reachable`.
 
-    Every name is the same one here, since renaming takes no thought; imports and what `reachable` drops are gone.
+    All names count as equal, since renaming is easy; imports and what `reachable` drops do not count.
     """
     try:
         tree = reachable(stripped(code), wanted)

@@ -1,4 +1,4 @@
-"""The evaluator: rules, the dry run and the judge's opinion become verdicts and rewards, a whole round at once."""
+"""The evaluator: makes verdicts and rewards of a whole round from rules, dry runs and the judge's opinions."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ from codezero.workers import Death
 logger = logging.getLogger(__name__)
 
 P_PASSED, P_FAILED = 0.99, 0.01
-"""Probability of being right for a solution whose cases all passed, or of which one failed, in a dry run. Of 501 that
-`benchmarks/evaluator.py` compared with their execution none was judged wrongly; nothing is certain all the same."""
+"""The probability that a solution is right if all cases passed in its dry run, and if one failed. Of 501 solutions that
+`benchmarks/evaluator.py` compared with their execution none was judged wrongly; still nothing is certain."""
 P_UNSURE = (0.15, 0.85)
-"""Between these probabilities nothing is known of an attempt: it was left open by a dry run and by the judge, or fails
-fresh tests of which nothing but the reference says that they can be passed."""
+"""The probabilities between which an attempt counts as unknown: the dry run and the judge left it open, or it fails
+fresh tests that only the reference is known to pass."""
 SHOWN_BYTES = 4 << 10
-"""For each of J, bytes that the judge is shown of a round's open groups of peers: question, tests and programs. A token
-has a byte at least. Eight programs as long as MBPP's own (601-974) come to 1.7 KB with question and tests, one group in
-twenty to more than 3.8."""
+"""Bytes of question, tests and programs that the judge is shown of a round's open groups of peers, for each of J. A
+token has at least one byte. Eight programs as long as MBPP's own (601-974) take 1.7 KB with question and tests; one
+group in twenty takes more than 3.8."""
 
 
 class FrozenEvaluator:
-    """ports.Evaluator. Equal answers to a task are judged once.
+    """The implementation of ports.Evaluator with a frozen judge. It judges equal answers to a task once.
 
-    A solution is wrong without being asked about if it breaks a fatal rule; otherwise its dry run decides, where that
-    comes to an end on every case; the judge is asked for the rest, and then about each test of an own one that was left
-    open. All that reads a solution is done by worker processes; here their answers are put together.
+    A solution that breaks a fatal rule is wrong. Otherwise its dry run decides if every case ends in it. The judge
+    decides the rest, and gives an opinion on each open test of the node's own solutions. Worker processes do all that
+    reads a solution; this class puts their answers together.
 
-    With `evaluator.mask` and a dry run, an attempt that nobody can tell of, be the judge unsure or out of order, has no
-    reward and the others of its group do. That gains its author nothing: it is as if the attempt had not been made, and
-    one attempt alone counts for nothing. Otherwise an opinion is a reward whatever it is, and a group of which one
-    attempt is without an opinion stays unscored.
+    With `evaluator.mask` and a dry run, an attempt that cannot be decided, because the judge is unsure or out of order,
+    has no reward, and the others of its group have theirs. Its author gains nothing by it: it is as if the attempt had
+    not been made, and a single attempt left has no effect. Without mask or dry run every opinion makes a reward, and a
+    group stays unscored if one of its attempts has no opinion.
 
-    Peers' groups cost a round no more than J groups may, however many there are, since training takes J: their dry runs
-    share the time of J groups equally, and the judge is asked about the first J of those that they leave open, or fewer
-    if these are long (`SHOWN_BYTES`). The others stay unscored.
+    All peers' groups together cost a round at most as much as J groups, since training takes J: their dry runs share
+    the time of J groups equally, and the judge is asked about the first J groups that these leave open, or fewer if the
+    groups are long (`SHOWN_BYTES`). The others stay unscored.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class FrozenEvaluator:
         examiner: Examiner,
         num_external: float = math.inf,
     ) -> None:
-        """`num_external` is J; infinite where nothing is walked, since the judge is then asked about every group."""
+        """`num_external` is J; it is infinite without dry runs, since the judge is then asked about every group."""
         self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
         self._examiner, self._num_external = examiner, num_external
         self._mask = config.mask and examiner.walk
 
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
-        """All groups of the round, own ones first, each with G verdicts, and G rewards, some of them masked, unless it
-        stays unscored."""
+        """Returns all groups of the round, own ones first. Each has G verdicts and, unless it stays unscored, G
+        rewards, of which some may be masked (None)."""
         groups = [(group, False) for group in swarm_round.local] + [(group, True) for group in swarm_round.external]
         scored = []
         peers_share = min(1.0, self._num_external / max(len(swarm_round.external), 1))
@@ -93,8 +93,9 @@ class FrozenEvaluator:
     def score_groups(
         self, groups: Iterable[tuple[RolloutGroup, bool]], peers_share: float = 1.0, round_number: int = 0
     ) -> Iterator[ScoredGroup]:
-        """Each (group, whether it is a peer's) of a round with its verdicts and rewards, in order. While the judge is
-        asked about one group, workers read those that follow. The numbers are those of `Examiner.examine`."""
+        """Yields each group of a round with its verdicts and rewards, in order. `groups` are (group, True if it is a
+        peer's). While the judge is asked about one group, workers read the next ones. `peers_share` and `round_number`
+        are those of `Examiner.examine`."""
         given = ((group, external, tuple(_attempts(group))) for group, external in groups)
         groups_left, bytes_left = self._num_external, self._num_external * SHOWN_BYTES
         for group, external, findings in self._examiner.examine(given, peers_share, round_number):
@@ -108,7 +109,7 @@ class FrozenEvaluator:
             yield self._scored(group, external, findings, open_ones)
 
     def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
-        """What a judge would be asked: the attempts that nothing else settles."""
+        """Returns what a judge is asked: a submission for each attempt that nothing else settles."""
         if not self._can_be_judged(task):
             return {}
         return {
@@ -118,8 +119,8 @@ class FrozenEvaluator:
         }
 
     def _can_be_judged(self, task: Task) -> bool:
-        """Whether the judge is any use. It was fitted on functions; among contest programs that a dry run had left open
-        it told the right ones no better than chance (AUC 0.53 of 16)."""
+        """Returns whether the judge can tell anything. It was fitted on functions; of 16 contest programs that a dry
+        run had left open it told right from wrong no better than chance (AUC 0.53)."""
         return not (self._mask and task.origin is TaskOrigin.CODE_CONTESTS)
 
     def _scored(
@@ -139,7 +140,7 @@ class FrozenEvaluator:
         )
         if refused or (None in rewards and not self._mask):
             rewards = ()
-        # A copy is not another group because of a masked attempt that was added to it.
+        # A masked attempt that was added to a copy must not make it a different group.
         masked = {attempt for attempt, earned in zip(attempts, rewards, strict=False) if earned is None}
         read = (one for attempt, one in findings.attempts.items() if attempt not in masked)
         programs = fingerprint(examined.program for examined in read if isinstance(examined, Examined))
@@ -150,7 +151,7 @@ class FrozenEvaluator:
     def _assess(
         self, task: Task, findings: Findings, external: bool, open_ones: Mapping[Attempt, Submission]
     ) -> dict[Attempt, Verdict]:
-        """The verdict on each distinct attempt at a task."""
+        """Returns the verdict on each distinct attempt at a task."""
         found = {
             attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(task, examined)
             for attempt, examined in findings.attempts.items()
@@ -166,8 +167,9 @@ class FrozenEvaluator:
         return found
 
     def _told(self, p: float | None) -> tuple[Outcome, float | None]:
-        """What a probability of being right comes to. Where there is a dry run, no opinion is surer than what that
-        proves: a right attempt that it could not walk through would be worth less than one that failed."""
+        """Returns outcome and probability for a judge's probability that an attempt is right. With dry runs no opinion
+        is surer than their results: else a right attempt that a dry run left open could be worth less than a failed
+        one."""
         if p is None:
             return Outcome.UNAVAILABLE, None
         if self._examiner.walk:
@@ -176,7 +178,7 @@ class FrozenEvaluator:
         return Outcome.UNSURE if self._mask and low < p < high else Outcome.JUDGED, p
 
     def _verdict(self, task: Task, examined: Examined) -> Verdict:
-        """What can be said without the judge; still unavailable where that is not enough."""
+        """Returns the verdict without the judge; its outcome is unavailable if only the judge can decide."""
         verdict = Verdict(
             outcome=Outcome.UNAVAILABLE,
             rules=examined.rules,
@@ -199,7 +201,7 @@ class FrozenEvaluator:
     def _with_opinions(
         self, cases: tuple[CaseResult, ...], submission: Submission, opinion: Opinion
     ) -> tuple[CaseResult, ...]:
-        """The cases, with the judge's probability of each that the dry run has left open."""
+        """Returns the cases, with the judge's probability for each that the dry run left open."""
         is_open = any(case.outcome is CaseOutcome.UNKNOWN for case in cases)
         if not is_open or opinion.p_correct is None or not isinstance(self._judge, CaseJudge):
             return cases
@@ -230,7 +232,8 @@ class FrozenEvaluator:
 
 
 def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
-    """Of each rollout of an own group whether it is right, by rules and dry run alone; None where they cannot tell."""
+    """Returns for each rollout of an own group whether it is right by rules and dry run alone; None if these cannot
+    tell."""
     attempts = tuple(_attempts(group))
     if not attempts:
         return [False] * len(group.rollouts)
@@ -247,13 +250,13 @@ def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
 
 
 def _num_bytes(submissions: Collection[Submission]) -> int:
-    """What a judge is shown of attempts at one task, in UTF-8."""
+    """Returns the size in bytes, as UTF-8, of what a judge is shown of attempts at one task."""
     texts = {text for one in submissions for text in (one.shown.question, one.shown.tests, one.shown.code)}
     return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
 def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Findings) -> Submission:
-    """As the judge is to see it; as it is where it cannot be printed."""
+    """Returns an attempt with the texts that the judge sees; the original ones if they could not be made."""
     shown = Shown(question=task.question, tests=task.tests, code=attempt.code)
     if examined.shown is not None:
         shown = Shown(question=findings.question, tests=findings.tests, code=examined.shown)
@@ -263,7 +266,8 @@ def _submission(task: Task, attempt: Attempt, examined: Examined, findings: Find
 
 
 def _of_death(death: Death) -> Verdict:
-    """An attempt that ends its reader has failed; of one that could not be read for another reason nothing is known."""
+    """Returns the verdict on an attempt whose worker died: failed if the attempt ended it, unavailable if something
+    else did."""
     reply = f"it ends what reads it: {death.cause.value} {death.detail}" if death.by_itself else death.cause.value
     if not death.by_itself:
         return Verdict(outcome=Outcome.UNAVAILABLE, reply=f"it could not be read: {reply}")
@@ -271,7 +275,7 @@ def _of_death(death: Death) -> Verdict:
 
 
 def _attempts(group: RolloutGroup) -> Iterator[Attempt]:
-    """The group's distinct attempts."""
+    """Returns the group's distinct attempts."""
     found = dict.fromkeys(_attempt(rollout.text) for rollout in group.rollouts)
     return (attempt for attempt in found if isinstance(attempt, Attempt))
 

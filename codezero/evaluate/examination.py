@@ -1,4 +1,4 @@
-"""What a node asks its workers about a task's attempts, and what they answer: all that reading them can tell."""
+"""The request that a node sends to its workers about a task's attempts, and the reply: all that reading can tell."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from codezero.types import CaseOutcome, Recalled, TaskOrigin
 from codezero.workers.job import Job
 
 MAX_CASES = 16
-"""Most tests of a solution that the judge is asked about one by one; a peer's task may have hundreds."""
+"""The most tests of a solution that the judge is asked about one by one; a peer's task may have hundreds."""
 MIN_TOKENS = 50
-"""Tokens that the distinct programs of a group have together, from which on an equal group is a copy of it: of 128
-samples no two programs so long were equal, and of shorter ones some were (`benchmarks.copies`)."""
+"""The fewest tokens of a group's distinct programs, summed, at which an equal group counts as a copy. Of 128 samples no
+two programs of this length or more were equal, and some shorter ones were (`benchmarks.copies`)."""
 MAX_REASONS = 100
-"""Tests of an attempt of which it is said why they did not pass."""
+"""The number of an attempt's tests, from the first on, whose reasons for not passing are kept."""
 ATTEMPT_S = 2.0
-"""Processor seconds of the dry run for each attempt of a group, all of them together: one may take nearly twice an
-even share of what is left, and `dryrun.Budget.total_seconds` at most."""
+"""Processor seconds of dry runs per attempt of a group, for all of them together. One attempt may take nearly twice an
+even share of the time left, and at most `dryrun.Budget.total_seconds`."""
 READING_S = 0.5
-"""Processor seconds for reading one attempt: parsing, rules, what the judge is shown. Hostile texts took 0.3."""
+"""Processor seconds for reading one attempt: parsing it, the rules, and what the judge is shown. Hostile texts took
+0.3."""
 MARGIN_S = 3.0
-"""Processor seconds after that, until the kernel ends the worker."""
+"""Processor seconds beyond those for reading and dry runs until the kernel ends the worker."""
 MOST_OF_FRESH = 0.7
 P_FRESH_FAILED, P_FRESH_IGNORED, P_FRESH_DOUBTFUL = 0.12, 0.01, 0.5
-"""Probability of being right for an attempt that passes its tests and fails a fresh one: where another attempt passes
-that; where none does, and it fails `MOST_OF_FRESH` of them or gives one value for all; where it fails fewer. As
-`python -m benchmarks.fresh` found: one of eight of MBPP's solutions is wrong itself beyond its tests. So of right
-programs 0 to 12 in 100 are of the first kind, and 83 of subtly wrong ones; of the second kind 0, and 95 of tables; of
-the third 12, and 87 of subtly wrong ones, which is even where one in eight programs that pass their tests is wrong."""
+"""The probability that an attempt is right that passes its tests and fails a fresh one: FAILED if another attempt
+passes that one; IGNORED if none does, and it fails more than `MOST_OF_FRESH` of them or gives one value for all;
+DOUBTFUL if it fails fewer. `python -m benchmarks.fresh` found that one in eight of MBPP's own solutions is wrong beyond
+its tests. So the first case has 0 to 12 % of right programs and 83 % of subtly wrong ones; the second 0 % and 95 % of
+tables of answers; the third 12 % and 87 % of subtly wrong ones: as many of either if one in eight is wrong."""
 P_RECALLED = 0.05
-"""The same for a program that seems to know its examples by heart, and of which nothing else is known
-(`python -m benchmarks.recalled`): of right programs to 50 problems none did, so few do."""
+"""The same for a program that seems to contain the answers to its examples, if nothing else is known of it
+(`python -m benchmarks.recalled`): of right programs for 50 problems none did, so few do."""
 
 Score = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -45,7 +46,7 @@ Reason = Annotated[str, Meta(max_length=240)]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is judged: the whole answer, and the program in it."""
+    """An attempt at a task: the whole answer, and the program in it."""
 
     text: str
     code: str
@@ -53,7 +54,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What of a task and a solution the judge gets to see, for `prompts.evaluator`."""
+    """The texts of a task and a solution that the judge sees, for `prompts.evaluator`."""
 
     question: str
     tests: str
@@ -61,28 +62,28 @@ class Shown:
 
 
 class Examine(Struct, frozen=True, kw_only=True):
-    """A task and its distinct attempts; without any, the tests are walked with functions that do nothing."""
+    """A task and its distinct attempts. Without any, the dry run of the tests uses functions that do nothing."""
 
     origin: TaskOrigin
     question: str
     tests: str
     attempts: tuple[Attempt, ...]
     walk: bool
-    """Whether to make a dry run."""
+    """True if attempts get a dry run."""
     fatal_rules: bool
-    """Whether a broken fatal rule settles it."""
+    """True if an attempt that breaks a fatal rule is wrong without a dry run."""
     show: bool
-    """Whether the judge is to be shown what nothing has settled."""
+    """True if the reply has the texts for the judge, of attempts that nothing else settles."""
     share: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    """Of the usual time for dry runs."""
+    """The share of the usual time for dry runs, in 0..1."""
     more_tests: str = ""
     """Examples for the dry run only; neither the rules nor the judge see them."""
     reference: str | None = None
-    """A solution from elsewhere that gives the results of fresh tests; without attempts, it is walked itself."""
+    """A solution from elsewhere that gives the results of fresh tests; it gets a dry run even without attempts."""
     num_fresh: Count = 0
-    """Most fresh tests that are drawn; with 0, programs are not walked over other inputs either."""
+    """The most fresh tests that are drawn; at 0 programs get no dry run with other inputs either."""
     seed: bytes = b""
-    """Equal ones draw equal fresh tests and inputs."""
+    """The random seed; equal seeds draw equal fresh tests and inputs."""
 
     @property
     def walk_s(self) -> float:
@@ -96,14 +97,14 @@ class Examine(Struct, frozen=True, kw_only=True):
 
 
 class ExaminedCase(Struct, frozen=True, array_like=True):
-    """types.CaseResult of one test."""
+    """The dry run's result of one test, as in `types.CaseResult`."""
 
     outcome: CaseOutcome
     reason: Reason = ""
 
 
 class FreshCounts(Struct, frozen=True, array_like=True):
-    """types.FreshCases of one attempt."""
+    """The results of one attempt on fresh tests, as in `types.FreshCases`."""
 
     drawn: Count = 0
     passed: Count = 0
@@ -116,7 +117,8 @@ class FreshCounts(Struct, frozen=True, array_like=True):
 
     @property
     def p_right(self) -> float | None:
-        """The probability of being right; None where no fresh test was failed, and nothing seems to be remembered."""
+        """The probability that the attempt is right; None if it failed no fresh test and seems to hold no answers of
+        the visible ones."""
         if self.recalled is Recalled.TABLE:
             return P_RECALLED
         if self.recalled is Recalled.UNTOLD:
@@ -129,34 +131,34 @@ class FreshCounts(Struct, frozen=True, array_like=True):
 
 
 class ProgramPrint(Struct, frozen=True, array_like=True):
-    """What of an attempt is the same in a copy of it (`copies.program_of`)."""
+    """A fingerprint of a program that is the same for its copies (`copies.program_of`)."""
 
     digest: Annotated[bytes, Meta(min_length=16, max_length=16)]
     num_tokens: Count
 
 
 class Examined(Struct, frozen=True, kw_only=True):
-    """What reading one attempt came to."""
+    """The results of reading one attempt."""
 
     rules: dict[str, Score]
     reasons: dict[str, Reason]
-    """Why a rule's score is below 1."""
+    """The reason for each rule whose score is below 1."""
     cases: tuple[ExaminedCase, ...] = ()
-    """What the dry run of each test came to; empty without one."""
+    """The dry run's result of each test; empty without a dry run."""
     fresh: FreshCounts = FreshCounts()
     shown: str | None = None
-    """The program for the judge's eyes; None where it is not asked, or the program cannot be printed."""
+    """The program as the judge sees it; None if it is not asked, or the program cannot be printed."""
     sides: tuple[tuple[int, str, str], ...] = ()
-    """Number, left and right side of the tests `assert left == right` that the dry run left open."""
+    """(index, left side, right side) of the tests `assert left == right` that the dry run left open."""
     program: ProgramPrint | None = None
-    """None if it does not parse."""
+    """The program's fingerprint; None if it does not parse."""
 
     def __post_init__(self) -> None:
         if not self.rules.keys() <= RULES.keys() or not self.reasons.keys() <= RULES.keys():
             raise ValueError("there is no such rule")
 
     def settled(self, fatal_rules: bool) -> bool | None:
-        """Whether the attempt is right, where that can be told without the judge."""
+        """Returns True if the attempt is right, False if it is wrong, None if only the judge can tell."""
         outcomes = {case.outcome for case in self.cases}
         if (fatal_rules and breaks_fatal(self.rules)) or CaseOutcome.FAIL in outcomes:
             return False
@@ -171,15 +173,15 @@ class ExaminationReply(Struct, frozen=True, kw_only=True):
     """The answer to `Examine`."""
 
     question: str = ""
-    """For the judge's eyes, as are `tests`; empty where it is not asked about any attempt that can be printed."""
+    """The question as the judge sees it, like `tests`; empty if it is asked about no attempt that can be printed."""
     tests: str = ""
     attempts: tuple[Examined, ...] = ()
-    """In the order of the request."""
+    """The results in the order of the request's attempts."""
 
 
 def fingerprint(programs: Iterable[ProgramPrint | None]) -> bytes:
-    """A group's, equal for copies of it whatever the order of its attempts; those that do not parse count for nothing.
-    Empty if the programs are so short that strangers write the same."""
+    """Returns a group's fingerprint, the same for its copies in whatever order of attempts. Those that do not parse are
+    left out. It is empty if the programs are so short that independent groups may write the same."""
     distinct = {program for program in programs if program is not None}
     if sum(program.num_tokens for program in distinct) < MIN_TOKENS:
         return b""

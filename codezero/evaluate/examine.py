@@ -1,4 +1,4 @@
-"""Reading attempts at a task, in a worker process: rules, the dry run, and what the judge is to see."""
+"""Reads attempts at a task in a worker process: applies the rules, makes dry runs, and prepares what the judge sees."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tes
 from codezero.types import CaseOutcome, Recalled, Task, TaskOrigin
 
 FRESH_SHARE = 0.25
-"""Of the time for dry runs, what is kept for fresh tests, so that slow attempts do not get around them."""
+"""The share of the time for dry runs that is kept for fresh tests, so that slow attempts do not avoid them."""
 
 
 def examine(asked: Examine) -> ExaminationReply:
-    """Everything that reading the attempts can tell. When `walk_s` is used up nothing more is walked."""
+    """Returns all that reading the attempts can tell. Dry runs end when `walk_s` is used up."""
     task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
     suite = parse_tests(task.tests)
     ends_s = time.process_time() + asked.walk_s
@@ -45,7 +45,7 @@ def examine(asked: Examine) -> ExaminationReply:
         _walk(_stub(task, suite), suite, asked.walk_s)
     found = []
     for number, attempt in enumerate(asked.attempts):
-        # nearly twice an even share of what is left, so that slow attempts leave something for those that follow
+        # nearly twice an even share of the time left, so that slow attempts leave some to the next ones
         walk_s = 2 * (ends_s - for_fresh_s - time.process_time()) / (len(asked.attempts) - number + 1)
         found.append(_read(asked, task, suite, attempt, walk_s))
     found = _with_fresh(asked, task, suite, found, ends_s)
@@ -62,9 +62,10 @@ def examine(asked: Examine) -> ExaminationReply:
 def _with_fresh(
     asked: Examine, task: Task, suite: TestSuite, found: Sequence[Examined], ends_s: float
 ) -> list[Examined]:
-    """The findings, with what fresh tests say of those that pass the visible ones; drawn only where there are such.
-    Without attempts the reference alone is walked. Programs without hidden tests are walked over other inputs. Where
-    tests show no result of a function, as a `check(candidate)` with helpers may, nobody could tell a table."""
+    """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
+    only if some attempt does, or without attempts, for a dry run of the reference. Without a reference, and of
+    programs, attempts without hidden tests (`more_tests`) get a dry run with other inputs. If the tests show no result
+    of a function, as a `check(candidate)` with helpers may, a table of answers could not be found: UNTOLD."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
     if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
@@ -92,7 +93,7 @@ def _with_fresh(
 
 
 def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:
-    """What attempts that nothing but the visible tests speaks for seem to know of them."""
+    """Returns for attempts that only the visible tests show to be right whether they seem to contain the answers."""
     found: dict[int, FreshCounts] = {}
     functions = _called(asked.origin, suite)
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):
@@ -107,13 +108,13 @@ def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: 
 
 
 def _called(origin: TaskOrigin, suite: TestSuite) -> Collection[str]:
-    """The functions that the tests call."""
+    """Returns the names of the functions that the tests call."""
     wanted = asked_of(origin, suite)
     return wanted.calls.keys() | wanted.builtin_calls.keys()
 
 
 def shown_to_judge(task: Task, code: str) -> Shown:
-    """Task and program as the judge sees them; as they are where the program does not parse."""
+    """Returns task and program as the judge sees them; unchanged if the program does not parse or print."""
     try:
         return show(task, parse_tests(task.tests), code)
     except ValueError:
@@ -140,7 +141,8 @@ def _walk(code: str, suite: TestSuite, walk_s: float) -> tuple[ExaminedCase, ...
 
 
 def _stub(task: Task, suite: TestSuite) -> str:
-    """Functions of the names that the tests call: with them the tests alone are walked."""
+    """Returns functions with the names that the tests call, which do nothing: a dry run with them covers the tests
+    alone."""
     asked = asked_of(task.origin, suite)
     return "\n".join(f"def {name}(*args, **kwargs): return 0" for name in (*asked.calls, *asked.builtin_calls))
 
@@ -152,12 +154,12 @@ def _for_the_judge(found: Examined, task: Task, suite: TestSuite, attempt: Attem
         return replace(found, sides=_sides(found.cases, suite.statements)), None
     statements = suite.statements if shown.tests == task.tests else parse_tests(shown.tests).statements
     if len(statements) != len(suite.statements):
-        statements = ()  # what was taken out of the tests was one of them
+        statements = ()  # a line that was removed from the tests was a test
     return replace(found, shown=shown.code, sides=_sides(found.cases, statements)), shown
 
 
 def _sides(cases: Sequence[ExaminedCase], statements: Sequence[Statement]) -> tuple[tuple[int, str, str], ...]:
-    """The first `MAX_CASES` open tests that compare two values."""
+    """Returns (index, left side, right side) of the first `MAX_CASES` open tests that compare two values."""
     open_ones = (i for i, case in enumerate(cases[: len(statements)]) if case.outcome is CaseOutcome.UNKNOWN)
     both = ((i, comparison(statements[i])) for i in open_ones)
     return tuple(islice(((i, *sides) for i, sides in both if sides is not None), MAX_CASES))

@@ -1,8 +1,9 @@
-"""Having groups examined by workers, several at a time, and telling which text it is that kills them.
+"""Has workers examine groups, several at a time, and finds the text that ends a worker.
 
-A group whose job took its worker down is examined once more in fresh workers, its tests alone and then each attempt
-alone. What does it again there, by a signal or by a limit of its own, is a killer: it is remembered, and never given
-to a worker again. What only took too long by the clock, or met a fault of ours, is examined without the dry run.
+A group whose job ended its worker is examined once more in fresh workers, first its tests alone, then each attempt
+alone. A text that ends this worker too, by a signal or a limit on its process, is a killer: it is remembered and never
+given to a worker again. An attempt that only took too long by the clock, or met an error of ours, is examined without
+the dry run.
 """
 
 from __future__ import annotations
@@ -22,63 +23,64 @@ from codezero.workers import Cause, Death, Workers
 logger = logging.getLogger(__name__)
 
 ReferenceOf = Callable[[Task], str | None]
-"""Finds the source of a solution that the node has at hand; it is strangers' text, and no part of the task."""
+"""A function that finds the source of a solution of a task, or None. The source is untrusted, and not part of the
+task."""
 MAX_KILLS = 2
-"""Workers that the groups of one author may kill in a round, and how many of its groups are examined at a time: a kill
-costs the start of a process. The rest of them go unread."""
+"""The most workers that the groups of one author may end in a round, since each costs the start of a process, and the
+most of its groups examined at a time. The author's other groups are not read."""
 MAX_KILLERS = 4096
-"""Killers that are remembered."""
+"""The most killers that are remembered."""
 LOOK_AHEAD = 64
-"""Groups that are given to the workers before the first of them is asked for."""
+"""The most groups given to the workers at a time, the one whose result is next included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What reading a group came to."""
+    """The results of reading a group."""
 
     question: str = ""
     tests: str = ""
-    """As `ExaminationReply` has them."""
+    """The question and tests of `ExaminationReply`."""
     attempts: Mapping[Attempt, Examined | Death] = field(default_factory=dict)
     refused: Refusal | None = None
-    """Why it is not judged; unless it is unasked, it was not read to the end and there are no attempts."""
+    """The reason why the group is not judged. Except for UNASKED it was not read to the end, and has no attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """What fresh tests are drawn from."""
+    """The source of fresh tests."""
 
     reference_of: ReferenceOf
     count: int
-    """Most that are drawn for a task."""
+    """The most fresh tests of a task."""
     secret: bytes
-    """Without it nobody can draw the same ones."""
+    """The secret part of the random seed: nobody else can draw the same tests."""
 
     def seed(self, task: Task, round_number: int) -> bytes:
-        """The same for all groups of a task in a round."""
+        """Returns the random seed, which is the same for all groups of a task in a round."""
         return hashlib.sha256(self.secret + _digest(task) + str(round_number).encode()).digest()
 
 
 @dataclass(slots=True)
 class _Group:
-    """A group on its way through the workers."""
+    """A group that the workers examine."""
 
     group: RolloutGroup
     attempts: tuple[Attempt, ...]
     author: str
-    """Who is answerable for it; empty for an own group."""
+    """The result of `_author`; empty for an own group."""
     share: float
-    """`Examine.share`."""
+    """The share of the usual time for dry runs, as in `Examine`."""
     reference: str | None
     seed: bytes
-    """As `Examine` has them."""
+    """Reference and seed of `Examine`."""
     asked: tuple[Attempt, ...] = ()
-    """Those that the workers were given: all but the killers that were known then."""
+    """The attempts that the workers were given: all but the killers known then."""
     answer: Future[ExaminationReply | Death] | None = None
 
 
 class Examiner:
-    """Asks workers about groups. What it answers does not depend on how many there are, nor on which is the faster."""
+    """Has workers examine groups. The results do not depend on the number of workers or on which is faster."""
 
     def __init__(
         self,
@@ -90,8 +92,8 @@ class Examiner:
         more_tests: Callable[[Task], str] = lambda task: "",
         fresh: Fresh | None = None,
     ) -> None:
-        """The three settings are those of `Examine`; `more_tests` are known of a task beside those that it has. Without
-        `fresh` nothing is drawn."""
+        """`walk`, `fatal_rules` and `show` are those of `Examine`; `more_tests` returns tests of a task beside its own.
+        Without `fresh` no fresh tests are drawn."""
         self._workers, self.walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
         self._more_tests, self._fresh = more_tests, fresh
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
@@ -102,8 +104,8 @@ class Examiner:
         peers_share: float = 1.0,
         round_number: int = 0,
     ) -> Iterator[tuple[RolloutGroup, bool, Findings]]:
-        """The findings on each (group, whether it is a peer's, distinct attempts), in order. Dry runs of a peer's group
-        get `peers_share` of the time that those of an own group have."""
+        """Yields (group, True if it is a peer's, findings) for each of `groups`, in order: (group, True if it is a
+        peer's, distinct attempts). Dry runs of a peer's group get `peers_share` of the time that an own group has."""
         source, kills = iter(groups), Counter[str]()
         ahead: deque[_Group] = deque()
         while True:
@@ -118,7 +120,7 @@ class Examiner:
             yield first.group, bool(first.author), self._findings(first, kills)
 
     def _drawn_from(self, task: Task, round_number: int) -> tuple[str | None, bytes]:
-        """A reference, if there is one that has killed no worker, and the seed."""
+        """Returns the reference of a task, None if there is none or it has ended a worker, and the random seed."""
         if self._fresh is None or not self.walk:
             return None, b""
         reference, seed = self._fresh.reference_of(task), self._fresh.seed(task, round_number)
@@ -126,7 +128,7 @@ class Examiner:
         return None if is_killer or reference is None else _sendable(reference), seed
 
     def _submit(self, ahead: Iterable[_Group], kills: Mapping[str, int]) -> None:
-        """Gives groups to the workers: all own ones, and of each author as many as it may still kill with."""
+        """Gives groups to the workers: all own ones, and of each author at most as many as workers it may still end."""
         busy = Counter(kills)
         for one in ahead:
             if one.answer is None and (not one.author or busy[one.author] < MAX_KILLS):
@@ -149,7 +151,7 @@ class Examiner:
         return Findings(question=answer.question, tests=answer.tests, attempts=attempts)
 
     def _one_by_one(self, one: _Group, death: Death, kills: Counter[str]) -> Findings:
-        """The findings on a group that took its worker down."""
+        """Returns the findings on a group that ended its worker."""
         task, harmless = one.group.task, self._harmless(one)
         logger.info("a worker ended over task %s: %s %s", task.task_id, death.cause.value, ascii(death.detail)[1:-1])
         tests = _whole(self._ask(one, (), fresh=True), 0)
@@ -178,19 +180,19 @@ class Examiner:
         return Findings(question=shown.question, tests=shown.tests, attempts=found)
 
     def _is_killed_by_reference(self, one: _Group) -> bool:
-        """Whether the reference ends the worker that draws from it, which is no fault of the group's author."""
+        """Returns whether the reference ends the worker that draws fresh tests, which is not the group's fault."""
         answer = _whole(self._ask(one, (), fresh=True, reference=one.reference), 0)
         return isinstance(answer, Death) and answer.by_itself
 
     def _alone(self, one: _Group, attempt: Attempt, death: Death) -> ExaminationReply | Death:
-        """One attempt's examination; without a dry run after a death that may not be its fault."""
+        """Examines one attempt; a second time without a dry run if its worker dies and that may not be its fault."""
         answer = _whole(self._ask(one, (attempt,), fresh=True), 1)
         if isinstance(answer, Death) and not (answer.by_itself and death.by_itself):
             answer = _whole(self._ask(one, (attempt,), fresh=True, walk=False), 1)
         return answer
 
     def _harmless(self, one: _Group) -> tuple[Attempt, ...]:
-        """Its attempts without the killers that are known."""
+        """Returns the group's attempts without known killers."""
         return tuple(attempt for attempt in one.attempts if _digest(one.group.task, attempt) not in self._killers)
 
     def _ask(
@@ -224,7 +226,8 @@ _AS_BEFORE = Death(Cause.SIGNAL, "as before")
 
 
 def _author(group: RolloutGroup) -> str:
-    """Whose further groups of a round go unread: an address that is answerable for it, else the name that it has."""
+    """Returns the author of a group, whose groups share `MAX_KILLS`: the address if it is answerable, else the peer's
+    name."""
     return f"at {group.address}" if group.answerable else f"named {group.peer_id}"
 
 
@@ -236,7 +239,7 @@ def _whole(answer: Future[ExaminationReply | Death], num_attempts: int) -> Exami
 
 
 def _digest(task: Task, attempt: Attempt | None = None) -> bytes:
-    """Of the tests, and of the program that was walked over them."""
+    """Returns a digest of a task's tests, or of these and an attempt at it."""
     return _text_digest(task.tests) if attempt is None else _text_digest(task.tests, attempt.text)
 
 
@@ -248,5 +251,5 @@ def _text_digest(*texts: str) -> bytes:
 
 
 def _sendable(text: str) -> str:
-    """Half a surrogate pair, which JSON may hold, becomes a question mark."""
+    """Returns the text with question marks for single surrogates, which JSON may hold."""
     return text.encode("utf-8", "replace").decode()

@@ -1,6 +1,6 @@
-"""Reward by execution (RLVR): a solution's tests are run, in the sandbox, and no model is asked.
+"""Reward by execution (RLVR): runs a solution's tests in the sandbox and asks no model.
 
-The only module of a round that runs code. It is imported when `evaluator.backend=execution` is set, never before.
+The only module of a round that runs code. It is imported only if `evaluator.backend=execution` is set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codezero.workers import Workers
 
 
 class ExecutionJudge:
-    """evaluate.judge.Judge: p_correct is 1.0 when every test has passed, 0.0 when one has failed."""
+    """A judge (evaluate.judge.Judge) that runs the tests: p_correct is 1.0 if every test passed, 0.0 if one failed."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class ExecutionJudge:
         limits: Limits = Limits(),  # noqa: B008
         more_tests: Callable[[Task], str] = lambda task: "",
     ) -> None:
-        """`workers` take tests apart; `more_tests` are known of a task beside those that it has.
+        """`workers` parse tests; `more_tests` returns tests of a task beside its own.
 
         Raises EvaluatorError: this machine has no sandbox at all.
         """
@@ -37,7 +37,7 @@ class ExecutionJudge:
             raise EvaluatorError(f"evaluator.backend=execution is impossible here: {error}") from error
 
     def warning(self) -> str:
-        """What whoever set this backend should read at every start."""
+        """Returns the warning that the node logs at every start with this backend."""
         whose = "own and other nodes' solutions" if self._config.execute_external else "own solutions"
         return (
             f"evaluator.backend=execution RUNS {whose} on this machine; protections: {self._isolation.line()}. "
@@ -45,17 +45,15 @@ class ExecutionJudge:
         )
 
     def permit(self, external: bool) -> None:
-        """Raises EvaluatorError: the code comes from another node, and running that has not been allowed."""
+        """Raises EvaluatorError: the code comes from another node, and running such code is not allowed."""
         if external and not self._config.execute_external:
             raise EvaluatorError(
                 "code of other nodes is not run: set evaluator.execute_external=true if you want this machine to run it"
             )
 
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
-        """Opinions in the order of `solutions`, one sandbox a core at a time. Raises EvaluatorError.
-
-        Asks nobody's permission: see `permit`.
-        """
+        """Returns opinions in the order of `solutions`, from one sandbox per core at a time. It does not check whether
+        the code may run: see `permit`. Raises EvaluatorError: the sandbox fails."""
         tasks = [solution.task for solution in solutions]
         suites = [read_tests(self._workers, task.tests + self._more_tests(task)) for task in tasks]
         codes = [solution.code for solution in solutions]
@@ -67,7 +65,8 @@ class ExecutionJudge:
 
 
 def opinion(cases: Sequence[CaseResult]) -> Opinion:
-    """1.0 when all cases passed, 0.0 when one failed; no verdict without cases or when the rest could not be told."""
+    """Returns an opinion of 1.0 if all cases passed, 0.0 if one failed; None without cases, or if none failed and some
+    are unknown."""
     counts = {outcome: sum(case.outcome is outcome for case in cases) for outcome in CaseOutcome}
     first = next((case.reason for case in cases if case.outcome is not CaseOutcome.PASS), "")
     reply = f"passed {counts[CaseOutcome.PASS]} of {len(cases)} tests" + (f": {first}" if first else "")

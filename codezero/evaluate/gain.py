@@ -1,11 +1,11 @@
-"""Whether a model got better at a fixed set of problems: intervals that hold however often one looks.
+"""Tests whether a model got better at a fixed set of problems, by intervals that hold however often one looks.
 
 A pass solves every problem once more; the first one is the start. After the passes of `is_look`, the mean of the newer
-half of them is compared with the start, problem by problem, by a paired t-interval. Each look has its own part of the
-5 % that all of them together may be wrong in (Bonferroni's inequality, with error spent over looks as in Lan & DeMets
-1983, Biometrika 70, 659-663). So no assumption is made of how looks hang together: they share the start, and a model
-that walks at random is the same model at the next look. An e-process of single outcomes would assume that the start is
-known, which it is not, or that each outcome is new, which those of one problem are not.
+half of them is compared with the start, problem by problem, by a paired t-interval. All looks together are wrong with a
+probability of at most 5 %, of which each look spends a part (Bonferroni's inequality, with error spent over looks as in
+Lan & DeMets 1983, Biometrika 70, 659-663). So nothing is assumed about the dependence of looks: they share the start,
+and a model on a random walk is the same model at the next look. An e-process of single outcomes would assume that the
+start is known, which it is not, or that outcomes are independent, which those of one problem are not.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from statistics import NormalDist, fmean
 from codezero.evaluate.metrics import CONFIDENCE, Estimate
 
 Rates = Sequence[float]
-"""Of right solutions, by problem."""
+"""The share of right solutions for each problem."""
 
 OF_PEAKS = 0.2
-"""Share of a look's error that is spent on falls from earlier looks, the rest on the change since the start."""
+"""The share of a look's error that is spent on falls from earlier looks; the rest is for the change since the start."""
 EVEN = 4
-"""The larger, the more evenly error is spent over looks; with 4 the first twelve have three quarters of it."""
+"""How evenly error is spent over looks, more evenly if larger; with 4 the first twelve have three quarters of it."""
 PRIOR = 0.4
-"""Share of solutions by which two problems more would have changed, one each way, in the spread of the differences.
-Without these, 20 % of flat runs raise an alarm where hardly a problem is ever solved: few changes are easily alike.
-"""
+"""The share of solutions by which two added problems change, one up and one down, in the standard deviation of the
+differences. Without these, 20 % of flat runs raise an alarm if hardly a problem is ever solved, since few changes are
+often equal by chance."""
 
 
 class Direction(str, Enum):
-    """What is known of the model."""
+    """The change of the model since earlier passes, as far as it is known."""
 
     UNKNOWN = "unknown"
     RISING = "rising"
@@ -44,26 +44,26 @@ class Direction(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fall:
-    """A change for the worse beyond chance."""
+    """A significant change for the worse."""
 
     since: int
-    """The last pass of the look that it is a fall from; 0 is the start."""
+    """The last pass of the earlier look that was better; 0 is the start."""
     change: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the newest look tells. Shares are means over problems, in 0..1."""
+    """The result of the newest look. Shares are means over problems, in 0..1."""
 
     first: int
     last: int
-    """The passes it is about; pass 0 is the start."""
+    """The first and the last pass of the look; pass 0 is the start."""
     before: float
     after: float
     change: Estimate
-    """after - before, at 95 % over all looks there will ever be."""
+    """after - before, with 95 % confidence over all looks, future ones included."""
     fall: Fall | None
-    """The surest one, if there is any."""
+    """The fall whose interval is farthest below 0; None without a fall."""
 
     @property
     def direction(self) -> Direction:
@@ -73,18 +73,18 @@ class Gain:
 
 
 def is_look(num_passes: int) -> bool:
-    """Whether the intervals are drawn after so many passes beside the start: 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, ..."""
+    """Returns whether there is a look after so many passes beside the start: 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, ..."""
     power = 1 << max(num_passes.bit_length() - 1, 0)
     return num_passes > 0 and num_passes in (power, power * 3 // 2)
 
 
 def newest(passes: Sequence[Rates]) -> Gain | None:
-    """The newest look at these passes; None before the first."""
+    """Returns the newest look at these passes, the start first; None before the first look."""
     looks = [count for count in range(1, len(passes)) if is_look(count)]
     if not looks:
         return None
     means = [_mean(passes, count) for count in looks]
-    error = (1 - CONFIDENCE) * EVEN / ((len(looks) + EVEN - 1) * (len(looks) + EVEN))  # sums up to 5 %
+    error = (1 - CONFIDENCE) * EVEN / ((len(looks) + EVEN - 1) * (len(looks) + EVEN))  # sums to 5 %
     change = _paired(passes[0], means[-1], error * (1 - OF_PEAKS))
     peaks = [_paired(mean, means[-1], error * OF_PEAKS / (len(looks) - 1)) for mean in means[:-1]]
     falls = [Fall(since=since, change=one) for since, one in zip([0, *looks], [change, *peaks], strict=False)]
@@ -99,7 +99,7 @@ def newest(passes: Sequence[Rates]) -> Gain | None:
 
 
 def _first(last: int) -> int:
-    """The first pass of the newer half of those from 1 to `last`."""
+    """Returns the first pass of the newer half of those from 1 to `last`."""
     return last // 2 + 1
 
 
@@ -109,7 +109,7 @@ def _mean(passes: Sequence[Rates], last: int) -> Rates:
 
 
 def _paired(before: Rates, after: Rates, error: float) -> Estimate:
-    """The mean difference over problems with its t-interval."""
+    """Returns the mean difference over problems with its t-interval."""
     differences = [new - old for old, new in zip(before, after, strict=True)]
     num, value = len(differences), fmean(differences)
     spread = math.sqrt((sum((one - value) ** 2 for one in differences) + 2 * PRIOR**2) / (num - 1))
@@ -118,7 +118,7 @@ def _paired(before: Rates, after: Rates, error: float) -> Estimate:
 
 
 def _t(quantile: float, freedom: int) -> float:
-    """Student's t by Fisher's expansion (Abramowitz & Stegun 1964, 26.7.5)."""
+    """Returns a quantile of Student's t, by Fisher's expansion (Abramowitz & Stegun 1964, 26.7.5)."""
     z, n = NormalDist().inv_cdf(quantile), freedom
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

@@ -13,21 +13,21 @@ from codezero.evaluate.metrics import CONFIDENCE, Estimate
 
 RESAMPLES = 2_000
 AT_ONCE = 1_000_000
-"""Values drawn at a time, so that many of them need little memory."""
+"""The most values drawn at a time, which limits memory."""
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 Floats = NDArray[np.float64]
 
 
 def bootstrap(values: Sequence[float]) -> Estimate:
-    """The mean with its percentile bootstrap interval; equal values always give the same interval."""
+    """Returns the mean with its percentile bootstrap interval; equal values always give the same interval."""
     array = np.asarray(values, float)
     low, high = central(resampled_means(array, np.random.default_rng(0)))
     return Estimate(value=float(array.mean()), low=low, high=high)
 
 
 def resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
-    """Means of `RESAMPLES` samples, each drawn from the values with replacement: [RESAMPLES]."""
+    """Returns the means of `RESAMPLES` samples, each drawn from the values with replacement: [RESAMPLES]."""
     at_once = max(1, AT_ONCE // len(values))
     return np.concatenate(
         [
@@ -38,14 +38,14 @@ def resampled_means(values: Floats, rng: np.random.Generator) -> Floats:
 
 
 def central(drawn: ArrayLike) -> tuple[float, float]:
-    """The ends of the central 95 % of what was drawn; what is not a number is left out."""
+    """Returns the ends of the central 95 % of the drawn values, NaN left out."""
     low, high = np.nanquantile(np.asarray(drawn, float), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 
 
 def wilson(successes: int, trials: int) -> Estimate:
-    """The share of successes in independent trials, with Wilson's score interval (Wilson 1927, JASA 22, 209-212), which
-    stays honest where none or all of them succeed."""
+    """Returns the share of successes in independent trials, with Wilson's score interval (Wilson 1927, JASA 22,
+    209-212), which has a width even if none or all of them succeed."""
     share, z2 = successes / trials, Z * Z
     centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = Z / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
@@ -53,10 +53,10 @@ def wilson(successes: int, trials: int) -> Estimate:
 
 
 def clustered(counts: Sequence[tuple[int, int]]) -> Estimate:
-    """The share of successes where trials come in clusters, such as samples of a problem: (successes, trials) of each.
+    """Returns the share of successes of trials in clusters, such as samples of a problem: (successes, trials) of each.
 
-    The bootstrap draws clusters again. Where none or all succeed its interval would have no width; then each cluster
-    counts as one trial of Wilson's."""
+    The bootstrap draws clusters with replacement. If none or all trials succeed, its interval would have no width; then
+    each cluster counts as one trial of Wilson's interval."""
     array = np.asarray(counts, float)
     successes, trials = array.sum(axis=0)
     if successes in (0, trials):

@@ -1,4 +1,4 @@
-"""The frozen model's opinion: what it is asked about a solution, and how its answer is read."""
+"""The frozen model as judge: asks it about a solution, and reads its answer."""
 
 from __future__ import annotations
 
@@ -18,68 +18,70 @@ from codezero.types import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A solution put before a judge."""
+    """A solution that a judge is asked about."""
 
     task: Task
     code: str
     shown: Shown
-    """What a model gets to see of it."""
+    """The texts that a model sees."""
     sides: tuple[tuple[int, str, str], ...] = ()
-    """Number, left and right side of the tests that are to be told of one by one."""
+    """(index, left side, right side) of the tests that each get an opinion."""
     passed: float = 0.0
-    """Share of its tests that its dry run passed before it stopped; 0 without one."""
+    """The share of its tests that its dry run passed before it stopped, in 0..1; 0 without a dry run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinion:
-    """What a judge says of one solution. `p_correct` is None when its reply has no verdict."""
+    """A judge's opinion of one solution. `p_correct` is None if its reply has no verdict."""
 
     p_correct: float | None
     reply: str = ""
 
 
 _Read = Callable[[float], Opinion]
-"""Makes an opinion of what a model said, with `Submission.passed`: solutions that look the same may differ in it."""
+"""A function that makes an opinion of a model's answer and `Submission.passed`, in which solutions that look the same
+may differ."""
 
 
 class Judge(Protocol):
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
-        """An opinion on each. Raises EvaluatorError when the judge is out of order."""
+        """Returns an opinion on each solution, in order. Raises EvaluatorError: the judge is out of order."""
         ...
 
     def permit(self, external: bool) -> None:
-        """Raises EvaluatorError: this judge may not be given code of other nodes."""
+        """Raises EvaluatorError: `external`, and this judge may not be given code of other nodes."""
         ...
 
 
 @runtime_checkable
 class CaseJudge(Protocol):
-    """A judge that can also tell of single tests."""
+    """A judge that also has opinions on single tests."""
 
     def judge_cases(self, solution: Submission, p_correct: float) -> dict[int, float]:
-        """Of those of the solution's `sides` that it can tell of, by number, the probability that the test passes.
-        `p_correct` is its opinion of the whole. Raises EvaluatorError when the judge is out of order."""
+        """Returns the probabilities that tests among the solution's `sides` pass, by index; tests without an opinion
+        are left out. `p_correct` is the judge's opinion of the whole. Raises EvaluatorError: the judge is out of
+        order."""
         ...
 
 
 class ModelJudge:
-    """A frozen chat model as judge. It is shown a solution in its own chat, as its own answer (`shown.show` has taken
-    out what talks to it), and its probability comes from
+    """A frozen chat model as judge. A solution, without text that addresses the judge (`shown.show`), stands in the
+    model's chat as its own answer. The probability that it is right comes from
 
-    - likelihood: how likely it finds that answer, Yes against No as its next word, and the share of tests that the dry
-      run passed, through `calibration`;
-    - logit: the last two alone, for models behind a server;
-    - generate: a written JSON verdict.
+    - likelihood: the log-probability of that answer, the log-odds of Yes against No as the model's next word, and the
+      share of tests that the dry run passed, through `calibration`;
+    - logit: only the last two, for models behind a server;
+    - generate: a JSON verdict that the model writes.
     """
 
     def __init__(self, backend: JudgeBackend, config: EvaluatorConfig) -> None:
-        """Raises EvaluatorError: the backend cannot give what `evaluator.verdict` asks for."""
+        """Raises EvaluatorError: the backend does not support `evaluator.verdict`."""
         self._backend, self._config = backend, config
         self.verdict = choose_verdict(backend, config.verdict)
         self._calibration = calibration.of(backend.name)
 
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
-        """Opinions in the order of `solutions`; what looks the same when shown is asked about once."""
+        """Returns opinions in the order of `solutions`; asks once about solutions that look the same."""
         messages = prompt.json_messages if self.verdict is VerdictMode.generate else prompt.review_messages
         distinct = list(dict.fromkeys(solution.shown for solution in solutions))
         chats = [messages(one.question, one.tests, one.code) for one in distinct]
@@ -92,11 +94,11 @@ class ModelJudge:
         return [read[solution.shown](solution.passed) for solution in solutions]
 
     def permit(self, external: bool) -> None:
-        """Anybody's code may be read."""
+        """Does nothing: the model may read any node's code."""
 
     def judge_cases(self, solution: Submission, p_correct: float) -> dict[int, float]:
-        """Tells of tests by how likely their right side is to the model as the value of the left. Needs likelihoods,
-        and weights that were fitted for them."""
+        """Returns the probabilities that tests pass, from the model's likelihood of a test's right side as the value of
+        its left side. Empty if the verdict is not by likelihood, or the model has no weights for single tests."""
         if self.verdict is not VerdictMode.likelihood or self._calibration.case is None:
             return {}
         assert isinstance(self._backend, Reviewer)
@@ -135,7 +137,8 @@ class ModelJudge:
 
 
 def choose_verdict(backend: JudgeBackend, wanted: VerdictMode) -> VerdictMode:
-    """What `auto` comes to. Raises EvaluatorError: likelihood is wanted of a backend that cannot tell it."""
+    """Returns the mode that `auto` stands for, else `wanted`. Raises EvaluatorError: `wanted` is likelihood, which the
+    backend cannot tell."""
     if wanted is VerdictMode.auto:
         return VerdictMode.likelihood if isinstance(backend, Reviewer) else VerdictMode.logit
     if wanted is VerdictMode.likelihood and not isinstance(backend, Reviewer):
@@ -144,13 +147,13 @@ def choose_verdict(backend: JudgeBackend, wanted: VerdictMode) -> VerdictMode:
 
 
 def features_of(review: Review, passed: float) -> dict[str, float]:
-    """`calibration.features` of a solution."""
+    """Returns `calibration.features` of a reviewed solution."""
     yes, no = review.choices
     return calibration.features(yes - no, review.logprobs, passed)
 
 
 def _of_probability(p: float, reply: str) -> Opinion:
-    # A probability that is not finite compares false and so becomes no verdict.
+    # Comparisons with NaN are false, so it becomes no verdict.
     return Opinion(p_correct=p if 0.0 <= p <= 1.0 else None, reply=reply)
 
 

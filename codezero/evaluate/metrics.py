@@ -1,4 +1,4 @@
-"""average@k and pass@k of scored groups, and what a figure with an interval is."""
+"""average@k and pass@k of scored groups, and the type of a figure with its interval."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import comb
 from codezero.types import ScoredGroup
 
 CONFIDENCE = 0.95
-"""Of every interval."""
+"""The confidence level of every interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A figure with its interval."""
+    """A figure with its confidence interval."""
 
     value: float
     low: float
@@ -22,14 +22,14 @@ class Estimate:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Unbiased estimate of P(at least one of k attempts is correct) from n attempts with c correct ones:
+    """Returns the unbiased estimate of P(at least one of k attempts is correct) from n attempts with c correct ones:
     1 - C(n-c, k) / C(n, k) (Chen et al. 2021, arXiv 2107.03374)."""
     return 1.0 - comb(n - c, k) / comb(n, k)
 
 
 def averages(groups: Sequence[ScoredGroup]) -> tuple[float | None, float | None]:
-    """Mean average@k and mean pass@k over the scored groups, k being the rollouts of each that count; None without
-    any."""
+    """Returns mean average@k and mean pass@k over the scored groups, where k is the number of each group's rewarded
+    rollouts; None if no group is scored."""
     scored = [group for group in groups if group.scored]
     if not scored:
         return None, None
