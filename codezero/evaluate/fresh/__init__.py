@@ -1,1 +1,1 @@
-"""Fresh tests: inputs like those of the visible tests that nobody has seen, with the results of a reference."""
+"""Fresh tests: new inputs like those of the visible tests, with the results of a reference solution."""

@@ -1,4 +1,4 @@
-"""Drawing fresh tests of a task. For worker processes: tests and reference may be strangers' texts."""
+"""Draws fresh tests of a task. For worker processes, since tests and reference may be untrusted."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from codezero.tasks.testcases import UNPARSEABLE, TestSuite
 from codezero.types import CaseOutcome, Recalled
 
 MAX_TESTS = 50
-"""Visible tests that are looked at."""
+"""The most visible tests that are read."""
 LIKELY = 4
-"""Inputs that are tried for each test that is drawn: on some the reference fails, and of the others those count for
-more that give different results."""
+"""Inputs tried for each fresh test: the reference fails on some, and of the others those with different results are
+preferred."""
 REFERENCE_SHARE = 10
-"""The reference may take so many times less than an attempt, or the input is thrown away: right attempts are slower."""
+"""An attempt's step budget divided by the reference's; slower inputs are dropped: right attempts may be slower."""
 MAX_CHARS = 1_000
-"""Of a result, as Python writes it."""
+"""The most characters of a result's repr."""
 _MARK = "fresh:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshTests:
-    """Tests that are drawn, each with the expression that it looks at."""
+    """Fresh tests, each with the expression that it checks."""
 
     suite: TestSuite
     asked: tuple[str, ...]
     varied: bool
-    """Whether the reference gives more than one result."""
+    """True if the reference gives more than one result."""
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -48,10 +48,9 @@ NONE = FreshTests(suite=TestSuite(), asked=(), varied=False)
 def draw(
     suite: TestSuite, functions: Collection[str], reference: str, *, seed: bytes, count: int, seconds: float
 ) -> FreshTests:
-    """At most `count` tests like those of the suite, with the results of the reference; equal seeds draw equal tests.
-
-    None where it fails a visible test, or no test has literal inputs. `functions` are the names that the tests call.
-    """
+    """Draws at most `count` tests like those of the suite, with the results of the reference, in `seconds` of processor
+    time. Equal seeds draw equal tests. There are none if the reference fails a visible test, or no test has literal
+    inputs. `functions` are the names that the tests call."""
     ends = process_time() + seconds
     alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
     if alike is None or {case.outcome for case in dry_run(reference, suite, _budget(ends))} != {CaseOutcome.PASS}:
@@ -69,7 +68,7 @@ def draw(
 
 
 def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, Any], ends: float) -> FreshTests:
-    """The tests that the reference passes, each on its own too."""
+    """Returns the tests of expressions and their results that the reference passes, in order and each on its own."""
     setup = f"{suite.setup}\n{NEAR}"
     statements = [(asked, form.test(asked, result)) for asked, result in results.items()]
     cases = dry_run(reference, TestSuite(setup=setup, statements=tuple(one for _, one in statements)), _budget(ends))
@@ -82,7 +81,8 @@ def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, 
 
 
 def values_of(program: str, suite: TestSuite, asked: Sequence[str], budget: Budget) -> dict[str, Any]:
-    """What expressions give with the program, of those that give a short literal; nothing where one ends the run."""
+    """Returns the values of expressions with the program, of those that are short literals. It is empty if one
+    expression ends the run."""
     if budget.total_seconds <= 0:
         return {}
     tries = "".join(
@@ -95,7 +95,7 @@ def values_of(program: str, suite: TestSuite, asked: Sequence[str], budget: Budg
 
 
 def _literal(text: str) -> list[Any]:
-    """The value that is written so, if it can be written."""
+    """Returns the value with this repr in a list, which is empty if the value has no literal form."""
     try:
         value = ast.literal_eval(text)
     except (*UNPARSEABLE, TypeError):
@@ -106,8 +106,9 @@ def _literal(text: str) -> list[Any]:
 def recalled_by(
     program: str, suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float
 ) -> Recalled:
-    """What a function that passes its tests makes of inputs like theirs, without a reference. One value for all of them
-    where the visible ones have several is a table's default; not so yes or no, which right functions give."""
+    """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` inputs
+    like theirs, without a reference. If it gives one value for all of them and several for the visible inputs, this is
+    the default of a table; except a boolean, which right functions give too. `seconds` are of processor time."""
     ends = process_time() + seconds
     alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
     if alike is None:
@@ -125,18 +126,18 @@ def recalled_by(
 
 
 def has_form(suite: TestSuite, functions: Collection[str]) -> bool:
-    """Whether other inputs can be put into some of the tests."""
+    """Returns whether other inputs can be put into some of the tests."""
     return any(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
 
 
 def _budget(ends: float, runs: int = 1) -> Budget:
-    """Of the reference for so many runs, until then."""
+    """Returns the reference's budget for a number of runs until a processor time."""
     whole = Budget()
     return Budget(steps=whole.steps * runs // REFERENCE_SHARE, total_seconds=max(ends - process_time(), 0.0))
 
 
 def _alike(found: Iterable[tuple[Form, tuple[Any, ...]] | None]) -> tuple[Form, list[tuple[Any, ...]]] | None:
-    """The form that most tests have, and their inputs, equal ones once; None where no test has one."""
+    """Returns the form that most tests have, and their distinct inputs; None if no test has a form."""
     inputs: dict[Form, dict[str, tuple[Any, ...]]] = {}
     for form, values in filter(None, found):
         inputs.setdefault(form, {})[repr(values)] = values
@@ -145,7 +146,7 @@ def _alike(found: Iterable[tuple[Form, tuple[Any, ...]] | None]) -> tuple[Form, 
 
 
 def _varied(results: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """So many of them, with as many different results as there are."""
+    """Returns `count` of the results, as many different ones as possible."""
     seen = Counter[str]()
     ranked: list[tuple[int, int, str]] = []
     for asked, result in results.items():

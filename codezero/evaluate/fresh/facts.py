@@ -1,4 +1,4 @@
-"""Facts about values that a mutant of visible inputs must share with all of them."""
+"""Properties that all visible inputs share, and that a mutant of them must have too."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 Fact = Callable[[Any], bool]
 
 _MAX_TEXT = 400
-"""Characters of a text of which pairs and runs are looked at."""
+"""The first characters of a text whose pairs and runs are compared."""
 _ODD_SIZES = 3
-"""So many numbers must be even, squares and the like before that is taken for more than chance."""
+"""The fewest different integers for which it counts as a fact, not as chance, that all are even, squares and the
+like."""
 
 
 def _square(n: int) -> bool:
@@ -119,23 +120,23 @@ _OF_TEXTS: tuple[Fact, ...] = (
 
 
 def kind_of(char: str) -> str:
-    """Letters by their case, digits as one; every other character is a kind of its own."""
+    """Returns the kind of a character: letters are of one kind per case, digits of one; any other is its own kind."""
     return "a" if char.islower() else "A" if char.isupper() else "0" if char.isdigit() else char
 
 
 def pairs(text: str) -> set[str]:
-    """The kinds of characters that follow each other, beginning and end included."""
+    """Returns the pairs of kinds of adjacent characters, with the text's beginning and end as kinds."""
     kinds = ["^", *map(kind_of, text[:_MAX_TEXT]), "$"]
     return {a + b for a, b in pairwise(kinds)}
 
 
 def outline(text: str) -> str:
-    """The kinds of characters in order, runs of one kind as one: `0-0-0` of a date."""
+    """Returns the kinds of the characters in order, with runs of one kind as one: `0-0-0` for a date."""
     return "".join(kind for kind, _ in groupby(text[:_MAX_TEXT], kind_of))
 
 
 def _widths(text: str) -> tuple[int, ...]:
-    """How many characters of one kind stand together, run by run."""
+    """Returns the lengths of the runs of characters of one kind."""
     return tuple(len(list(run)) for _, run in groupby(text[:_MAX_TEXT], kind_of))
 
 
@@ -144,7 +145,8 @@ def numbers_in(text: str) -> list[int]:
 
 
 def _of_all_texts(texts: Sequence[str]) -> list[Fact]:
-    """Facts that take all visible texts to tell: which characters come together, and how large numbers in them are."""
+    """Returns the facts that depend on all visible texts: which characters are adjacent, how large numbers are, and
+    outlines and lengths."""
     seen = set().union(*map(pairs, texts))
     chars = set().union(*texts)
     largest = max((number for text in texts for number in numbers_in(text)), default=0)
@@ -167,7 +169,8 @@ def _of_all_texts(texts: Sequence[str]) -> list[Fact]:
 
 
 def _of_lengths(values: Sequence[Any]) -> list[Fact]:
-    """Equal lengths stay; others stay within half the shortest and one and a half times the longest."""
+    """Returns the limits of a mutant's length: the visible length if all are equal, else from half the shortest to one
+    and a half times the longest."""
     lengths = sorted(map(len, values))
     low, high = (lengths[0] + 1) // 2, max(lengths[-1] * 3 // 2, lengths[-1] + 1)
     if len(lengths) > 1 and lengths[0] == lengths[-1]:
@@ -176,8 +179,8 @@ def _of_lengths(values: Sequence[Any]) -> list[Fact]:
 
 
 def limits_of(numbers: Sequence[Any]) -> tuple[Any, Any]:
-    """Smallest and largest number that a mutant may have: half of what they span beyond what was seen, and for one
-    number alone half of it to twice."""
+    """Returns the smallest and the largest number of a mutant: half the visible range beyond that range, or from half
+    to twice a single number."""
     low, high = min(numbers), max(numbers)
     if low == high:
         return (low // 2, low * 2 + 1) if low >= 0 else (low * 2, low // 2)
@@ -186,7 +189,7 @@ def limits_of(numbers: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def facts_of(values: Sequence[Any]) -> list[Fact]:
-    """What is true of all the values, which are of one type, and should be of a mutant."""
+    """Returns the facts that hold for all the values, which are of one type, and must hold for a mutant."""
     first = values[0]
     if isinstance(first, bool) or first is None:
         return []
@@ -212,7 +215,7 @@ def _shared(facts: Sequence[Fact], values: Sequence[Any]) -> list[Fact]:
 
 
 def holds(fact: Fact, value: Any) -> bool:
-    """Whether it is true of a value; a value of which it makes no sense has not got it."""
+    """Returns whether the fact is true of the value; false if it cannot be computed."""
     try:
         return fact(value)
     except (TypeError, ValueError, OverflowError):

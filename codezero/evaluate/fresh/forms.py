@@ -1,4 +1,4 @@
-"""Tests of the form `assert f(literals) == literal`, taken apart so that other inputs can be put into them."""
+"""Takes apart tests like `assert f(literals) == literal`, so that other inputs can be put into them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from codezero.evaluate.rules.solution import depth_of
 from codezero.tasks.testcases import UNPARSEABLE, Statement, parse_source
 
 _INPUTS, _ASKED, _RESULT = "fresh_inputs", "fresh_asked", "fresh_result"
-"""Names that stand for what is put in."""
+"""Placeholder names for the inputs, the checked expression and its result."""
 MAX_CHARS, _MAX_DEPTH, _MAX_ARGUMENTS = 2_000, 40, 8
-"""Tests that are longer, deeper, or have more arguments are left as they are."""
+"""Limits of characters, nesting and arguments; tests beyond them have no form."""
 NEAR = """
 def fresh_near(one, other):
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
@@ -25,28 +25,28 @@ def fresh_near(one, other):
         return one == other or abs(one - other) <= 1e-9 * max(abs(one), abs(other))
     return one == other
 """
-"""Setup of tests that compare fractions: visible ones were written with the last digit of one way to compute them, and
-right solutions have others for other inputs."""
+"""The setup of tests that compare floats with a tolerance. A reference's last digit depends on how it computes, and
+right solutions may differ in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A test with places for inputs and result. Equal for tests that differ in these only."""
+    """A test with placeholders for inputs and result. Tests that differ only in these have equal forms."""
 
     source: str
-    """The expression whose value the test looks at."""
+    """Source of the expression whose value the test checks."""
     test_source: str
-    """Empty for a test of truth alone."""
+    """Source of the test; empty if it only checks that the expression is true or false."""
     compares: bool
-    """Whether values are compared by `==`, and the test is not one of truth or of a tolerance of its own."""
+    """True if the test compares by `==`; false for tests of truth or with a tolerance of their own."""
     num_inputs: int
 
     def asked(self, inputs: tuple[Any, ...]) -> str:
-        """The expression with these inputs."""
+        """Returns the source of the expression with these inputs."""
         return self.source.replace(_INPUTS, ", ".join(map(repr, inputs)))
 
     def test(self, asked: str, result: Any) -> Statement:
-        """The test of an expression, and the value that it must have."""
+        """Returns the test that an expression has this result."""
         if not self.test_source:
             return Statement(source=f"assert {'' if result else 'not '}({asked})")
         if self.compares and _has_fraction(result):
@@ -61,8 +61,8 @@ def _has_fraction(value: Any) -> bool:
 
 
 def form_of(statement: Statement, functions: Collection[str]) -> tuple[Form, tuple[Any, ...]] | None:
-    """The form and the inputs of a test that calls one of the functions once, or a method of what it makes of nothing,
-    with literals; None of any other."""
+    """Returns the form and the inputs of a test that calls one of the functions once with literals, or a method of the
+    result of its call without arguments, as `Solution().f(1)`; None for any other test."""
     tree = parse_source(statement.source) if len(statement.source) <= MAX_CHARS else None
     if tree is None or depth_of(tree) > _MAX_DEPTH or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Assert):
         return None
@@ -85,8 +85,7 @@ def form_of(statement: Statement, functions: Collection[str]) -> tuple[Form, tup
 
 
 def _parts(case: ast.Assert, call: ast.Call) -> tuple[str, str, bool]:
-    """Source of the expression that a test looks at, and of the test with names for that and its value: empty for one
-    of truth alone; and whether it compares by `==`."""
+    """Returns the fields of the test's `Form` but the last. It changes the test's syntax tree."""
     test, result, place = case.test, ast.Name(_RESULT, ast.Load()), ast.Name(_ASKED, ast.Load())
     case.msg = None
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
@@ -112,7 +111,7 @@ def _asked_side(left: ast.expr, right: ast.expr, call: ast.Call) -> ast.expr:
 
 
 def _difference(test: ast.expr) -> ast.BinOp | None:
-    """`a - b` of `abs(a - b) < bound`."""
+    """Returns `a - b` of a test `abs(a - b) < bound`; None for any other."""
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE):
         return None
     bounded = test.left

@@ -1,4 +1,4 @@
-"""Inputs of programs like the visible ones: of the same lines and words, with other numbers and letters."""
+"""Makes inputs of programs like the visible ones: the same lines and words with other numbers and letters."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from collections.abc import Callable, Collection, Sequence
 
 MAX_CHARS = 2_000
-"""Longer inputs are left as they are."""
+"""The most characters of an input that is changed."""
 _MAX_CHANGES = 3
 _COUNTS = 0.1
-"""How often a number is changed that may say how many words or lines there are."""
+"""The probability that a change may also meet a number that may count words or lines."""
 _TRIES = 8
-"""Changes that are tried for each input that is asked for."""
+"""The most tries for each requested input."""
 
 Lines = list[list[str]]
 
 
 def inputs_like(text: str, count: int, rng: random.Random, words: Collection[str] = ()) -> list[str]:
-    """At most so many inputs that differ from a visible one, and from each other; `words` stay as they are, or become
-    others of them. They may be none that the problem allows: right programs may fail on some."""
+    """Returns at most `count` inputs that differ from the visible `text` and from each other. A word of `words` stays,
+    or becomes another of them. The problem may not allow some inputs: right programs may fail on them."""
     lines = _lines(text)
     if len(text) > MAX_CHARS or not lines:
         return []
@@ -37,7 +37,7 @@ def inputs_like(text: str, count: int, rng: random.Random, words: Collection[str
 
 
 def written(text: str) -> str:
-    """An input with space between words and at its ends as `inputs_like` has it."""
+    """Returns an input with the white space that `inputs_like` writes."""
     return _text(_lines(text))
 
 
@@ -50,7 +50,8 @@ def _text(lines: Lines) -> str:
 
 
 def _counting(lines: Lines) -> set[tuple[int, int]]:
-    """Returns where numbers may say how many words a line has, how many lines follow, or how long words are."""
+    """Returns the (line, word) indices of numbers that may be the count of a line's words or of the lines that follow,
+    or the length of a word."""
     sizes = {len(line) for line in lines if len(line) > 1} | {len(word) for line in lines for word in line}
     return {
         (i, j)
@@ -102,7 +103,7 @@ def _word(word: str, others: Sequence[str], rng: random.Random) -> str:
 
 
 def _next(char: str) -> str:
-    """The next letter or digit; another character stays."""
+    """Returns the next letter or digit, after the last one the one before; any other character stays."""
     if not (char.isascii() and char.isalnum()):
         return char
     following = chr(ord(char) + 1)

@@ -1,5 +1,5 @@
-"""Programs that know the visible examples by heart: where no further test is at hand, they are walked over inputs of
-which nobody knows the answer, and the way that they go is compared with the way over the examples."""
+"""Finds programs that contain the answers to the visible examples. Without further tests they get a dry run with inputs
+whose answers are unknown, and the decisions that they take are compared with those on the examples."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from codezero.types import CaseOutcome, Recalled
 
 NUM_INPUTS = 32
 MIN_WALKED = 6
-"""Inputs that a program must go through before they say anything of it."""
+"""The fewest inputs whose dry runs must end for a conclusion."""
 STEPS = 1_000_000
-"""Budget of one input, which is about as long as the visible ones."""
+"""The step budget for one input, which is about as long as the visible ones."""
 MAX_EXAMPLES = 4
-"""Examples that are looked at."""
+"""The most examples that are used."""
 _GUESSED = ("0", "1", "-1")
 
 
 def memory_of(code: str, examples: Sequence[StdinExample], question: str, seed: bytes, seconds: float) -> Recalled:
-    """Tells what a program that passes the examples seems to know of them, in at most `seconds` of processor time."""
+    """Returns whether a program that passes the examples seems to contain their answers, after at most `seconds` of
+    processor time."""
     ends, found = process_time() + seconds, set[Recalled]()
     for left, one in zip(range(min(len(examples), MAX_EXAMPLES), 0, -1), examples, strict=False):
         found.add(_of_example(code, one, question, seed, (ends - process_time()) / left))
@@ -47,8 +48,8 @@ def _of_example(code: str, example: StdinExample, question: str, seed: bytes, se
 
 
 def _words_of(question: str, example: StdinExample) -> set[str]:
-    """The words of an example that the statement has too, such as `YES` and names of commands; not only because it
-    repeats the example."""
+    """Returns the words of an example, such as `YES` and names of commands, that the statement has too, more often than
+    as part of the example if it repeats that."""
     is_repeated = " ".join(example.given.split()) in " ".join(question.split())
     shown = f"{example.given} {example.expected}".split()
     told = re.findall(r"[^\W\d_]{2,}", question)
@@ -56,8 +57,9 @@ def _words_of(question: str, example: StdinExample) -> set[str]:
 
 
 def _compared(shown: Walked, others: Sequence[Walked], answer: list[str], is_guessed: bool) -> Recalled:
-    """A program that computes goes no way with an example that it goes with no other input, and what it prints depends
-    on more than the way; unless its answer is one that the statement names, or nothing much."""
+    """Compares the dry run of an example with those of other inputs. It is a table if the example takes a decision that
+    no other input takes, or if every input that takes one of its decisions prints its answer. In the second case it is
+    UNTOLD if the answer is easily guessed: 0, 1, -1 and words of the statement."""
     if not shown.went <= frozenset().union(*(one.went for one in others)):
         return Recalled.TABLE
     as_shown = {id(one) for one in others if one.output.split() == answer}

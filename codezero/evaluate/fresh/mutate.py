@@ -1,4 +1,4 @@
-"""Mutants of visible inputs that keep what all of them have in common."""
+"""Makes mutants of visible inputs that keep the properties shared by all of these."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from codezero.evaluate.fresh.relations import Arguments, bonds_of, keep, restore
 from codezero.evaluate.fresh.shape import Shape, shape_of
 
 TRIES = 40
-"""Changes that are tried for each mutant that is asked for."""
+"""The most tries for each requested mutant."""
 _MAX_CHANGES = 3
 _NEW_CHAR = 0.3
-"""Of characters that are put in, the share of any like those seen instead of one of them."""
+"""The probability that a new character is any of the replaced one's kind, not one that was seen."""
 
 
 def mutants(inputs: Sequence[Arguments], count: int, rng: random.Random, seconds: float) -> list[Arguments]:
-    """At most so many calls' arguments that differ from the visible ones and each other. `inputs` are all of one
-    length and hold literals; they are not changed. `seconds` of processor time are the most that it takes."""
+    """Returns the arguments of at most `count` calls that differ from the visible ones and each other, after at most
+    `seconds` of processor time. `inputs` are all of one length and contain literals; they are not changed."""
     ends = process_time() + seconds
     shape, bonds = shape_of(inputs, is_record=True), bonds_of(inputs)
     found = {repr(one): one for one in inputs}
@@ -33,7 +33,7 @@ def mutants(inputs: Sequence[Arguments], count: int, rng: random.Random, seconds
         try:
             for _ in range(rng.randint(1, _MAX_CHANGES)):
                 made = changed(shape, made, rng)
-        except TypeError:  # a list has come into a set
+        except TypeError:  # a change put a list into a set
             continue
         made = restored(bonds, made, rng)
         if shape.keeps(made) and keep(bonds, made):
@@ -42,7 +42,7 @@ def mutants(inputs: Sequence[Arguments], count: int, rng: random.Random, seconds
 
 
 def changed(shape: Shape, value: Any, rng: random.Random) -> Any:
-    """A value with one change, or the same; it may not keep what the shape asks for."""
+    """Returns the value with one change, or unchanged; the result may not fit the shape."""
     if shape.constant:
         return value
     if isinstance(value, bool):
@@ -104,7 +104,7 @@ def _text(shape: Shape, text: str, rng: random.Random) -> str:
 
 
 def _char(seen: Sequence[str], rng: random.Random, instead: str) -> str:
-    """One of the characters seen, or another of the kind of the one that it stands for."""
+    """Returns one of the characters seen, or any letter or digit of the kind of the one that it replaces."""
     if rng.random() < _NEW_CHAR:
         for kind in (string.ascii_lowercase, string.ascii_uppercase, string.digits):
             if instead in kind and instead:
@@ -129,7 +129,7 @@ def _sequence(shape: Shape, items: list[Any], rng: random.Random) -> list[Any]:
 
 
 def _items(shape: Shape, items: list[Any], rng: random.Random) -> list[Any]:
-    """The items of a container of like values, with one of them, or their order, changed."""
+    """Returns the items of a container of like values with a change of items, their number or their order."""
     kind = shape.items
     if kind is None or not items:
         return items
@@ -162,7 +162,7 @@ def _dictionary(shape: Shape, value: dict[Any, Any], rng: random.Random) -> dict
     if shape.fields:
         return {**value, key: changed(shape.fields[key], value[key], rng)}
     items, results = shape.items, shape.results
-    assert items is not None  # it is not empty, and all that was seen counts
+    assert items is not None  # a dictionary that is not empty was seen, so its items have shapes
     assert results is not None
     rest = {one: result for one, result in value.items() if one != key}
     ways: list[Callable[[], dict[Any, Any]]] = [

@@ -59,7 +59,7 @@ Bond = tuple[_Relation, int, int]
 
 
 def bonds_of(inputs: Sequence[Arguments]) -> list[Bond]:
-    """The relations, with the positions of both arguments, that hold in all of the inputs."""
+    """Returns the relations that hold in all of the inputs, with the positions of both arguments."""
     places = permutations(range(len(inputs[0])), 2)
     return [(r, i, j) for i, j in places for r in _RELATIONS if all(_holds((r, i, j), one) for one in inputs)]
 
@@ -69,7 +69,7 @@ def keep(bonds: Sequence[Bond], arguments: Arguments) -> bool:
 
 
 def restored(bonds: Sequence[Bond], arguments: Arguments, rng: random.Random) -> Arguments:
-    """The arguments with the relations put right that chance would hardly meet."""
+    """Returns the arguments, changed so that relations hold that random changes hardly meet."""
     made = list(arguments)
     for relation, i, j in bonds:
         one, other = made[i], made[j]

@@ -1,4 +1,4 @@
-"""The shape of visible inputs: which types stand where, and what all values of a place have in common."""
+"""The shape of visible inputs: the types in each place, and the facts that hold for all values of a place."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from codezero.evaluate.fresh.facts import Fact, facts_of, holds
 
 MAX_VALUES = 2_000
-"""Values of one place that are looked at."""
+"""The most values of one place that are read."""
 _MAX_FIELDS = 6
-"""Longer tuples are sequences of like values, not records."""
+"""The most items of a tuple or list that is a record; longer ones are sequences of like values."""
 SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -20,20 +20,20 @@ class Shape:
     """One place of the inputs: an argument, a field of a record, or all items of a container."""
 
     values: Sequence[Any]
-    """All that was seen there."""
+    """The values seen in the place."""
     facts: Mapping[type, Sequence[Fact]]
-    """By type; a type that was not seen there does not occur in it."""
+    """The facts of the values of each type that was seen in the place."""
     items: Shape | None = None
-    """Of containers: their items, or a dictionary's keys; None for records."""
+    """The shape of a container's items or a dictionary's keys; None for records."""
     results: Shape | None = None
-    """A dictionary's values; None for records."""
+    """The shape of a dictionary's values; None for records."""
     fields: Mapping[Any, Shape] = field(default_factory=dict)
-    """Of records: tuples, lists and dictionaries of always the same fields. By position or key."""
+    """The shapes of the fields of records, by position or key: tuples, lists and dictionaries with fixed fields."""
     constant: bool = False
-    """Whether all inputs agree in it."""
+    """True if all inputs have the same value in the place."""
 
     def keeps(self, value: Any) -> bool:
-        """Whether a value might stand there."""
+        """Returns whether the value fits the place."""
         facts = self.facts.get(type(value))
         if facts is None or not all(holds(fact, value) for fact in facts):
             return False
@@ -47,7 +47,8 @@ class Shape:
 
 
 def shape_of(values: Sequence[Any], is_record: bool = False) -> Shape:
-    """The shape of values of one place. `is_record`: they are the arguments of calls, all of one number."""
+    """Returns the shape of the values of one place. `is_record` is True for the arguments of calls, all of one
+    length."""
     values = values[:MAX_VALUES]
     by_type: dict[type, list[Any]] = {}
     for value in values:
@@ -73,8 +74,8 @@ def shape_of(values: Sequence[Any], is_record: bool = False) -> Shape:
 
 
 def _record_keys(containers: Sequence[Any]) -> list[Any]:
-    """The fields of containers that are records: their items differ in type from each other, and not from one
-    container to the next; or they are dictionaries of equal text keys."""
+    """Returns the fields of containers if they are records, else none. Records are short tuples or lists whose items
+    are not all of one type, with the same types in each record, or dictionaries with the same text keys."""
     first = containers[0]
     if len(containers) < 2 or not all(type(one) is type(first) and len(one) == len(first) for one in containers):
         return []

@@ -1,4 +1,4 @@
-"""Attempts that pass the visible tests, walked over fresh ones, and what the others say of a test that one fails."""
+"""Makes dry runs of attempts over fresh tests, and compares the attempts on a test that one fails."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from codezero.evaluate.fresh.draw import FreshTests, values_of
 from codezero.types import CaseOutcome
 
 Program = tuple[str, ProgramPrint | None]
-"""An attempt's source, and what of it is the same in a copy."""
+"""An attempt's source, and its fingerprint, which is the same for copies."""
 MIN_SHARE = 0.5
-"""Of the fresh tests, what an attempt must pass before it counts against the reference: tables of answers, too, agree
-with each other."""
+"""The least share of fresh tests that an attempt must pass to count against the reference, since tables of answers
+agree with each other too."""
 
 
 def walk(
     programs: Sequence[Program], tests: FreshTests, reference: ProgramPrint | None, seconds: float
 ) -> list[FreshCounts]:
-    """What fresh tests say of each attempt; copies of each other are one. Copies of the reference, which a model may
-    know by heart, have no say in whether its results are right."""
+    """Returns the results of fresh tests for each attempt, in order. Copies of one program count as one. Copies of the
+    reference, which a model may have memorised, do not count as evidence that its results are right."""
     ends = process_time() + seconds
     outcomes = []
     for number, (code, _) in enumerate(programs):
         share_s = 2 * (ends - process_time()) / (len(programs) - number + 1)
         budget = Budget(total_seconds=min(Budget().total_seconds, share_s))
-        cases = dry_run(code, tests.suite, budget, alone=False)  # who counts its calls knows none of these answers
-        # the reference took a tenth of the steps at most
+        cases = dry_run(code, tests.suite, budget, alone=False)  # a program that counts its calls knows no answers
+        # the reference took at most a tenth of the steps
         outcomes.append(tuple(CaseOutcome.FAIL if one.reason == OUT_OF_STEPS else one.outcome for one in cases))
     prints = [program for _, program in programs]
     others = [i for i, program in enumerate(prints) if program != reference]
@@ -63,7 +63,7 @@ def _counts(
 
 
 def _is_constant(code: str, tests: FreshTests, ends: float) -> bool:
-    """Whether an attempt gives one value, or an error, for all fresh inputs, and the reference does not."""
+    """Returns whether an attempt gives one value, or an error, for all fresh inputs, and the reference does not."""
     if not tests.varied:
         return False
     values = values_of(code, tests.suite, tests.asked, Budget(total_seconds=max(ends - process_time(), 0.0)))
@@ -80,8 +80,8 @@ def _is_disputed(
     tests: FreshTests,
     ends: float,
 ) -> bool:
-    """Whether at least two different attempts, and all that pass most fresh tests, give one other value than the
-    reference: its input is likely none that the problem allows."""
+    """Returns whether all attempts fail the test, and those that pass enough fresh tests (`MIN_SHARE`), at least two
+    different ones, give one and the same value: then the problem likely does not allow its input."""
     if any(found[number] is not CaseOutcome.FAIL for found in outcomes):
         return False
     voters = {
