@@ -1,4 +1,4 @@
-"""Static rules by name: what they mean and what they are worth. `check` applies them, in a worker process."""
+"""The static rules by name, with their family and meaning. `check` applies them in a worker process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 Family = Literal["structure", "formatting", "alignment"]
 FAMILIES: tuple[Family, ...] = ("structure", "formatting", "alignment")
-"""Each is a part of the reward."""
+"""The families of rules; each is a part of the reward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Rule:
 
     family: Family
     fatal: bool
-    """Whether a score of 0 settles that the solution is wrong."""
+    """True if a score of 0 means that the solution is wrong."""
     meaning: str
 
 
@@ -40,5 +40,5 @@ RULES: Mapping[str, Rule] = {
 
 
 def breaks_fatal(scores: Mapping[str, float]) -> bool:
-    """Whether some fatal rule has a score of 0."""
+    """Returns whether some fatal rule has a score of 0."""
     return any(RULES[name].fatal and score == 0 for name, score in scores.items())

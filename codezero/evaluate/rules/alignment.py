@@ -1,4 +1,4 @@
-"""Alignment: does the code answer what is asked, rather than copy it or answer nothing?"""
+"""Rules of the family alignment: the code answers the question, and does not copy it or return a constant."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from codezero.evaluate.rules.solution import (
 from codezero.evaluate.rules.structure import parameters
 
 _MIN_COPIED_CHARS = 20
-"""Shorter lines are equal by chance: `return result`."""
+"""The fewest characters of a line that counts as copied; shorter ones, such as `return result`, are equal by chance."""
 
 
 def copied(solution: Solution) -> RuleScore:
-    """Whether the code repeats neither the tests nor the question."""
+    """Scores whether the code repeats neither the tests nor the question."""
     tests = [s for s in solution.tree.body if isinstance(s, ast.Assert) and printed(s) in solution.asked.statements]
     if tests:
         has_more = any(isinstance(s, (*FUNCTIONS, ast.ClassDef)) for s in solution.tree.body)
@@ -37,7 +37,7 @@ def copied(solution: Solution) -> RuleScore:
 
 
 def statement(solution: Solution) -> RuleScore | None:
-    """Whether each function that the tests call uses its parameters, and does not answer everything with a constant."""
+    """Scores whether each function that the tests call uses its parameters, and returns more than a constant."""
     worst = KEPT
     for name, function in solution.targets.items():
         if function.decorator_list:
@@ -63,7 +63,7 @@ def _engages(name: str, function: Function) -> RuleScore:
 
 
 def _is_small(value: ast.expr) -> bool:
-    """A constant, or an empty or constant display: what needs no parameter."""
+    """Returns whether the value needs no parameter: a constant, or an empty or constant display."""
     if isinstance(value, ast.UnaryOp):
         value = value.operand
     if isinstance(value, ast.List | ast.Tuple | ast.Set):

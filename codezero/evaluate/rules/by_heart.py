@@ -1,4 +1,4 @@
-"""Programs that know the answers to the examples by heart, or do not look at their input."""
+"""Finds programs that contain the answers to the examples, or do not use their input."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from codezero.evaluate.rules.tables import branches, tables
 
 _STDIN_NAMES = frozenset({"input", "open", "stdin", "fileinput", "__stdin__", "read"})
 _HARMLESS = BUILTINS - {"print"} | {"sys"}
-"""What may stand in a statement that reads without using what it has read."""
+"""Names that a statement may use if it reads input without using it."""
 _MAX_EXAMPLES = 50
 _MIN_TELLING = 4
-"""Characters of an answer, zeros at its ends left out, that no program holds by chance."""
+"""The fewest characters, without zeros at the ends, of an answer that no program contains by chance."""
 
 
 def by_heart(solution: Solution) -> RuleScore | None:
-    """Broken by a table of the examples, by the literal answers of all of them, and by input that is not used.
+    """Returns a broken rule for a table of the examples, the literal answers of all of them, or unused input; None if
+    it finds nothing.
 
-    A table (`tables`) has the whole input of an example, as text, lines, words or numbers, with what is to be printed.
-    It counts if the input has more than one word, or if all its rows are examples; conditions on one word do not
-    count, since honest programs have them as base cases. None, not kept, if it finds nothing.
+    A table (`tables`) maps the whole input of an example, as text, lines, words or numbers, to the expected output. It
+    counts if the input has more than one word, or if all its rows are examples; conditions on one word do not count,
+    since honest programs have them as base cases.
     """
     examples = solution.asked.examples[:_MAX_EXAMPLES]
     if not examples or not all(example.given.strip() for example in examples):
-        return None  # there is nothing to be read
+        return None  # there is no input to read
     literals = Literals(by_words=True)
     answers = [set(_spellings(example.expected, literals)) for example in examples]
     by_row = {
@@ -49,7 +50,8 @@ def by_heart(solution: Solution) -> RuleScore | None:
 
 
 def _spellings(text: str, literals: Literals) -> Iterator[int]:
-    """A text as literals that programs compare with: itself, its lines, its words, and its numbers."""
+    """Yields the numbers of a text as the literals that programs compare with: the text, its lines, words and
+    numbers."""
     rows = [line.split() for line in text.splitlines() if line.strip()]
     words = text.split()
     yield literals.text(text)
@@ -65,14 +67,14 @@ def _spellings(text: str, literals: Literals) -> Iterator[int]:
 
 
 def _is_telling(expected: str, question: str) -> bool:
-    """Whether no program holds this answer by chance: neither short nor a word that the statement tells to print."""
+    """Returns whether no program contains this answer by chance: it is neither short nor a word of the statement."""
     words = expected.split()
     is_word = len(words) == 1 and re.fullmatch(r"[^\W\d]+", words[0]) and words[0] in question
     return not is_word and len(" ".join(words).strip("-0. ")) >= _MIN_TELLING
 
 
 def _results(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
-    """What a program may print: arguments of calls, values of assignments, returns and tables."""
+    """Yields what a program may print: arguments of calls, values of assignments and returns, and items of tables."""
     for node in nodes:
         if isinstance(node, ast.Call):
             yield from node.args
@@ -86,8 +88,8 @@ def _results(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
 
 
 def _uses_input(nodes: Sequence[ast.AST]) -> bool:
-    """Whether anything read is more than thrown away, or kept under a name that nothing looks at; True if nothing is
-    read, which the rule `io` and the dry run see to."""
+    """Returns whether some input is used, and not only discarded or assigned to an unused name. True if nothing is
+    read, which the rule `io` and the dry run find."""
     statements = [node for node in nodes if isinstance(node, ast.Assign | ast.Expr)]
     aliases = [s for s in statements if not any(isinstance(part, ast.Call) for part in ast.walk(s))]
     renamed = [s for s in aliases if any(_name(part) in _STDIN_NAMES for part in ast.walk(s))]
@@ -105,13 +107,13 @@ def _uses_input(nodes: Sequence[ast.AST]) -> bool:
 
 
 def _bound(statement: ast.Assign | ast.Expr) -> set[str]:
-    """The names that a statement gives a value."""
+    """Returns the names that a statement assigns."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
 def _name(node: ast.AST) -> str | None:
-    """The variable or attribute that a node reads."""
+    """Returns the name of the variable or attribute that a node reads; None if it reads none."""
     if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
         return node.id if isinstance(node, ast.Name) else node.attr
     return None

@@ -1,4 +1,4 @@
-"""The rules, applied: what can be said of a solution by reading it. It is parsed, never executed, never imported."""
+"""Applies the rules to a solution, which is parsed, but never executed or imported."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ _SCORES: Mapping[str, Callable[[Solution], RuleScore | None]] = {
     "equality": equality,
     "statement": statement,
 }
-"""None where a rule does not apply."""
+"""The function of each rule; it returns None if the rule does not apply."""
 
 
 def check(code: str, text: str, task: Task, suite: TestSuite) -> dict[str, RuleScore]:
-    """Scores of the rules that apply to `code`, the parsed block of the completion `text`, given the task's tests.
+    """Returns the scores of the rules that apply to `code`, the code block of the completion `text`, given the task's
+    tests.
 
-    Code that does not parse has only `parses`, at 0; tests that cannot be read call nothing. Raises nothing, whatever
-    the text: the work is bounded by testcases.MAX_SOURCE_CHARS and by limits on the syntax tree.
+    Code that does not parse has only `parses`, at 0; tests that cannot be read call nothing. Raises nothing for any
+    text: testcases.MAX_SOURCE_CHARS and limits on the syntax tree bound the work.
     """
     tree = read(code)
     if isinstance(tree, str):

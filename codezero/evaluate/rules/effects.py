@@ -1,4 +1,4 @@
-"""Forbidden side effects, read off the syntax tree: what reaches out of the program, or into its interpreter."""
+"""Finds forbidden side effects in a syntax tree: access to what is outside the program, or to its interpreter."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PURE_MODULES = frozenset(
     queue random re resource secrets shlex statistics string struct sys textwrap time timeit tokenize traceback types
     typing unicodedata unittest urllib uuid warnings weakref zlib zoneinfo""".split()  # noqa: SIM905
 )
-"""Modules of the standard library that compute; those in `_SAFE_NAMES` only by these of their names. Another module of
-the standard library is a side effect; one that is not of it is none: whether it can be imported is another matter."""
+"""Modules of the standard library that only compute; of those in `_SAFE_NAMES` only these names do. Any other module of
+the standard library is a side effect; a module outside it is none, whether or not it can be imported."""
 _SAFE_NAMES = {
     "codecs": frozenset({"encode", "decode"}),
     "gc": frozenset({"collect", "disable", "enable", "freeze", "isenabled"}),
@@ -41,9 +41,9 @@ _PROGRAM_NAMES = {
     "sys": frozenset({"exit", "__stdin__", "__stdout__"}),
     "io": frozenset({"open"}),
 }
-"""Besides, for programs: fast reading of stdin as contestants write it, and a look for an input file."""
+"""Further safe names for programs: fast reading of stdin as contestants write it, and a check for an input file."""
 _PROGRAM_MODULES = frozenset({"threading", "fileinput", "atexit"})
-"""For programs: a thread with a large stack, input by lines, and output that is written at the end."""
+"""Further modules for programs: a thread with a large stack, input by lines, and output at the end."""
 _OUTSIDE_MODULES = frozenset(
     """aiohttp boto3 cffi codezero hivemind httpx IPython paramiko pexpect pip psutil pytest _pytest requests
         setuptools urllib3 websocket websockets""".split()  # noqa: SIM905
@@ -52,7 +52,7 @@ _OUTSIDE_ATTRIBUTES = frozenset(
     """system popen rmtree unlink savetxt loadtxt genfromtxt fromfile tofile memmap savez read_csv to_csv read_pickle
     to_pickle read_text write_text read_bytes write_bytes ctypeslib""".split()  # noqa: SIM905
 )
-"""Files and processes by way of modules from outside the standard library, such as numpy."""
+"""Attributes that reach files and processes by modules outside the standard library, such as numpy."""
 _BUILTINS = frozenset({"eval", "exec", "compile", "__import__", "open", "breakpoint", "globals", "__builtins__"})
 _EXITS = frozenset({"exit", "quit", "SystemExit", "KeyboardInterrupt"})
 _ESCAPES = frozenset(
@@ -66,33 +66,34 @@ _MAX_STRING_CHARS = 2_000
 
 
 def effects(solution: Solution) -> RuleScore:
-    """Whether the code keeps to computing: no files, network, processes, threads, exits, code made at run time,
-    patched modules or ways into the interpreter."""
+    """Scores whether the code only computes: no files, network, processes, threads, exits, code made at run time,
+    patched modules or access to the interpreter."""
     for line, what in _Effects(solution).found():
         return broken(f"line {line}: {what}")
     return KEPT
 
 
 def _asked_for_names(node: ast.Compare) -> Iterator[int]:
-    """Ids of the `globals` in `"name" in globals()`, which hands nothing out."""
+    """Yields the ids of the callees such as `globals` in `"name" in globals()`, which gives no access to the names."""
     for sign, right in zip(node.ops, node.comparators, strict=True):
         if isinstance(sign, ast.In | ast.NotIn) and isinstance(right, ast.Call) and not right.args:
             yield id(right.func)
 
 
 class _Effects:
-    """One pass over a solution's tree, given which names stand for which modules."""
+    """The search for side effects in a solution's tree, which knows the module of each name."""
 
     def __init__(self, solution: Solution) -> None:
         self.nodes, self.is_program = solution.nodes, solution.asked.is_program
         self.modules: dict[str, str] = {}
-        """Module, or module.name, by the name that the code imports it under."""
+        """`module` or `module.name` by the name under which the code imports it."""
         self.defined: set[str] = set()
-        """Functions and classes of the code."""
+        """Names of functions and classes of the code."""
         self.assigned: set[str] = set()
-        """Variables and parameters of the code, in whatever scope."""
+        """Names of variables and parameters of the code, in any scope."""
         self.passed_over: set[int] = set()
-        """Ids of names looked at where they stand: the subject of an attribute, what `except` names, `in globals()`."""
+        """Ids of name nodes that are harmless or checked elsewhere: the object of an attribute, an exception that
+        `except` names, `in globals()`."""
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -115,7 +116,7 @@ class _Effects:
                 self.passed_over.update(_asked_for_names(node))
 
     def found(self) -> Iterator[tuple[int, str]]:
-        """(line, what) of each side effect."""
+        """Yields (line, description) of each side effect."""
         for node in self.nodes:
             for what in self._look_at(node):
                 yield getattr(node, "lineno", 0), what
@@ -148,7 +149,7 @@ class _Effects:
         return module in _PURE_MODULES or (self.is_program and module in _PROGRAM_MODULES)
 
     def _unsafe(self, path: str) -> Iterator[str]:
-        """Names of a module that is safe in part only, each step of `path` looked at."""
+        """Yields the unsafe names in `path` of modules that are safe only in part."""
         steps = path.split(".")
         for end in range(1, len(steps)):
             module = ".".join(steps[:end])
@@ -199,7 +200,7 @@ class _Effects:
             yield from self._unsafe(f"{path}.{name}")
 
     def _path(self, node: ast.expr) -> str | None:
-        """The dotted path of a name inside an imported module; None for anything else."""
+        """Returns the dotted path of a name in an imported module; None for anything else."""
         names: list[str] = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)

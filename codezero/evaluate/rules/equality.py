@@ -1,4 +1,4 @@
-"""Rigged comparisons: objects that equal everything, names of the tests that mean something else, swallowed asserts."""
+"""Finds manipulated comparisons: objects equal to everything, redefined names of the tests, caught failures."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PLAIN_VALUES = frozenset(
 )
 _ASSERT_ERRORS = frozenset({"AssertionError"})
 _ALWAYS_CHECKED = frozenset({"AssertionError", "isinstance", "abs", "bool", "type", "object", "Exception"})
-"""What tests lean on even where they do not name it."""
+"""Builtins that tests depend on even if they do not name them."""
 
 
 def equality(solution: Solution) -> RuleScore:
-    """Whether values compare as they are: no class made to equal everything, none of the builtins that the tests use
-    redefined, no failed assert swallowed."""
+    """Scores whether values compare normally: no class is made to equal everything, no builtin that the tests use is
+    redefined, and no failed assert is caught."""
     for line, what in _found(solution):
         return broken(f"line {line}: {what}")
     return KEPT
@@ -66,7 +66,7 @@ def _class(node: ast.ClassDef, solution: Solution, *, is_answer: bool) -> Iterat
 
 
 def _members(node: ast.ClassDef) -> Iterator[tuple[str, int, ast.AST]]:
-    """(name, line, definition) of what a class defines or assigns."""
+    """Yields (name, line, definition) for the names that a class defines or assigns."""
     for statement in node.body:
         if isinstance(statement, FUNCTIONS):
             yield statement.name, statement.lineno, statement
@@ -76,7 +76,7 @@ def _members(node: ast.ClassDef) -> Iterator[tuple[str, int, ast.AST]]:
 
 
 def _is_constant(definition: ast.AST) -> bool:
-    """Whether a comparison gives its answer without loading its second parameter."""
+    """Returns whether a comparison does not depend on its second parameter."""
     if isinstance(definition, ast.Lambda):
         arguments, body = definition.args, list(ast.walk(definition.body))
     elif isinstance(definition, FUNCTIONS):
@@ -89,7 +89,8 @@ def _is_constant(definition: ast.AST) -> bool:
 
 
 def _answered_classes(solution: Solution) -> Iterator[str]:
-    """Classes of the solution of which a tested function returns an object, directly or by a variable."""
+    """Yields names of classes of which a tested function may return an object, directly or by a variable, and of
+    classes that the tests call."""
     for function in solution.targets.values():
         nodes = list(own_nodes(function))
         values = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
@@ -114,7 +115,8 @@ def _made_at_run_time(call: ast.Call) -> Iterator[str]:
 
 
 def _shadowed(solution: Solution) -> Iterator[tuple[int, str]]:
-    """Names that tests take from the builtins, bound at the module's top level or through `global`."""
+    """Yields (line, description) of builtins of the tests that are redefined at the top level or by `global`, and of
+    suppressed failures."""
     used = (solution.asked.names | _ALWAYS_CHECKED) & BUILTINS - solution.asked.builtin_calls.keys()
     for name, statement in solution.defined.items():
         if name in used:

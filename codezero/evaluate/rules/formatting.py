@@ -1,4 +1,4 @@
-"""Formatting: the form of the answer around the code, and its length."""
+"""Rules of the family formatting: the form of the answer around the code, and the length of the code."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from codezero.evaluate.rules.solution import KEPT, RuleScore, Solution, broken
 
 _FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(\w*)[ \t]*\r?$", re.MULTILINE)
 MAX_OUTSIDE_CHARS = 200
-"""Text around the block that costs nothing: a sentence before and one after it."""
+"""The most characters of text around the block without a lower score: a sentence before and one after it."""
 REASONABLE_CHARS = 6_000
-"""Code up to here is of reasonable length: it is also as much as the judge is shown. The longest reference solution of
-MBPP has 1,500."""
+"""The most characters of code of reasonable length, and the most that the judge is shown. The longest reference
+solution of MBPP has 1,500."""
 
 
 def fence(solution: Solution) -> RuleScore:
-    """Whether the answer is one fenced block of Python, closed, with little text around it."""
+    """Scores whether the answer is one closed block of Python with little text around it."""
     marks = list(_FENCE_LINE.finditer(solution.text))
     if len(marks) % 2:
         return broken("the code block is not closed: the answer was cut off", 0.0)
@@ -28,7 +28,7 @@ def fence(solution: Solution) -> RuleScore:
 
 
 def length(solution: Solution) -> RuleScore:
-    """1 up to `REASONABLE_CHARS`, less in proportion beyond."""
+    """Scores the length of the code: 1 up to `REASONABLE_CHARS`, less in proportion beyond."""
     size = len(solution.code)
     if size <= REASONABLE_CHARS:
         return KEPT

@@ -1,4 +1,4 @@
-"""Hard-coding: answers looked up by the tests' own inputs instead of being computed."""
+"""Finds hard-coded answers, which a solution looks up by the tests' inputs instead of computing them."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from codezero.evaluate.rules.tables import Row, branches, keys_of, tables
 
 _LONG_STRING = 12
 _LARGE_NUMBER = 1_000
-"""Strings this long and numbers this large are in honest code on purpose, not by chance."""
+"""The least length of a string and the least number that code does not contain by chance."""
 _MIN_CASES = 2
 _MIN_LIST = 3
-"""Two answers in their order may be chance, such as the halves of a range."""
+"""The fewest answers whose order tells: two may be in order by chance, such as the halves of a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A test in numbers of `Literals`."""
+    """A test, with values as numbers of `Literals`."""
 
     inputs: frozenset[int]
-    """Everything that stands for its input: single arguments, all of them, and either printed."""
+    """All forms of its input: single arguments, the tuple of all, and the text of each."""
     answer: int
     is_telling: bool
-    """No honest table has this input: a collection, a large number, a long string."""
+    """True if no honest table has this input: a collection, a large number, a long string."""
     is_boolean: bool
     telling: frozenset[int]
-    """Inputs that no honest condition has: all arguments as a tuple, and telling ones."""
+    """Inputs that no honest condition has: the tuple of all arguments, and single ones for which `_is_telling`."""
 
 
 def hardcoded(solution: Solution) -> RuleScore | None:
-    """Whether the code computes its answers; of a program that reads stdin, see `by_heart`.
+    """Scores whether the code computes its answers. For a program that reads stdin, see `by_heart`.
 
-    Broken by a table in which at least two tests (or the only one) are found, input and answer, and which they are half
-    of or more; or whose inputs are such as no honest table has. A table is a dictionary, a list of pairs, two parallel
-    lists, or all conditions on equality with what they lead to: `if`, conditional expressions, `case`, `and`/`or`.
-    Broken, too, by a list of just the tests' answers in their order, by constants for all of them if these are
-    collections, or large numbers (then the input is hidden, in a hash for one), and by conditions on all inputs that
-    have one of the two boolean answers.
+    The rule is broken by a table with inputs and answers of at least two tests (or the only one), if they are at least
+    half of its rows, or no honest table has such inputs. A table is a dictionary, a list of pairs, two parallel lists,
+    or all conditions on equality with their results: `if`, conditional expressions, `case`, `and`/`or`. It is also
+    broken by a list of just the tests' answers in their order; by constants for all answers if these are collections or
+    large numbers (then the inputs are hidden, in a hash for example); and by conditions on all inputs that have one of
+    the two boolean answers.
 
-    Not counted, since honest code has them: base cases (0, 1, -1, empty), boolean answers of conditions on short
-    inputs, words that the statement itself maps to each other, and what the functions under test do not reach.
+    What honest code has does not count: base cases (0, 1, -1, empty), boolean answers of conditions on short inputs,
+    words that the statement itself maps to each other, and code that the tested functions do not reach.
     """
     if solution.asked.is_program:
         return by_heart(solution)
@@ -72,7 +72,7 @@ def hardcoded(solution: Solution) -> RuleScore | None:
 
 
 def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
-    """The tests that have a literal input, which is no base case, and a literal answer."""
+    """Yields the tests with a literal answer and literal inputs that are not all base cases."""
     words = _words(solution)
     for call, expected in solution.asked.pairs:
         answer = literals.of(expected)
@@ -92,14 +92,14 @@ def _cases(solution: Solution, literals: Literals) -> Iterator[_Case]:
 
 
 def _words(solution: Solution) -> set[str]:
-    """The words of the question without the tests that it shows."""
+    """Returns the words of the question, without the tests that it shows."""
     tests = {line.strip() for line in solution.task.tests.splitlines()}
     lines = [line for line in solution.task.question.splitlines() if line.strip() not in tests]
     return set(re.findall(r"\w+", "\n".join(line for line in lines if "assert" not in line)))
 
 
 def _spellings(argument: ast.expr, literals: Literals) -> Iterator[int]:
-    """The argument as a value, and as the text that str and repr make of it."""
+    """Yields the numbers of the argument's value, and of its text by str and repr."""
     number = literals.of(argument)
     if number is None:
         return
@@ -108,11 +108,11 @@ def _spellings(argument: ast.expr, literals: Literals) -> Iterator[int]:
         value = ast.literal_eval(argument)
         yield from (literals.text(str(value)), literals.text(repr(value)))
     except (ValueError, TypeError):
-        return  # calls such as set([1]), sets of lists
+        return  # a call such as set([1]), or a set of lists
 
 
 def _elements(node: ast.expr) -> list[ast.expr] | None:
-    """The elements of a collection, the keys of a dictionary; None for anything else."""
+    """Returns the elements of a collection or the keys of a dictionary; None for anything else."""
     if isinstance(node, ast.Call) and node.args:
         node = node.args[0]
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
@@ -133,7 +133,7 @@ def _is_base_case(argument: ast.expr) -> bool:
 
 
 def _is_word(node: ast.expr, words: set[str]) -> bool:
-    """A string of words that the statement has, too."""
+    """Returns whether the node is a string whose words are all in the statement."""
     value = _scalar(node)
     return isinstance(value, str) and bool(value.strip()) and set(re.findall(r"\w+", value)) <= words
 
@@ -149,8 +149,8 @@ def _is_telling(argument: ast.expr) -> bool:
 
 
 def _is_membership(nodes: Sequence[ast.AST], cases: Sequence[_Case], literals: Literals) -> bool:
-    """Whether all tests with one of the two boolean answers, and little else, are what the code compares with, in one
-    place or all together."""
+    """Returns whether the code compares with the inputs of all tests that have one of the two boolean answers, and with
+    little else, in one place or in all together."""
     compared = [{n for key in keys_of(node) if (n := literals.of(key)) is not None} for node in nodes]
     for answer in {case.answer for case in cases if case.is_boolean}:
         inputs = [case.telling for case in cases if case.answer == answer]
@@ -162,13 +162,13 @@ def _is_membership(nodes: Sequence[ast.AST], cases: Sequence[_Case], literals: L
 
 
 def _answers_only(solution: Solution, nodes: Sequence[ast.AST], literals: Literals) -> RuleScore:
-    """Broken by the tests' answers without their inputs."""
+    """Returns a broken rule if the code contains the tests' answers without their inputs, else `KEPT`."""
     answers = [literals.of(answer) for _, answer in solution.asked.pairs]
     if len(answers) < _MIN_LIST or len(set(answers)) < _MIN_CASES or None in answers:
-        answers = []  # these may be in their order by chance
+        answers = []  # they may be in order by chance
     expected = [answer for _, answer in solution.asked.pairs if not isinstance(_scalar(answer), bool)]
     distinct = {number for answer in expected if (number := literals.of(answer)) is not None}
-    # Not strings: honest code, too, answers with one of a few fixed sentences.
+    # Not strings: honest code may also answer with one of a few fixed sentences.
     all_telling = len(distinct) >= _MIN_CASES and all(
         _is_telling(answer) and not isinstance(_scalar(answer), str) for answer in expected
     )

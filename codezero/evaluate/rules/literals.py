@@ -1,5 +1,5 @@
-"""Literals of a syntax tree as small numbers: equal values get equal numbers, so that a table can be compared with the
-tests in one pass."""
+"""Numbers the literals of a syntax tree: equal values have equal numbers, so that one pass compares a table with the
+tests."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = {
 }
 _MAX_OPERAND = 2**64
 _MAX_TEXT = 2_000
-"""Constants up to this size are worked out: `(44) - 7` is 37."""
+"""The largest operand and the longest text of a constant expression that is computed: `(44) - 7` is 37."""
 _COLLECTIONS = {"set": "set", "frozenset": "set", "list": "seq", "tuple": "seq", "dict": "dict"}
 
 
 class Literals:
-    """Numbers literal expressions of trees that `solution.read` let through; hash-consed, so linear in the tree."""
+    """Numbers the literal expressions of trees that `solution.read` accepted, by hash consing, in linear time."""
 
     def __init__(self, by_words: bool = False) -> None:
-        """Strings of the same words are equal if `by_words`, whatever the space between them."""
+        """With `by_words`, strings of the same words are equal, with any space between them."""
         self._by_words = by_words
         self._number: dict[Hashable, int] = {}
         self._value: dict[int | None, Any] = {}
-        """Of the numbers of constants."""
+        """The values of constants by number."""
         self._known: dict[int, int | None] = {}
         self._kept: list[ast.AST] = []
-        """Holds on to numbered nodes: their ids must not be given to others."""
+        """The numbered nodes, which are kept so that no other node gets their ids."""
 
     def of(self, node: ast.AST | None) -> int | None:
-        """The number of a literal's value; None for anything that is not a literal. A list equals the tuple of the same
-        items, since keys and arguments are often one made of the other; True is not 1."""
+        """Returns the number of a literal's value; None for anything that is not a literal. A list equals the tuple of
+        the same items, since keys are often tuples made of list arguments; True is not 1."""
         if node is None:
             return None
         if id(node) not in self._known:
@@ -44,15 +44,15 @@ class Literals:
         return self._known[id(node)]
 
     def text(self, text: str) -> int:
-        """The number of a string."""
+        """Returns the number of a string."""
         return self._intern(("str", " ".join(text.split()) if self._by_words else text))
 
     def numeral(self, text: str) -> int:
-        """The number of the number that a text stands for. Raises ValueError if it does for none."""
+        """Returns the number of the integer or float in a text. Raises ValueError: the text is neither."""
         return self._constant(float(text) if "." in text else int(text))
 
     def sequence(self, numbers: Iterable[int]) -> int:
-        """The number of a list or tuple of what has these numbers."""
+        """Returns the number of a list or tuple whose items have these numbers."""
         return self._intern(("seq", tuple(numbers)))
 
     def _intern(self, value: Hashable) -> int:
@@ -79,7 +79,7 @@ class Literals:
         return None
 
     def _folded(self, node: ast.BinOp) -> int | None:
-        """The number of what two constants come to."""
+        """Returns the number of the result of an operation on two constants; None if it is not computed."""
         left, right = sides = [self._value.get(self.of(side)) for side in (node.left, node.right)]
         if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
             return self._constant(left + right) if len(left) + len(right) <= _MAX_TEXT else None

@@ -1,4 +1,4 @@
-"""The part of a solution that the functions under test can see: not the data and the test runs written below them."""
+"""Finds the part of a solution that the tested functions use, without data and test runs written below them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 
 
 def reached(solution: Solution) -> list[ast.AST]:
-    """The nodes of the statements that bind or change what the tested functions use, directly or through others.
-
-    A statement that only calls such a function changes nothing, as `print(f(3) == 9)` and loops over test cases do.
-    """
+    """Returns the nodes of the statements that bind or change what the tested functions use, directly or through
+    others. A statement that only calls such a function changes nothing, such as `print(f(3) == 9)` or a loop over test
+    cases."""
     scopes = scopes_of(solution.code)
     if scopes is None:
         return solution.nodes
@@ -36,7 +35,7 @@ def reached(solution: Solution) -> list[ast.AST]:
 
 
 def _touched(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement binds, or does anything with but call them."""
+    """Yields the names that a statement binds, or uses except to call them."""
     if isinstance(statement, _DEFINITIONS):
         yield statement.name
         return
@@ -47,7 +46,7 @@ def _touched(statement: ast.stmt) -> Iterator[str]:
 
 
 def _used(statement: ast.stmt, scopes: list[symtable.SymbolTable]) -> Iterator[str]:
-    """The module's names that a statement uses when it runs, or, of a definition, when that is called."""
+    """Yields the module's names that a statement uses when it runs; for a definition, also when it is called."""
     inside: list[ast.AST] = [statement]
     if isinstance(statement, _DEFINITIONS):
         inside = [*statement.decorator_list]

@@ -1,4 +1,4 @@
-"""What the rules look at: a completion taken apart, and what the tests of its task ask for."""
+"""The input of the rules: a parsed completion, and what the tests of its task call and expect."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ SCOPED_EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.G
 BUILTINS = frozenset(dir(builtins))
 
 MAX_DEPTH = 150
-"""Deepest nesting of a syntax tree that is looked into: walking it recursively, as unparsing does, takes some five
-frames a level of CPython's 1,000. Programs that people write stay below 40."""
+"""The deepest nesting of a syntax tree that is read: recursion, as in unparsing, takes some five frames per level of
+CPython's 1,000. Programs that people write stay below 40."""
 MAX_NODES = 8_000
-"""Most nodes of a solution's syntax tree: ordinary code of 20,000 characters comes to about 6,000, and code that is
-written to be slow to look into to 30,000."""
+"""The most nodes of a solution's syntax tree: ordinary code of 20,000 characters has about 6,000, and code that is
+written to be slow to read has 30,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleScore:
-    """What one rule says of a solution."""
+    """The score of one rule for a solution."""
 
     score: float
-    """0 (broken) to 1 (kept)."""
+    """The score from 0 (broken) to 1 (kept)."""
     reason: str = ""
-    """Why not 1, in one line; untrusted text in part."""
+    """The reason for a score below 1, in one line; untrusted text in part."""
 
 
 KEPT = RuleScore(score=1.0)
 
 
 def broken(reason: str, score: float = 0.0) -> RuleScore:
-    """A rule not kept. Control characters of the solution do not get into the reason."""
+    """Returns the score of a rule that is not kept. Unprintable characters in the reason become question marks, and it
+    is cut to 200 characters."""
     line = "".join(char if char.isprintable() else "?" for char in reason)
     return RuleScore(score=score, reason=line if len(line) <= 200 else line[:199] + "…")
 
 
 def depth_of(tree: ast.AST) -> int:
-    """How deep a syntax tree is nested, found without recursion."""
+    """Returns the depth of a syntax tree, found without recursion."""
     deepest, stack = 0, [(tree, 1)]
     while stack:
         node, depth = stack.pop()
@@ -54,7 +55,7 @@ def depth_of(tree: ast.AST) -> int:
 
 
 def read(source: str, max_nodes: int = MAX_NODES) -> ast.Module | str:
-    """The syntax tree of Python source, or why the rules do not look into it."""
+    """Returns the syntax tree of Python source, or the reason why the rules do not read it."""
     if len(source) > MAX_SOURCE_CHARS:
         return f"the code is longer than {MAX_SOURCE_CHARS:,} characters"
     tree = parse_source(source)
@@ -72,7 +73,7 @@ def read(source: str, max_nodes: int = MAX_NODES) -> ast.Module | str:
 
 
 def printed(node: ast.AST) -> str:
-    """The source of a tree that `read` let through, printed in one way only; empty where CPython cannot print it."""
+    """Returns the source of a tree that `read` accepted in a uniform layout; empty if CPython cannot print it."""
     try:
         return ast.unparse(node)
     except ValueError:  # some f-strings
@@ -80,7 +81,7 @@ def printed(node: ast.AST) -> str:
 
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function's body that run when it runs: not those of functions and classes nested in it."""
+    """Yields the nodes of a function's body that run with it, without those inside nested functions and classes."""
     stack: list[ast.AST] = list(getattr(function, "body", []))
     while stack:
         node = stack.pop()
@@ -90,7 +91,7 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes but statements that are a bare constant: docstrings and the like, which do nothing."""
+    """Yields all nodes but statements that are a bare constant, such as docstrings, which do nothing."""
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -102,28 +103,28 @@ def without_docstrings(tree: ast.Module) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the tests call, and with which literal arguments which literal answers are expected."""
+    """The calls of a task's tests, and the answers that they expect."""
 
     calls: dict[str, list[ast.Call]] = field(default_factory=dict)
-    """Calls by name, of names that the tests neither define, import nor find among the builtins."""
+    """Calls by name, for names that the tests neither define nor import and that are not builtins."""
     builtin_calls: dict[str, list[ast.Call]] = field(default_factory=dict)
-    """Calls of builtins in a test that calls nothing else: MBPP has tests of a function named `sum`."""
+    """Calls of builtins by name, in tests that call nothing else: MBPP has tests of a function named `sum`."""
     pairs: list[tuple[ast.Call, ast.expr]] = field(default_factory=list)
     """(call, expected value) of each test of the form `f(...) == value`, or `not f(...)`."""
     names: frozenset[str] = frozenset()
     """Every name that the tests mention."""
     statements: frozenset[str] = frozenset()
-    """The tests, each printed in one way only."""
+    """The tests, each in the layout of `printed`."""
     examples: tuple[StdinExample, ...] = ()
-    """Of a program, what it reads and must print."""
+    """The input and expected output of a program's examples."""
     num_cases: int = 0
     is_program: bool = False
-    """Whether a program is asked for, which reads stdin and prints, and not a function."""
+    """True if the task asks for a program that reads stdin and prints, and not for a function."""
 
 
-@lru_cache(maxsize=1)  # all attempts at a task have the same tests, and are read one after the other
+@lru_cache(maxsize=1)  # the attempts at a task have the same tests, and are read one after another
 def asked_of(origin: TaskOrigin, suite: TestSuite) -> Asked:
-    """What the tests of a task from there ask for. Tests that cannot be read ask for nothing."""
+    """Returns what the tests of a task of this origin ask for; nothing if they cannot be read."""
     if suite.examples:
         return Asked(is_program=True, examples=suite.examples, num_cases=len(suite.examples))
     is_program = origin is TaskOrigin.CODE_CONTESTS and not suite.statements  # a peer may give any origin
@@ -163,7 +164,7 @@ def _calls_else(found: list[ast.Call]) -> bool:
 
 
 def bound_names(node: ast.AST) -> Iterator[str]:
-    """Names that this node itself binds."""
+    """Yields the names that this node itself binds."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
@@ -193,7 +194,7 @@ def _sides(left: ast.expr, right: ast.expr, targets: set[str]) -> Iterator[tuple
 
 
 def _target_call(node: ast.AST, targets: set[str]) -> ast.Call | None:
-    """The first call of a target, or of a method of what a target makes: `Solution().f(...)`."""
+    """Returns the first call of a target, or of a method of its result, as in `Solution().f(...)`; None without one."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call):
             func = inner.func
@@ -206,7 +207,7 @@ def _target_call(node: ast.AST, targets: set[str]) -> ast.Call | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
-    """A completion that parses, beside what is asked. Nothing of it is ever executed."""
+    """A parsed completion, with its task and what the tests ask for. It is never executed."""
 
     text: str
     code: str
@@ -216,7 +217,7 @@ class Solution:
 
     @cached_property
     def defined(self) -> dict[str, ast.stmt]:
-        """What the module's top level defines or assigns, by name; of a name bound twice, the last."""
+        """The statements of the module's top level that define or assign names, by name; the last one for each."""
         found: dict[str, ast.stmt] = {}
         for statement in _top_level(self.tree.body):
             found.update((name, statement) for node in _expressions(statement) for name in bound_names(node))
@@ -224,18 +225,18 @@ class Solution:
 
     @cached_property
     def targets(self) -> dict[str, Function]:
-        """The functions of the solution that the tests call."""
+        """The functions of the solution that the tests call, by name."""
         wanted = [*self.asked.calls, *self.asked.builtin_calls]
         return {name: node for name in wanted if isinstance(node := self.defined.get(name), Function)}
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All nodes but docstrings."""
+        """All nodes of the tree but docstrings and other bare constants."""
         return list(without_docstrings(self.tree))
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements that run in the module's scope, those inside `if`, `try`, `with`, `match` and loops included."""
+    """Yields the statements that run in the module's scope, also inside `if`, `try`, `with`, `match` and loops."""
     stack: list[ast.AST] = list(reversed(body))
     while stack:
         node = stack.pop()
@@ -247,7 +248,7 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The statement and the expressions of its own that run in its scope."""
+    """Yields the statement and its expressions that run in its scope, without those of inner statements."""
     yield statement
     if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
         return

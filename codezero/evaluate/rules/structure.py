@@ -1,4 +1,4 @@
-"""Structure: is it a program that can run, of the shape that the tests call, and without forbidden side effects?"""
+"""Rules of the family structure: the code can run, fits the calls of the tests, and uses input and output properly."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from codezero.evaluate.rules.solution import (
 from codezero.tasks.testcases import UNPARSEABLE
 
 _UNCHECKABLE = (*UNPARSEABLE, AssertionError)
-"""What pyflakes raises besides: it parses annotations in quotes, and asserts that future imports are at the top."""
+"""Exceptions of pyflakes, which parses annotations in quotes and asserts that future imports are at the top."""
 _STDIN_NAMES = frozenset({"input", "open", "stdin", "fileinput", "__stdin__", "read"})
 _STDOUT_NAMES = frozenset({"print", "stdout", "__stdout__", "write", "writelines"})
 
 
 def defines(solution: Solution) -> RuleScore | None:
-    """Whether every name that the tests call is bound at the module's top level."""
+    """Scores whether every name that the tests call is bound at the module's top level."""
     if not solution.asked.calls:
         return None
     missing = [name for name in solution.asked.calls if name not in solution.defined]
@@ -34,7 +34,7 @@ def defines(solution: Solution) -> RuleScore | None:
 
 
 def arity(solution: Solution) -> RuleScore | None:
-    """Whether each call of the tests fits the parameters of the function it reaches."""
+    """Scores whether each call of the tests fits the parameters of its function."""
     calls = {**solution.asked.calls, **solution.asked.builtin_calls}
     for name, function in solution.targets.items():
         if function.decorator_list:
@@ -47,14 +47,14 @@ def arity(solution: Solution) -> RuleScore | None:
 
 
 def parameters(function: Function) -> Iterator[ast.arg]:
-    """Every parameter, * and ** included."""
+    """Yields every parameter, * and ** included."""
     arguments = function.args
     yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     yield from (arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None)
 
 
 def _accepts(function: Function, call: ast.Call) -> bool:
-    """Whether the call's arguments fit the parameters; a call with * or ** is taken to fit."""
+    """Returns whether the call's arguments fit the parameters; true for a call with * or **."""
     if any(isinstance(arg, ast.Starred) for arg in call.args) or any(k.arg is None for k in call.keywords):
         return True
     arguments = function.args
@@ -70,7 +70,7 @@ def _accepts(function: Function, call: ast.Call) -> bool:
 
 
 def returns(solution: Solution) -> RuleScore | None:
-    """Whether each function that the tests call gives a value on some path."""
+    """Scores whether each function that the tests call returns or yields a value on some path."""
     for name, function in solution.targets.items():
         gives = (
             isinstance(node, ast.Yield | ast.YieldFrom) or (isinstance(node, ast.Return) and node.value is not None)
@@ -82,7 +82,7 @@ def returns(solution: Solution) -> RuleScore | None:
 
 
 def names(solution: Solution) -> RuleScore:
-    """Whether every name is defined somewhere, by pyflakes."""
+    """Scores whether every name is defined somewhere, by pyflakes."""
     try:
         found = checker.Checker(solution.tree).messages
     except _UNCHECKABLE:
@@ -94,7 +94,7 @@ def names(solution: Solution) -> RuleScore:
 
 
 def io(solution: Solution) -> RuleScore | None:
-    """Whether a program reads stdin and prints, and a function does not ask for input."""
+    """Scores whether a program reads stdin and prints, and a function neither asks for input nor only prints."""
     if solution.asked.is_program:
         used = set(_called_or_named(solution.nodes))
         if not used & _STDIN_NAMES:

@@ -1,4 +1,4 @@
-"""What a program maps to what by literals: dictionaries, pairs, parallel lists, and conditions on equality."""
+"""Finds a program's tables of literals: dictionaries, pairs, parallel lists, and conditions on equality."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from codezero.evaluate.rules.literals import Literals
 
 Row = tuple[int, int]
-"""(key, value) in numbers of `Literals`."""
+"""(key, value) as numbers of `Literals`."""
 
 MAX_PARALLEL = 16
-"""Most displays that are tried as one half of two parallel lists."""
+"""The most list and tuple displays that are paired as parallel lists."""
 
 _Side = Iterable[ast.expr | None]
 
 
 def tables(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, list[Row], bool]]:
-    """(line, rows, whether conditions are in it) of each table; the last ones join all conditions, then all rows."""
+    """Yields (line, rows, True if it has conditions) of each table; the last two have all conditions and all rows."""
     everything: list[Row] = []
     chain: list[Row] = []
     first = first_of_chain = 0
@@ -40,12 +40,12 @@ def tables(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, 
 
 
 def branches(node: ast.AST) -> list[ast.expr]:
-    """The two values of a conditional expression."""
+    """Returns the two values of a conditional expression; nothing for other nodes."""
     return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
 
 
 def keys_of(node: ast.AST) -> Iterator[ast.expr]:
-    """What this node by itself compares with, has entries for, or lists."""
+    """Yields the expressions that this node itself compares with, has as keys, or lists."""
     yield from _compared(node)
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         yield from node.elts
@@ -53,13 +53,13 @@ def keys_of(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _numbers(keys: _Side, values: _Side, literals: Literals) -> list[Row]:
-    """Each key with each value, of those that are literals."""
+    """Returns rows of each key with each value, without those that are not literals."""
     found = [n for value in values if (n := literals.of(value)) is not None]
     return [(n, value) for key in keys if (n := literals.of(key)) is not None for value in found]
 
 
 def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:
-    """The keys and the values of what this node by itself maps."""
+    """Yields (keys, values) of each mapping by this node itself."""
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             yield [key], [value.body if isinstance(value, ast.Lambda) else value]
@@ -84,7 +84,8 @@ def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:
 
 
 def _compared(test: ast.AST) -> Iterator[ast.expr]:
-    """What a condition or `case` compares with for equality, also in parts joined by `and` and `or`."""
+    """Yields the expressions that a condition or `case` compares for equality, also in parts joined by `and` and
+    `or`."""
     stack = [test]
     while stack:
         node = stack.pop()
@@ -101,7 +102,7 @@ def _compared(test: ast.AST) -> Iterator[ast.expr]:
 
 
 def _results(body: list[ast.stmt]) -> list[ast.expr | None]:
-    """The values that a block returns, yields, assigns or hands to a function such as print as its own statements."""
+    """Returns the values that statements of a block return, yield, assign or pass to a function such as print."""
     found: list[ast.expr | None] = []
     for statement in body:
         if isinstance(statement, ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -114,7 +115,7 @@ def _results(body: list[ast.stmt]) -> list[ast.expr | None]:
 
 
 def _matched(pattern: ast.pattern) -> Iterator[ast.expr]:
-    """The values that a pattern matches: of a sequence of values the whole, of other patterns their parts."""
+    """Yields the values that a pattern matches: a sequence of values as a whole, other patterns by their parts."""
     value = _literal(pattern)
     if value is not None:
         yield value
@@ -125,7 +126,7 @@ def _matched(pattern: ast.pattern) -> Iterator[ast.expr]:
 
 
 def _literal(pattern: ast.pattern) -> ast.expr | None:
-    """What a pattern that matches one value matches."""
+    """Returns the value of a pattern that matches only one; None for other patterns."""
     if isinstance(pattern, ast.MatchValue):
         return pattern.value
     if isinstance(pattern, ast.MatchSingleton):
@@ -137,8 +138,8 @@ def _literal(pattern: ast.pattern) -> ast.expr | None:
 
 
 def _parallel(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, list[Row]]]:
-    """Pairs of displays of one length that stand by themselves or in the same one, as `zip` or a common index would
-    join them. A list is not parallel to a row of another, or matrices would be tables."""
+    """Yields (line, rows) of each pair of displays of one length, both on their own or both in one display, which `zip`
+    or a common index may join. A list is not parallel to a row of another list, else matrices would be tables."""
     displays = [node for node in nodes if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1]
     inside = {id(element): display for display in displays for element in display.elts}
     flat = [d for d in displays if all(literals.of(element) is not None for element in d.elts)][:MAX_PARALLEL]
