@@ -1,4 +1,4 @@
-"""What a judge's model is asked, wherever it runs."""
+"""The interface of a judge's model, wherever it runs."""
 
 from __future__ import annotations
 
@@ -11,61 +11,63 @@ from codezero.errors import EvaluatorError
 from codezero.prompts.evaluator import NO, YES
 
 MAX_PROMPT_TOKENS = 6_144
-"""Longest prompt judged. The longest statement and tests of a contest that we accept ourselves, dense in numbers, come
-to about 4,500; a peer's task could have five times as many, in rare characters, and keep a CPU busy for minutes."""
+"""The most tokens of a prompt that is judged. The longest contest problem with tests that this node accepts for itself,
+dense in numbers, has about 4,500; a peer's task in rare characters could have five times as many, and keep a CPU busy
+for minutes."""
 
 Chat = Sequence[dict[str, str]]
-"""Messages of role and content, the last one the user's. Their contents are untrusted."""
+"""Messages of role and content, the last one from the user. Their contents are untrusted."""
 
 PROBE: Chat = [{"role": "user", "content": "Is 2 + 2 equal to 4? Answer with one word, Yes or No."}]
 PROBE_TOKENS = 16
 
 
 class JudgeBackend(Protocol):
-    """A frozen chat model. Every method raises EvaluatorError, in one line, when the model is out of order."""
+    """A frozen chat model. Every method raises EvaluatorError with a text of one line if the model is out of order."""
 
     @property
     def name(self) -> str:
-        """What it is and where, for messages."""
+        """The name of the model and where it runs, for messages."""
         ...
 
     def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
-        """For each chat the probabilities of `choices` as the answer's first token, normalised to sum to 1.
+        """Returns for each chat the probabilities of `choices` as the answer's first token, normalised to sum to 1.
 
-        None where the chat is too long, or the answer would begin with none of them.
+        None if the chat is too long, or the answer would begin with none of them.
         """
         ...
 
     def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
-        """For each chat the most likely answer, cut off at so many tokens; None where the chat is too long."""
+        """Returns for each chat the most likely answer, cut off at `max_new_tokens`; None if the chat is too long."""
         ...
 
     def check(self) -> None:
-        """Asks something small the way `evaluator.verdict` will. Called once, before anything is judged."""
+        """Asks a short question in the way of `evaluator.verdict`. Called once, before anything is judged."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """What a model thinks of an answer that stands in its chat as its own."""
+    """A model's probabilities for an answer that stands in its chat as its own."""
 
     logprobs: Sequence[float]
-    """[C], of the answer's tokens."""
+    """Log-probabilities of the answer's tokens, in nats: [C]."""
     choices: Sequence[float]
-    """Log-probabilities of the choices as the first token of what it says next."""
+    """Log-probabilities of the choices as the first token of the model's next message."""
 
 
 @runtime_checkable
 class Reviewer(Protocol):
-    """A backend that can tell how likely it finds texts that it did not write."""
+    """A backend that can tell the probability of texts that it did not write."""
 
     def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
-        """For each chat a review of its last message of the assistant's; None if it is too long."""
+        """Returns for each chat a review of the assistant's last message; None if the chat is too long."""
         ...
 
 
 def check_by_asking(backend: JudgeBackend, config: EvaluatorConfig) -> None:
-    """Raises EvaluatorError: the backend cannot be asked, or answers without what `evaluator.verdict` needs."""
+    """Asks the backend a short question. Raises EvaluatorError: the backend cannot be asked, or its answer lacks what
+    `evaluator.verdict` needs."""
     if config.verdict is not VerdictMode.generate:
         if backend.choose([PROBE], (YES, NO)) == [None]:
             raise EvaluatorError(

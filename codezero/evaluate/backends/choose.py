@@ -1,4 +1,4 @@
-"""Which backend judges on this machine, and making it."""
+"""Chooses the backend that judges on this machine, and makes those outside this process."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from codezero.evaluate.backends.ollama import OllamaBackend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the choice depends on."""
+    """The facts that the choice of a backend depends on."""
 
     device_type: str
     """ "cpu", "cuda" or "mps"."""
     fits: bool
-    """Whether memory holds a judge in this process beside what learning takes."""
+    """True if memory holds a judge in this process beside learning."""
     has_llama_cpp: bool
     has_gguf: bool
-    """Whether the judge is known as a GGUF file."""
+    """True if the judge's weights are known as a GGUF file."""
     begun_with: Backend | None = None
-    """What the state folder's earlier rounds were judged by."""
+    """The backend that judged the state folder's earlier rounds."""
 
 
 def choose_backend(config: EvaluatorConfig, machine: Machine) -> tuple[Backend, str]:
-    """The backend and why it, in a few words."""
+    """Returns the backend and, in a few words, the reason for it."""
     if config.backend is not Backend.auto:
         return config.backend, f"evaluator.backend={config.backend.value}"
     can_leave = machine.has_llama_cpp and machine.has_gguf
@@ -50,9 +50,9 @@ def has_llama_cpp() -> bool:
 
 
 def make_outside(backend: Backend, config: EvaluatorConfig, weights: Path | None, threads: int) -> JudgeBackend | None:
-    """A judge outside this process; None where no model is asked.
+    """Returns a judge outside this process; None for other backends.
 
-    `weights` is the GGUF file, which llama_cpp alone needs. Raises EvaluatorError: a setting is missing or unusable.
+    `weights` is the GGUF file, which only llama_cpp needs. Raises EvaluatorError: a setting is missing or unusable.
     """
     if backend is Backend.llama_cpp:
         assert weights is not None

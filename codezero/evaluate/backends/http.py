@@ -34,7 +34,8 @@ class _Reply(msgspec.Struct):
 
 
 class OpenAIBackend:
-    """backends.base.JudgeBackend over POST {url}/chat/completions, at most `evaluator.batch_size` requests at once."""
+    """A judge (backends.base.JudgeBackend) over POST {url}/chat/completions, with at most `evaluator.batch_size`
+    requests at once."""
 
     def __init__(self, config: EvaluatorConfig, client: JsonClient) -> None:
         self._config, self._client = config, client
@@ -43,7 +44,8 @@ class OpenAIBackend:
 
     @classmethod
     def from_config(cls, config: EvaluatorConfig) -> OpenAIBackend:
-        """Reads the key from the environment. Raises EvaluatorError: no usable URL, key or model name."""
+        """Makes the judge, with the key from the environment. Raises EvaluatorError: URL, key or model name is not
+        usable."""
         if config.model == "auto":
             raise EvaluatorError("evaluator.model=auto names no model of a server: give the name it serves")
         client = JsonClient(
@@ -58,9 +60,10 @@ class OpenAIBackend:
         return cls(config, client)
 
     def check(self) -> None:
-        """Also finds out whether the server takes the switch that turns thinking off; some refuse what is not OpenAI's.
+        """Checks the server, and whether it accepts the field that turns thinking off: some refuse what is not
+        OpenAI's.
 
-        Raises EvaluatorError: it cannot be asked, or answers without what `evaluator.verdict` needs.
+        Raises EvaluatorError: the server cannot be asked, or its answer lacks what `evaluator.verdict` needs.
         """
         if self._ask([PROBE], 1, {}) == [None]:
             self._extra = {}

@@ -1,4 +1,4 @@
-"""A judge from a GGUF file, by llama.cpp in a process of its own that is started again when it dies."""
+"""A judge from a GGUF file, run by llama.cpp in a process of its own that is started again when it dies."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from codezero.llm.client import JsonClient
 
 COMMAND = (sys.executable, "-m", "codezero.evaluate.backends.llama_cpp_server")
 START_TIMEOUT_S = 180.0
-"""Longest wait for a model to be loaded: from a slow disk, a gigabyte takes a minute."""
+"""The longest wait for a model to load, in seconds: a gigabyte from a slow disk takes a minute."""
 END_S = 2.0
-"""After a request has failed, how long its process may take to turn out dead."""
+"""Seconds to wait after a failed request to see whether its process has died."""
 PACKAGE = "xllamacpp"
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ Answer = TypeVar("Answer")
 
 
 class LlamaCppBackend:
-    """backends.base.JudgeBackend. Starts its process when first asked; it ends with `close`, or with this one."""
+    """A judge (backends.base.JudgeBackend) in llama.cpp. Starts its process when first asked; it ends with `close`, or
+    with this process."""
 
     def __init__(self, config: EvaluatorConfig, weights: Path, threads: int, command: Sequence[str] = COMMAND) -> None:
         self._config = replace(config, model=weights.name)
@@ -47,7 +48,7 @@ class LlamaCppBackend:
 
     @property
     def pid(self) -> int | None:
-        """Of the running process."""
+        """The id of the running process; None without one."""
         return None if self._process is None else self._process.pid
 
     def check(self) -> None:
@@ -71,14 +72,14 @@ class LlamaCppBackend:
         self._process = self._server = None
 
     def _ask(self, question: Callable[[OpenAIBackend], Answer]) -> Answer:
-        """Asks a living process, and another one if that died over it, `evaluator.retries` times."""
+        """Asks a running process, and a new one if that dies over the question, up to `evaluator.retries` times."""
         for left in range(self._config.retries, -1, -1):
             server = self._running()
             try:
                 return question(server)
             except EvaluatorError:
                 died = self._has_died()
-                self.close()  # one that lives and does not answer in time is not asked again either
+                self.close()  # one that runs but does not answer in time is not asked again either
                 if not died or left == 0:
                     raise
                 logger.warning(
@@ -109,7 +110,7 @@ class LlamaCppBackend:
             key=key,
         )
         with tempfile.TemporaryFile() as complaints:
-            # A session of its own: Ctrl-C is for this process, and the pipe's end tells that one to stop.
+            # A session of its own: Ctrl-C goes to this process only, and the end of the pipe stops the other.
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,

@@ -17,10 +17,10 @@ class Settings(msgspec.Struct):
     model: str
     """Path of a GGUF file."""
     context: int
-    """Most tokens, prompt and answer together."""
+    """The most tokens of prompt and answer together."""
     threads: int
     key: str
-    """Asked of every request: any program on the machine can reach the port."""
+    """The key that every request must have, since any program on the machine can reach the port."""
 
 
 class Started(msgspec.Struct):
@@ -37,7 +37,7 @@ def main() -> None:
     print(msgspec.json.encode(answer).decode(), flush=True)
     if server is not None:
         sys.stdin.buffer.read()
-    os._exit(0)  # at once: the server's own end would wait for a prompt that is being read
+    os._exit(0)  # at once: an orderly end of the server would wait for a prompt that it reads
 
 
 def _serve(settings: Settings) -> tuple[Any, Started]:
@@ -46,10 +46,10 @@ def _serve(settings: Settings) -> tuple[Any, Started]:
     params = xllamacpp.CommonParams()
     params.model.path = settings.model
     params.n_ctx = settings.context
-    params.n_parallel = 1  # one after another: each keeps what it has in common with the one before, a task's problem
+    params.n_parallel = 1  # one at a time: each reuses the cache of the start that it shares with the last, a problem
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
     params.n_gpu_layers = 0
-    params.cache_ram_mib = 0  # by default up to 8 GiB of earlier prompts
+    params.cache_ram_mib = 0  # the default is up to 8 GiB of earlier prompts
     params.hostnames, params.port = ["127.0.0.1"], 0
     params.api_keys = [settings.key]
     params.ui = params.endpoint_slots = params.endpoint_props = False

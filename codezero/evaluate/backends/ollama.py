@@ -1,4 +1,4 @@
-"""A judge in Ollama, through its own API: that one takes the context's length and says when a prompt exceeds it."""
+"""A judge in Ollama, through Ollama's own API, which takes the length of the context and reports a longer prompt."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Message(msgspec.Struct):
 class _Reply(msgspec.Struct):
     message: _Message
     logprobs: list[Position] | None = None
-    """Given since Ollama 0.12.11, where asked for."""
+    """Tokens with log-probabilities, if requested; Ollama reports them since 0.12.11."""
 
 
 class OllamaBackend:
-    """backends.base.JudgeBackend over POST {url}/api/chat. Ollama knows no keys, so none is sent."""
+    """A judge (backends.base.JudgeBackend) over POST {url}/api/chat, without a key, since Ollama has none."""
 
     def __init__(self, config: EvaluatorConfig) -> None:
-        """Raises EvaluatorError: no usable URL or model name."""
+        """Raises EvaluatorError: URL or model name is not usable."""
         if config.model == "auto":
             raise EvaluatorError(
                 "evaluator.model=auto names no model of Ollama: give one of `ollama list`, such as "
@@ -48,7 +48,7 @@ class OllamaBackend:
         self.name = f"{config.model} at {self._client.place}"
 
     def check(self) -> None:
-        """Raises EvaluatorError: it cannot be asked, or answers without what `evaluator.verdict` needs."""
+        """Raises EvaluatorError: Ollama cannot be asked, or its answer lacks what `evaluator.verdict` needs."""
         check_by_asking(self, self._config)
 
     def choose(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[tuple[float, ...] | None]:
@@ -59,13 +59,13 @@ class OllamaBackend:
         return [reply.message.content if reply else None for reply in self._ask(chats, max_new_tokens, {})]
 
     def _ask(self, chats: Sequence[Chat], num_new: int, more: dict[str, Any]) -> list[_Reply | None]:
-        # A context of one length for all requests: another one would have Ollama load the model anew.
+        # All requests have a context of one length: for another one Ollama would load the model again.
         context = MAX_PROMPT_TOKENS + self._config.max_new_tokens
         settings = {
             "model": self._config.model,
             "stream": False,
             "think": False,
-            "truncate": False,  # or it would cut what does not fit off the start, and judge the rest
+            "truncate": False,  # else Ollama would cut a long prompt at its start, and judge the rest
             "shift": False,
             "options": {"temperature": 0.0, "num_predict": num_new, "num_ctx": context},
             **more,

@@ -1,4 +1,4 @@
-"""What judges behind an HTTP API have in common: reading probabilities, and whom to name when one fails."""
+"""The common parts of judges behind an HTTP API: they read probabilities and name the judge in errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codezero.llm.client import Purpose
 
 JUDGING = Purpose(who="the judge", section="evaluator", error=EvaluatorError)
 NUM_ALTERNATIVES = 20
-"""Most likely tokens asked for; the most that any of these protocols gives."""
+"""The number of most likely tokens to request, the most that these protocols report."""
 
 
 class Alternative(msgspec.Struct):
@@ -21,7 +21,7 @@ class Alternative(msgspec.Struct):
 
 
 class Position(msgspec.Struct):
-    """A token of the answer, and those that could have been there, as OpenAI's and Ollama's protocols write it."""
+    """A token of the answer and its alternatives, in the format of OpenAI's and Ollama's protocols."""
 
     token: str
     logprob: float
@@ -29,10 +29,8 @@ class Position(msgspec.Struct):
 
 
 def shares(positions: Iterable[Position], choices: Sequence[str]) -> tuple[float, ...] | None:
-    """The probability of each choice at the first position, in any case and with any space around, summing to 1.
-
-    None if there is no position, or none of the choices among its alternatives.
-    """
+    """Returns the probability of each choice at the first position, normalised to sum to 1; case and surrounding space
+    do not matter. None if there is no position, or no choice is among its alternatives."""
     first = next(iter(positions), None)
     if first is None:
         return None

@@ -1,4 +1,4 @@
-"""A judge from transformers in this process."""
+"""A judge that runs in this process with transformers."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from codezero.llm.sample import SamplingParams, sample_groups
 from codezero.prompts.evaluator import NO, YES
 
 MAX_BATCH_TOKENS = MAX_PROMPT_TOKENS
-"""Most tokens in a forward pass, padding included: some 0.7 GiB with a 0.5B judge, counting its MLP, cache and mask.
-Learning, which the memory plan is made for, takes as much, and larger passes take no less time a token on a CPU."""
+"""The most tokens of a forward pass, padding included. They take some 0.7 GiB with a 0.5B judge: its MLP, cache and
+mask. Learning, for which memory is planned, takes as much, and larger passes save no time per token on a CPU."""
 
 Frozen = Callable[[], AbstractContextManager[object]]
 
 
 class TransformersBackend:
-    """backends.base.JudgeBackend. At most `evaluator.batch_size` chats share a forward pass."""
+    """A judge (backends.base.JudgeBackend) in this process. At most `evaluator.batch_size` chats share a forward
+    pass."""
 
     def __init__(self, model: LoadedModel, config: EvaluatorConfig, frozen: Frozen = nullcontext) -> None:
-        """Answers inside `frozen()`: where the judge shares its weights with a policy, that puts adapters aside."""
+        """`frozen` returns the context in which the judge answers: it disables the adapters of a policy that shares
+        the judge's weights."""
         self._model, self._config, self._frozen = model, config, frozen
         self.name = model.name
 
     def check(self) -> None:
-        """Raises EvaluatorError: verdicts are to be read from one token, and the tokenizer has none for each."""
+        """Raises EvaluatorError: verdicts are read from one token, and the choices do not differ in their first."""
         if self._config.verdict is not VerdictMode.generate:
             self._first_tokens((YES, NO))
 
@@ -48,7 +50,7 @@ class TransformersBackend:
         return answers
 
     def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
-        """backends.base.Reviewer. Answers to one prompt share it, whatever their order."""
+        """Implements backends.base.Reviewer. Answers to one prompt share its computation, in whatever order."""
         first = self._first_tokens(choices)
         model = self._model
         found: list[Review | None] = [None] * len(chats)
@@ -69,7 +71,8 @@ class TransformersBackend:
         return found
 
     def _split(self, chat: Chat) -> tuple[tuple[int, ...], ReviewedAnswer]:
-        """The prompt before a chat's last answer, and that answer with what follows."""
+        """Returns the tokens of the prompt before a chat's last answer, and that answer with what follows. Raises
+        EvaluatorError: the chat template changes earlier turns."""
         model = self._model
         at = max(i for i, message in enumerate(chat) if message["role"] == "assistant")
         prompt, whole = model.encode_chat(chat[:at]), model.encode_chat(chat)
@@ -99,7 +102,8 @@ class TransformersBackend:
         return found
 
     def _batches(self, chats: Sequence[Chat], num_new: int) -> Iterator[tuple[list[int], list[list[int]]]]:
-        """Rows of `chats` that share a forward pass, and their ids, by length; chats that are too long are left out."""
+        """Yields the indices of `chats` that share a forward pass, and their token ids, by length. Too long ones are
+        left out."""
         prompts = [self._model.encode_chat(chat) for chat in chats]
         room = min(self._model.context_length - num_new, MAX_PROMPT_TOKENS)
         order = sorted((i for i, ids in enumerate(prompts) if len(ids) <= room), key=lambda i: len(prompts[i]))
