@@ -1,1 +1,1 @@
-"""Judging attempts without running them: static rules, a frozen model's verdict, and the reward made of both."""
+"""Judges attempts without running them: static rules, dry runs, a frozen model's verdict, and the reward they make."""

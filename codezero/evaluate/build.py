@@ -1,4 +1,4 @@
-"""The evaluator as the configuration wants it: where its judge runs, what that takes, and its parts put together."""
+"""Builds the evaluator that the configuration names; finds out where its judge runs and how much memory that takes."""
 
 from __future__ import annotations
 
@@ -34,35 +34,36 @@ logger = logging.getLogger(__name__)
 
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
 LARGE_JUDGE_MEMORY_BYTES = 24 << 30
-"""Usable memory from which evaluator.model=auto takes the large judge: what a machine of 32 GB has."""
+"""The least usable memory for which evaluator.model=auto is the large judge, in bytes: that of a machine of 32 GB."""
 LLAMA_CPP_BYTES = 400 << 20
-"""A llama.cpp process without its weights: its libraries, cache and buffers for a prompt of 6,144 tokens."""
+"""The memory of a llama.cpp process without its weights: libraries, cache, and buffers for a prompt of 6,144 tokens."""
 
 
 def judge_that_fits(memory_bytes: int) -> str:
-    """What evaluator.model=auto comes to."""
+    """Returns the model that evaluator.model=auto stands for."""
     return LARGE_JUDGE if memory_bytes >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
 
 
 class JudgeWeights:
-    """The judge's weights: their folder or file, their size, and loading them. Prepares each only when asked."""
+    """The judge's weights: finds their folder or file and their size, and loads them. Prepares each only when asked."""
 
     def __init__(
         self, config: NodeConfig, name: str, device: torch.device, console: Console, token: str | None = None
     ) -> None:
-        """`token` as of `store.prepare`."""
+        """`token` is that of `store.prepare`."""
         self.name, self._config, self._device, self._console, self._token = name, config, device, console, token
 
     def folder(self) -> Path:
-        """Raises ModelError: they cannot be had."""
+        """Returns the folder of the weights, downloading them if needed. Raises ModelError: they are not available."""
         return store.prepare(self.name, self._config.model.cache_dir, report=self._console.line, token=self._token)
 
     def file(self) -> Path:
-        """The GGUF file. Raises ModelError: they cannot be had as one."""
+        """Returns the GGUF file, downloading it if needed. Raises ModelError: the weights are not available as one."""
         return store.weight_file(self.name, self._config.model.cache_dir, report=self._console.line)
 
     def dtype(self) -> torch.dtype:
-        """The solver's precision where the judge may share its weights; else for auto the fastest of the device."""
+        """Returns the configured precision. For auto it is the solver's if the judge is the same model, so that they
+        can share weights, else the fastest one of the device."""
         wanted = self._config.evaluator.dtype
         if wanted is Dtype.auto and self.name == self._config.model.name:
             wanted = self._config.model.dtype
@@ -71,7 +72,7 @@ class JudgeWeights:
         return devices.choose_dtype(wanted, self._device)
 
     def num_bytes(self, backend: Backend) -> int:
-        """What a judge there takes of the memory that is planned for."""
+        """Returns the bytes that a judge in this backend takes of the memory that is planned for."""
         if backend is Backend.transformers:
             return memory.read_shape(self.folder()).num_parameters * self.dtype().itemsize
         if backend is Backend.llama_cpp and self._device.type != "cuda":
@@ -84,7 +85,8 @@ class JudgeWeights:
         return loaded
 
     def outside(self, backend: Backend) -> JudgeBackend | None:
-        """A judge that is not in this process, checked; None where there is none. Raises EvaluatorError."""
+        """Returns a judge outside this process that has been checked; None if the backend has none. Raises
+        EvaluatorError: it cannot be made or asked."""
         weights = self.file() if backend is Backend.llama_cpp else None
         made = make_outside(backend, self._config.evaluator, weights, torch.get_num_threads())
         if made is not None:
@@ -92,7 +94,7 @@ class JudgeWeights:
         return made
 
     def choose(self, fits: bool, begun_with: str | None = None) -> tuple[Backend, str]:
-        """Where the judge runs, and why there. `fits` says whether this process has room for it."""
+        """Returns where the judge runs, and why. `fits` is True if this process has memory for it."""
         machine = Machine(
             device_type=self._device.type,
             fits=fits,
@@ -104,7 +106,7 @@ class JudgeWeights:
 
 
 def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:
-    """The evaluator in one line."""
+    """Returns a description of the evaluator in one line."""
     if backend is Backend.execution:
         return "evaluator: WARNING: evaluator.backend=execution RUNS what models wrote, in a sandbox"
     first = "rules, a dry run, then " if config.evaluator.dry_run else "rules, then "
@@ -124,9 +126,9 @@ def make_evaluator(
     reference_of: ReferenceOf = lambda task: None,
     secret: bytes | None = None,
 ) -> FrozenEvaluator:
-    """The evaluator of a round around its judge; without a model to ask, one that executes. `workers` read solutions.
-    Whether these are walked or executed, `more_tests` of a task decide too; `reference_of` finds what fresh tests are
-    drawn from, with a `secret` that is by default the process's own.
+    """Returns the evaluator of a round with the judge `backend`; without one it executes solutions. `workers` read
+    solutions. Dry runs and execution also check the tests that `more_tests` returns for a task. `reference_of` finds
+    the reference of fresh tests, whose seed has a `secret`, by default a random one.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """
@@ -142,7 +144,7 @@ def make_evaluator(
     )
     judge: Judge
     if backend is None:
-        # Imported only here: a node that has not been told to must be unable to run what models wrote.
+        # Imported only here: a node whose user has not set this backend must be unable to run what models wrote.
         from codezero.evaluate.execution import ExecutionJudge
 
         judge = executing = ExecutionJudge(settings, workers, more_tests=more_tests)
@@ -154,12 +156,12 @@ def make_evaluator(
 
 
 def count_workers(config: NodeConfig) -> int:
-    """How many processes read what others wrote, as the configuration and the machine want."""
+    """Returns the number of processes that read untrusted text, by the configuration and the machine."""
     return num_workers(config.evaluator.workers, free_room(config.train, torch.device("cpu"), config.state_dir).memory)
 
 
 def start_workers(config: NodeConfig) -> Workers:
-    """Those processes. Raises WorkerError: they do not start."""
+    """Starts the processes that read untrusted text. Raises WorkerError: they do not start."""
     return Workers(count_workers(config))
 
 
@@ -167,8 +169,8 @@ def start_workers(config: NodeConfig) -> Workers:
 def evaluator_alone(
     config: NodeConfig, console: Console, reference_of: ReferenceOf = lambda task: None
 ) -> Iterator[FrozenEvaluator]:
-    """The evaluator of a round without a node around it, with workers of its own. The configuration's seed stands
-    in for a node's secret, so that fresh tests are the same in each run.
+    """Yields a round's evaluator without a node, with workers of its own. The configuration's seed takes the place of
+    a node's secret, so that fresh tests are the same in each run.
 
     Raises ModelError or EvaluatorError: there is no judge; WorkerError: the workers do not start.
     """
@@ -179,9 +181,9 @@ def evaluator_alone(
 
 
 def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
-    """A judge without a node around it; None for execution.
+    """Returns a judge without a node; None for execution.
 
-    Raises ModelError or EvaluatorError: it cannot be had or asked.
+    Raises ModelError or EvaluatorError: its weights are not available, do not fit, or it cannot be asked.
     """
     device = devices.choose_device(config.model.device)
     devices.set_threads(config.model.threads)

@@ -1,7 +1,7 @@
-"""A program without what does not affect it: comments, docstrings, text that stands alone, code that nothing reaches.
+"""Removes from a program what does not affect it: comments, docstrings, bare constants, unreachable code.
 
-Two degrees: `normalise` changes nothing that running the program could tell, so that a dry run may take it; `reachable`
-goes on to drop what the tested functions do not need, for the eyes of the judge only.
+There are two degrees. `normalise` changes nothing that a run of the program could notice. `reachable` also drops what
+the tested functions do not need, for the judge and for fingerprints only.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 def normalise(code: str) -> str:
-    """The program without comments, docstrings, statements that are a bare constant, and annotations in quotes.
+    """Returns the program without comments, docstrings, statements that are a bare constant, and annotations in quotes.
 
-    Raises ValueError: the code does not parse, or is longer or nested deeper than the rules look into.
+    Raises ValueError: the code does not parse, or exceeds a limit of `rules.solution.read`.
     """
     return ast.unparse(stripped(code))
 
 
 def stripped(code: str) -> ast.Module:
-    """The tree of `normalise`."""
+    """Returns the syntax tree of `normalise`. Raises ValueError as that does."""
     tree = read(code)
     if isinstance(tree, str):
         raise ValueError(tree)
@@ -41,11 +41,11 @@ def stripped(code: str) -> ast.Module:
 
 
 def reachable(tree: ast.Module, wanted: Collection[str] | None) -> ast.Module:
-    """The tree, changed in place, without annotations, code after a `return`, branches of constant conditions, and
-    definitions, imports and assignments of names that nothing reached from `wanted` mentions.
+    """Changes the tree in place and returns it without annotations, code after a `return`, branches that a constant
+    condition excludes, and definitions, imports and assignments of names that nothing reached from `wanted` uses.
 
-    `wanted` are the names that the tests use: then prints of constants and the `__main__` part go, too. It is empty for
-    a program, of which everything that runs is reached, and None where nobody knows: then the top level stays.
+    `wanted` are the names that the tests use. It is empty for a program, in which everything that runs is reached, and
+    None if unknown: then the top level stays. Prints of constants and the `__main__` part go unless it is empty.
     """
     is_function = wanted is None or bool(wanted)
     for node in ast.walk(tree):
@@ -65,8 +65,8 @@ def reachable(tree: ast.Module, wanted: Collection[str] | None) -> ast.Module:
 
 
 def _up_to_end(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A block up to its first `return`, `raise`, `break` or `continue`; whole where a `yield` follows, since that makes
-    its function a generator."""
+    """Returns a block up to its first `return`, `raise`, `break` or `continue`; the whole block if a `yield` follows,
+    since that makes its function a generator."""
     end = next((i + 1 for i, statement in enumerate(body) if isinstance(statement, _ENDS)), len(body))
     yields = any(isinstance(n, ast.Yield | ast.YieldFrom) for statement in body[end:] for n in ast.walk(statement))
     return body if yields else body[:end]
@@ -80,13 +80,14 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _replace(body: list[ast.stmt], kept: list[ast.stmt], owner: ast.AST) -> None:
-    """Puts `kept` into a block, `pass` where a block must not be empty."""
+    """Replaces the statements of a block by `kept`, or by `pass` if the block must not be empty."""
     may_be_empty = isinstance(owner, ast.Module) or body is getattr(owner, "orelse", None)
     body[:] = kept or ([] if may_be_empty else [ast.Pass()])
 
 
 def _live(statement: ast.stmt, *, is_function: bool, in_class: bool) -> list[ast.stmt]:
-    """What is left of a statement: one branch of a constant condition, nothing of what only prints constants."""
+    """Returns what is left of a statement: one branch if its condition is constant or compares `__name__`, nothing if
+    it does nothing or only prints constants."""
     if isinstance(statement, ast.If | ast.While):
         branch: list[ast.stmt] | None = None
         if isinstance(statement.test, ast.Constant) and not statement.test.value:
@@ -104,7 +105,7 @@ def _live(statement: ast.stmt, *, is_function: bool, in_class: bool) -> list[ast
 
 
 def _is_fixed_print(value: ast.expr) -> bool:
-    """A print whose text is known before the program runs."""
+    """Returns whether the value is a call of print whose text is known before the program runs."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.func.id != "print":
         return False
     parts = [*value.args, *(keyword.value for keyword in value.keywords)]
@@ -116,13 +117,14 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _is_idle(value: ast.expr) -> bool:
-    """Whether evaluating it does nothing: a constant, text without fields, or a list or tuple of such."""
+    """Returns whether evaluating the value does nothing: a constant, an f-string without fields, or a list or tuple of
+    these."""
     allowed = ast.Constant | ast.List | ast.Tuple | ast.JoinedStr | ast.expr_context
     return all(isinstance(node, allowed) for node in ast.walk(value))
 
 
 def _is_pure(value: ast.expr | None) -> bool:
-    """Whether evaluating it does nothing, and fails only where a name is not defined or a key cannot be hashed."""
+    """Returns whether evaluating the value does nothing, and fails only if a name is undefined or a key unhashable."""
     allowed = ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.JoinedStr | ast.FormattedValue
     if value is None or (isinstance(value, ast.Lambda) and not value.args.defaults and not value.args.kw_defaults):
         return True
@@ -130,7 +132,8 @@ def _is_pure(value: ast.expr | None) -> bool:
 
 
 def _drop_unused(scope: ast.AST, wanted: set[str]) -> None:
-    """Drops from a function or module what only binds names that are of no use to `wanted` and to what else runs."""
+    """Drops from a function or module the statements that only bind names that neither `wanted` nor other statements
+    use."""
     parts = list(_parts(scope))
     droppable = [part for part in parts if isinstance(part, ast.stmt) and _is_droppable(part)]
     bound_by: dict[str, list[ast.stmt]] = {}
@@ -150,7 +153,7 @@ def _drop_unused(scope: ast.AST, wanted: set[str]) -> None:
 
 
 def _parts(scope: ast.AST) -> Iterator[ast.AST]:
-    """Statements of a scope and the clauses that hold some, not those of functions and classes nested in it."""
+    """Yields the statements of a scope and the clauses that contain some, not those of nested functions and classes."""
     stack: list[ast.AST] = [scope]
     while stack:
         for child in ast.iter_child_nodes(stack.pop()):
@@ -161,7 +164,7 @@ def _parts(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_droppable(statement: ast.stmt) -> bool:
-    """Whether leaving it out changes nothing but the names it binds."""
+    """Returns whether leaving the statement out changes nothing but the names that it binds."""
     if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
         return not statement.decorator_list
     if isinstance(statement, ast.Import):
@@ -181,7 +184,7 @@ def _binds(statement: ast.stmt) -> Iterator[str]:
 
 
 def _mentioned(root: ast.AST, left_out: set[int]) -> set[str]:
-    """Names that a tree uses, nodes with these ids left out."""
+    """Returns the names that a tree uses, without the nodes with ids in `left_out`."""
     used: set[str] = set()
     stack = [root]
     while stack:

@@ -1,4 +1,4 @@
-"""From a verdict to a reward: one pure function, named and weighted parts."""
+"""Computes the reward of a verdict from named, weighted parts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from codezero.types import FinishReason, Outcome, Reward, Verdict
 
 
 def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Reward:
-    """The reward of one judged rollout, in [-1.2, 1.2]; `total` is the sum of the parts.
+    """Returns the reward of one judged rollout, in [-1.2, 1.2]; `total` is the sum of the parts.
 
-    Parts: `correct` (weight x predicted probability, rounded when `hard_verdict`), `structure`, `formatting` and
-    `alignment` (weight x mean score of the family's rules) and `finished`. Without code `format` stands in place of all
-    but the last, without text in place of all. The preset reward=faithful gives the table of SPEC §3.
+    Parts: `correct` (weight x predicted probability, rounded if `hard_verdict`), `structure`, `formatting` and
+    `alignment` (weight x mean score of the family's rules) and `finished`. Without code `format` replaces all but the
+    last, without text all parts. The preset reward=faithful gives the table of SPEC §3.
 
-    Raises ValueError for a verdict that does not tell: neither an outage nor a guess must become a number.
+    Raises ValueError: the verdict is unsure or unavailable, which must not become a number.
     """
     if not verdict.tells:
         raise ValueError(f"a verdict that is {verdict.outcome.value} has no reward")
@@ -37,6 +37,6 @@ def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Rewa
 
 
 def _mean(rules: Mapping[str, float], family: str) -> float:
-    """Mean score of the family's rules that applied; 1 when none did."""
+    """Returns the mean score of the family's rules that applied; 1 if none did."""
     scores = [score for name, score in rules.items() if RULES[name].family == family]
     return sum(scores) / len(scores) if scores else 1.0

@@ -1,4 +1,4 @@
-"""Scoring of stored solutions: lines of JSON in, lines of JSON out, by the evaluator that a round uses."""
+"""Scores stored solutions with the evaluator of a round, from lines of JSON to lines of JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from codezero.runtime.results import Results
 from codezero.types import FinishReason, Outcome, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin
 
 MAX_GROUP = 64
-"""Most solutions judged as one group; longer runs of one problem are cut."""
+"""The most solutions judged as one group; longer runs of one problem are split."""
 
 MakeEvaluator = Callable[[ReferenceOf], AbstractContextManager[FrozenEvaluator]]
 References = dict[Task, str]
@@ -30,7 +30,7 @@ ScoreGroups = Callable[[Iterable[tuple[RolloutGroup, bool]]], Iterator[ScoredGro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """One line: a solution to a problem, or why it is none."""
+    """One line of the input: a solution to a problem, or the reason why it is none."""
 
     number: int
     fields: Mapping[str, Any]
@@ -42,19 +42,19 @@ class Stored:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What lines must share to be judged side by side."""
+        """The value that neighbouring lines share if they are judged as one group."""
         return (self.fields.get("group"), self.task, self.task is None and self.number)
 
 
 def score_file(
     source: str, target: str, settings: Sequence[str], make_evaluator: MakeEvaluator, console: Console
 ) -> tuple[int, int]:
-    """Scores the lines of a file into another; returns how many got a reward and how many did not.
+    """Scores the lines of a file into another. Returns how many lines have a reward and how many have none.
 
-    Lines are written as soon as their group is scored, and the settings beside them: where a run with the same settings
-    was stopped, this one goes on. Raises ScoringError: the input cannot be read, or is the output; StateError: the
-    output cannot be written, or was made of another input or with other settings; ModelError or EvaluatorError: there
-    is no judge.
+    Lines are written as soon as their group is scored, and the settings into a file beside them: a run with the same
+    input and settings resumes one that was stopped. Raises ScoringError: the input cannot be read, or is the output;
+    StateError: the output cannot be written, or was made of another input or with other settings; ModelError or
+    EvaluatorError: there is no judge.
     """
     if Path(target).resolve() == Path(source).resolve():
         raise ScoringError(f"{target} is the input: give --out another name")
@@ -83,11 +83,10 @@ def score_file(
 def score_lines(
     lines: Iterable[str], score: ScoreGroups, references: References | None = None, done: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """A scored line for each line but the first `done`, in order; a line that holds no solution comes back with its
-    `error`.
+    """Yields a scored line for each line but the first `done`, in order; for a line without a solution it has `error`.
 
     Neighbouring lines of one `group` (or, without it, one problem) share a prompt and are judged together. The first
-    reference that a line gives for a problem is put into `references` before its group is given to `score`.
+    reference that a line gives for a problem is put into `references` before `score` receives the group.
     """
     groups, given = tee(_unfinished(_grouped(lines, {} if references is None else references), done))
     scored = score((_group(members), False) for members, _ in given if members[0].task is not None)
@@ -103,7 +102,7 @@ def score_lines(
 
 
 def _unfinished(groups: Iterable[list[Stored]], done: int) -> Iterator[tuple[list[Stored], int]]:
-    """The groups that go beyond the first `done` lines, each with how many of its own are among those."""
+    """Yields the groups with lines beyond the first `done`, each with the number of its lines among the first."""
     for members in groups:
         if len(members) > done:
             yield members, done
@@ -128,8 +127,8 @@ def _group(members: Sequence[Stored]) -> RolloutGroup:
 
 
 def read_line(line: str, number: int) -> Stored:
-    """The solution in a line of JSON: question, tests (text or list), source, solution; optional id, group, finish,
-    and reference."""
+    """Reads a solution from a line of JSON with question, tests (text or list), source and solution, and optional id,
+    group, finish and reference. `error` of the result says what is wrong with the line."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -144,7 +143,7 @@ def read_line(line: str, number: int) -> Stored:
             tests="\n".join(_text(test, "tests") for test in (tests if isinstance(tests, list) else [tests])),
         )
         finish = FinishReason(fields.get("finish", "stop"))
-        # A solution that is no text is scored as such: peers send them too.
+        # A solution that is not text is scored as such: peers send these too.
         rollout = Rollout(text=fields["solution"], finish=finish)
         reference = None if fields.get("reference") is None else _text(fields["reference"], "reference")
     except KeyError as error:
@@ -161,7 +160,7 @@ def _text(value: object, name: str) -> str:
 
 
 def _scores(found: ScoredGroup, position: int) -> dict[str, Any]:
-    """What a line says of one attempt of a group."""
+    """Returns the fields of an output line for one attempt of a group."""
     verdict = found.verdicts[position]
     scores = {
         "outcome": verdict.outcome.value,

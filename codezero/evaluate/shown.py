@@ -1,4 +1,4 @@
-"""Making what the judge gets to see of a task and a solution: nothing of the author's that talks to it."""
+"""Makes the texts of a task and a solution that the judge sees, without what the author addresses to it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from codezero.tasks.testcases import TestSuite
 from codezero.types import Task
 
 MAX_NAME_CHARS = 40
-"""Longer names are sentences. The longest function name in MBPP has 31."""
+"""The longest name that is shown: longer ones are sentences. The longest function name in MBPP has 31 characters."""
 MAX_STRING_CHARS = 400
 _MIN_PROSE_WORDS = 4
 _PROSE_SHARE = 0.7
-"""Of a text's characters, those that belong to words or stand between them; a regular expression has fewer."""
+"""The least share of a prose text's characters in words and between them; a regular expression has a smaller one."""
 _WORD = re.compile(r"[^\W\d_]+")
 REMOVED = "[removed]"
 
 
 def show(task: Task, suite: TestSuite, code: str) -> Shown:
-    """Question and tests, which depend on the task alone, and the code as far as it decides what the tests see.
+    """Returns question and tests, which depend on the task alone, and the part of the code that the tests depend on.
 
-    In the code, comments, docstrings and whatever is unreachable are gone (`normalise`). Names that look like a
-    verdict, are very long, or use letters beyond ASCII become v1, v2, ... Strings that look like a verdict, are prose,
-    very long or beyond ASCII become 'text1', 'text2', ..., unless question or tests have them. Names of the tests
-    change in tests and question likewise.
+    The code is without comments, docstrings and what is unreachable (`normalise`). Names that look like a verdict, are
+    very long, or have characters beyond ASCII become v1, v2, ...; those of the tests do so in tests and question too.
+    Strings that look like a verdict, are prose, very long or have letters beyond ASCII become 'text1', 'text2', ...,
+    unless question or tests have them.
 
     Raises ValueError: the code does not parse (rule `parses`), or Python cannot print it.
     """
@@ -44,12 +44,12 @@ def show(task: Task, suite: TestSuite, code: str) -> Shown:
 
 
 def wanted_of(asked: Asked) -> frozenset[str] | None:
-    """The names that `normalise.reachable` has to keep."""
+    """Returns the argument `wanted` of `normalise.reachable`: the names that it keeps."""
     return None if not asked.names and not asked.is_program else asked.names
 
 
 def _line_by_line(text: str) -> str:
-    """A text of a task without the lines that address the judge."""
+    """Returns a text of a task with `REMOVED` for each line that addresses the judge."""
     return "\n".join(REMOVED if addresses_the_judge(line) else line for line in plain(text).split("\n"))
 
 
@@ -60,7 +60,7 @@ def _renamed(text: str, names: dict[str, str]) -> str:
 
 
 def _identifiers(node: ast.AST) -> Iterator[tuple[str, str | list[str]]]:
-    """(field, name or names) of a node: every text in a syntax tree that is not the value of a constant."""
+    """Yields (field, name or names) of a node: every text of the node that is not the value of a constant."""
     if isinstance(node, ast.Constant):
         return
     for name, value in ast.iter_fields(node):
@@ -70,7 +70,7 @@ def _identifiers(node: ast.AST) -> Iterator[tuple[str, str | list[str]]]:
 
 
 def _suspicious(tree: ast.Module | str, known: dict[str, str] | None = None) -> list[str]:
-    """Names to be replaced, in the order in which they come up; `known` ones are not looked at again."""
+    """Returns the names to replace, in the order in which they occur, without `known` ones."""
     if isinstance(tree, str):
         return []
     found: dict[str, None] = {}
@@ -94,7 +94,7 @@ def _rename(tree: ast.Module, names: dict[str, str]) -> None:
 
 
 def _replace_strings(tree: ast.Module, question: str, tests: str) -> None:
-    """Puts placeholders for strings that are suspicious by themselves, or together with others of their statement."""
+    """Replaces strings that are suspicious by themselves, or together with others of their statement."""
     placeholders: dict[str | bytes, str] = {}
     for group in _groups(tree):
         texts = [_text(node) for node in group]
@@ -107,7 +107,7 @@ def _replace_strings(tree: ast.Module, question: str, tests: str) -> None:
 
 
 def _groups(tree: ast.Module) -> Iterator[Sequence[ast.Constant]]:
-    """The strings of each statement, those of statements inside it left out."""
+    """Yields the strings of each statement, without those of statements inside it."""
     for statement in ast.walk(tree):
         if isinstance(statement, ast.stmt):
             found: list[ast.Constant] = []
