@@ -30,7 +30,7 @@ MARGIN_S = 3.0
 """Processor seconds beyond those for reading and dry runs until the kernel ends the worker."""
 MOST_OF_FRESH = 0.7
 P_FRESH_FAILED, P_FRESH_IGNORED, P_FRESH_DOUBTFUL = 0.12, 0.01, 0.5
-"""The probability that an attempt is right that passes its tests and fails a fresh one: FAILED if another attempt
+"""The probability of being right for an attempt that passes its tests and fails a fresh one: FAILED if another attempt
 passes that one; IGNORED if none does, and it fails more than `MOST_OF_FRESH` of them or gives one value for all;
 DOUBTFUL if it fails fewer. `python -m benchmarks.fresh` found that one in eight of MBPP's own solutions is wrong beyond
 its tests. So the first case has 0 to 12 % of right programs and 83 % of subtly wrong ones; the second 0 % and 95 % of

@@ -68,7 +68,7 @@ class _Group:
     group: RolloutGroup
     attempts: tuple[Attempt, ...]
     author: str
-    """The result of `_author`; empty for an own group."""
+    """The author as `_author` names it; empty for an own group."""
     share: float
     """The share of the usual time for dry runs, as in `Examine`."""
     reference: str | None

@@ -17,7 +17,7 @@ from codezero.workers import Workers
 
 
 class ExecutionJudge:
-    """A judge (evaluate.judge.Judge) that runs the tests: p_correct is 1.0 if every test passed, 0.0 if one failed."""
+    """A judge (evaluate.judge.Judge) that runs the tests: p_correct is 1.0 if all passed, 0.0 if one failed."""
 
     def __init__(
         self,

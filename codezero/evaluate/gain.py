@@ -24,7 +24,7 @@ Rates = Sequence[float]
 OF_PEAKS = 0.2
 """The share of a look's error that is spent on falls from earlier looks; the rest is for the change since the start."""
 EVEN = 4
-"""How evenly error is spent over looks, more evenly if larger; with 4 the first twelve have three quarters of it."""
+"""A parameter of how error is spent over looks, more evenly if larger; with 4 the first twelve have three quarters."""
 PRIOR = 0.4
 """The share of solutions by which two added problems change, one up and one down, in the standard deviation of the
 differences. Without these, 20 % of flat runs raise an alarm if hardly a problem is ever solved, since few changes are

@@ -153,7 +153,7 @@ def features_of(review: Review, passed: float) -> dict[str, float]:
 
 
 def _of_probability(p: float, reply: str) -> Opinion:
-    # Comparisons with NaN are false, so it becomes no verdict.
+    # A probability that is not finite fails the comparison, so it becomes no verdict.
     return Opinion(p_correct=p if 0.0 <= p <= 1.0 else None, reply=reply)
 
 

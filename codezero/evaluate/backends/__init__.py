@@ -1,1 +1,1 @@
-"""Where the frozen judge runs: in this process, in a process of its own, or behind a server's HTTP API."""
+"""The backends that run the frozen judge: in this process, in one of its own, or behind a server's HTTP API."""
