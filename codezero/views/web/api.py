@@ -1,4 +1,5 @@
-"""The same numbers as JSON, for programs: read-only, in pieces of a bounded size. `/api/openapi.json` describes it."""
+"""The dashboard's JSON routes for programs: read-only, with answers of bounded size. `/api/openapi.json` describes
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from codezero.views.web.source import WatchedFolders, WatchedNode
 from codezero.views.web.views import Board
 
 MOST = 1000
-"""Rows of one answer."""
+"""The most rows of one answer."""
 Key = Annotated[str, Path(max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 Json = dict[str, Any]
@@ -31,7 +32,7 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
 
     @app.get("/api/nodes")
     def nodes() -> list[Json]:
-        """All nodes: their names, whether they run, and what they say of themselves."""
+        """Returns all nodes: their names, whether they run, and their status."""
         return [
             {
                 "name": row["key"],
@@ -44,20 +45,21 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
 
     @app.get("/api/nodes/{key}/rounds")
     def rounds(key: Key, after: int = -1, limit: Limit = 100) -> list[Json]:
-        """A solver's finished rounds with numbers above `after`, ascending; -1 and no `after`: the latest."""
+        """Returns a solver's finished rounds with numbers above `after`, ascending; the latest if `after` is -1 or left
+        out."""
         reports = found(key).reports()
         chosen = [report for report in reports if report.round > after][:limit] if after >= 0 else reports[-limit:]
         return [msgspec.to_builtins(report) for report in chosen]
 
     @app.get("/api/nodes/{key}/learning")
     def learning(key: Key) -> Json:
-        """Whether a solver learns, as its probes tell: the record `Learning`."""
+        """Returns the record `Learning`, which says by a solver's probes whether it learns."""
         told: Json = msgspec.to_builtins(found(key).learning())
         return told
 
     @app.get("/api/nodes/{key}/rounds/{number}/groups")
     def groups(key: Key, number: int, page: Annotated[int, Query(ge=1, le=100_000)] = 1) -> Json:
-        """Tasks, solutions and verdicts of a round that is still kept; long texts are cut."""
+        """Returns tasks, solutions and verdicts of a round that is still kept; long texts are cut."""
         seen = found(key).groups(number)
         if seen is None:
             raise HTTPException(404)
@@ -71,19 +73,19 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
 
     @app.get("/api/nodes/{key}/batches")
     def batches(key: Key, limit: Limit = 100) -> list[Json]:
-        """A proposer's latest batches, ascending."""
+        """Returns a proposer's latest batches, ascending."""
         return [msgspec.to_builtins(batch) for batch in found(key).batches()[-limit:]]
 
     @app.get("/api/nodes/{key}/peers")
     def peers(key: Key, limit: Limit = 100) -> list[Json]:
-        """Whom a solver has learned from, the most first."""
+        """Returns the peers that a solver has learned from, those with most groups trained on first."""
         node = found(key)
         seen = peers_seen(node.reports(), node.rounds_with_groups())
         return [{"name": animal_name(peer.peer_id), **asdict(peer)} for peer in seen[:limit]]
 
     @app.get("/api/leaderboard")
     def standings(limit: Limit = 100) -> Json:
-        """Rewards, rounds and votes by peer, the best first: the record `Leaderboard`, with names."""
+        """Returns rewards, rounds and votes by peer, the best first: the record `Leaderboard`, with names."""
         found = asdict(views.leaderboard(source, board))
         places = [{"name": animal_name(place["peer_id"]), **place} for place in found["places"][:limit]]
         return {**found, "places": places}

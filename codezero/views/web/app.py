@@ -1,5 +1,5 @@
-"""The pages and the JSON of the dashboard. Every page is whole without a script; the script fetches it again and puts
-in what has changed."""
+"""The pages and the JSON of the dashboard. Every page is complete without the script, which only fetches it again and
+replaces what has changed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Page = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
 def make_app(source: WatchedFolders, board: Board | None = None, hosts: Sequence[str] = ()) -> Guard:
-    """The dashboard of the nodes of `source`, as an ASGI app.
+    """Returns the dashboard of the nodes of `source`, as an ASGI app.
 
-    `board` gives the leaderboard, if it is not that of the nodes' own ledgers; `hosts` are further names, or
+    `board` returns the leaderboard, if it is not that of the nodes' own ledgers; `hosts` are further names, or
     addresses, under which the dashboard is reached.
     """
     app = FastAPI(
@@ -104,7 +104,7 @@ def _serve_files(app: FastAPI) -> None:
 
 
 def _answer_errors(app: FastAPI) -> None:
-    """In plain words, without what was asked and without anything of the inside."""
+    """Adds answers to errors in plain words, without the request's text and without internal details."""
 
     @app.exception_handler(StarletteHTTPException)
     def refused(request: Request, error: StarletteHTTPException) -> Response:

@@ -1,6 +1,6 @@
-"""What stands before every page: who may ask, what may be asked, and what a browser may do with the answer.
+"""The checks before every page, and the headers that limit what a browser may do with the answer.
 
-The pages hold what peers wrote. They are escaped; these headers are the second wall, for a mistake in the first.
+The pages hold text of peers. It is escaped; the headers protect readers if an escape is forgotten.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Guard:
-    """Wraps the app. Only names of `hosts` and of this machine's loopback may stand in a request's Host header: a
-    foreign page whose name was made to lead here (DNS rebinding) shows itself by its own name."""
+    """An ASGI app around the dashboard that accepts only GET and HEAD, and only `hosts` and this machine's loopback in
+    the Host header: a foreign page whose name was made to resolve to this machine (DNS rebinding) sends its own
+    name."""
 
     def __init__(self, app: App, hosts: Iterable[str]) -> None:
         hosts = tuple(hosts)
@@ -73,7 +74,7 @@ class Guard:
                     await answer.text(500, FAILED)
 
     def allows(self, header: str) -> bool:
-        """Whether a Host header names this server, under whatever port."""
+        """Returns whether a Host header names this server, with any port."""
         name = header.lower()
         if name.startswith("["):
             name = name[: name.find("]") + 1]
@@ -83,7 +84,7 @@ class Guard:
 
 
 class _Answer:
-    """Sends an answer with the headers that every one has."""
+    """The sender of one answer: it adds HEADERS, and leaves out the body if `headless`."""
 
     def __init__(self, send: Send, headless: bool) -> None:
         self._send, self._headless = send, headless
@@ -113,7 +114,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _name(host: str) -> str:
-    """As it stands in a Host header."""
+    """Returns the host as a Host header contains it."""
     return f"[{host}]" if ":" in host else host.lower()
 
 

@@ -1,4 +1,4 @@
-"""Where in `groups.jsonl` each round is, so that a page reads one line and not 40 MB."""
+"""The position of each round in `groups.jsonl`, so that a page reads one line and not 40 MB."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from codezero.observe.groups_file import SeenRound
 
 MAX_LINE_BYTES = 2 * groups_file.MAX_FILE_BYTES
 MAX_HEADS = 256
-"""Groups of a round that are remembered by peer."""
+"""The most groups of a round whose origin is remembered."""
 MAX_ID = 200
-"""Characters of a peer or model id that are kept."""
+"""The most characters of a peer or model id that are kept."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a group, whose it is."""
+    """The origin of a group, and whether it was trained on."""
 
     peer_id: str
     model_id: str
@@ -44,14 +44,14 @@ _LINE, _ROUND = msgspec.json.Decoder(_Line), msgspec.json.Decoder(SeenRound)
 
 
 class GroupsIndex:
-    """Of both files that a node keeps."""
+    """An index of both groups files that a node keeps."""
 
     def __init__(self, log_dir: Path) -> None:
         path = log_dir / groups_file.NAME
         self._files = (_File(path.with_suffix(".1.jsonl")), _File(path))
 
     def rounds(self) -> dict[int, tuple[Head, ...]]:
-        """The rounds that can be read, with whose groups are in them."""
+        """Returns the rounds that can be read, with the origins of their groups."""
         found = {}
         for file in self._files:
             for number, place in file.places().items():
@@ -59,7 +59,7 @@ class GroupsIndex:
         return found
 
     def read(self, number: int) -> SeenRound | None:
-        """A round with all that was written in it; None if it is not there, or no longer."""
+        """Returns a round with all that was written about it; None if it is not there, or no longer."""
         for file in reversed(self._files):
             if (found := file.read(number)) is not None:
                 return found
@@ -73,7 +73,8 @@ class _File:
         self._places: dict[int, _Place] = {}
 
     def places(self) -> dict[int, _Place]:
-        """Brought up to date; of a round that is there twice, the last. Empty where there is no file."""
+        """Returns the place of each round after reading new lines, the last of a round that occurs twice; empty without
+        a file."""
         try:
             with self._path.open("rb") as file:
                 found = self._path.stat()
@@ -98,12 +99,12 @@ class _File:
         return seen if seen.round == number else None
 
     def _note_all(self, file: BinaryIO) -> None:
-        """Every whole line from here on; those that are too long are passed over."""
+        """Notes every complete line from here on, except those that are too long."""
         while line := file.readline(MAX_LINE_BYTES):
             size, short = len(line), True
             while not line.endswith(b"\n"):
                 if len(line) < MAX_LINE_BYTES:
-                    return  # half written
+                    return  # incomplete
                 line, short = file.readline(MAX_LINE_BYTES), False
                 size += len(line)
             if short:

@@ -1,4 +1,5 @@
-"""HTML from templates. All that is put into them is escaped, and what hides in it made visible, but for the charts."""
+"""HTML from templates. Except for charts, all values are escaped, and characters that would not be seen are made
+visible."""
 
 from __future__ import annotations
 
@@ -22,19 +23,19 @@ from codezero.views.charts.scale import written
 _HERE = Path(__file__).parent
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 FEW = 8
-"""Entries of a mapping that are shown in a row."""
+"""The most entries of a mapping that are shown in a row."""
 MAX_SHOWN = 300
-"""Characters of a text for which the template gives no other limit."""
+"""The most characters of a text for which the template gives no other limit."""
 
 
 def static_files() -> dict[str, tuple[bytes, str]]:
-    """Content and type of each file beside the pages, by name."""
+    """Returns content and media type of each static file, by name."""
     files = {path.name: (path.read_bytes(), _KINDS[path.suffix]) for path in (_HERE / "static").iterdir()}
     return {**files, "charts.css": (charts.STYLE.encode(), _KINDS[".css"])}
 
 
 def render(name: str, content: Mapping[str, object]) -> str:
-    """The page that a template makes."""
+    """Returns the page that a template makes of `content`."""
     return _environment().get_template(name).render(content)
 
 
@@ -65,7 +66,7 @@ def _environment() -> Environment:
 
 
 class _Whole(str):
-    """Text that was cut to size before."""
+    """Text that is shown whole, since it was cut before."""
 
 
 def _utc(seconds: float) -> str:
@@ -73,7 +74,7 @@ def _utc(seconds: float) -> str:
 
 
 def _finalize(value: object) -> object:
-    """Of every expression in a template, before it is escaped."""
+    """Returns the value of an expression in a template as it is shown: cut and made visible, but not yet escaped."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     if len(value) > MAX_SHOWN and not isinstance(value, _Whole):

@@ -1,4 +1,4 @@
-"""Whom a node has learned from."""
+"""The peers that a node has learned from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codezero.types import RoundReport
 from codezero.views.web.index import MAX_ID, Head
 
 MAX_PEERS = 10_000
-"""That are told apart; more come from a damaged file."""
+"""The most peers that are told apart; more come from a damaged file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,17 +19,17 @@ class PeerSeen:
 
     peer_id: str
     model_id: str
-    """As it says itself, lately; empty where nothing of it is at hand."""
+    """The peer's model, as its latest kept group names it; empty if none is kept."""
     taken: int
-    """Groups of it that the node trained on, ever."""
+    """The number of its groups that the node has ever trained on."""
     last_round: int | None
-    """In which it did so."""
+    """The last round in which the node trained on one; None if it never did."""
     judged: int
-    """Groups of it that were judged, in the rounds that are kept in full."""
+    """The number of its groups that were judged, in the rounds that are kept in full."""
 
 
 def peers_seen(reports: Sequence[RoundReport], heads: Mapping[int, Sequence[Head]]) -> list[PeerSeen]:
-    """Those learned from most first."""
+    """Returns the peers, those with most groups trained on first."""
     taken: Counter[str] = Counter()
     last: dict[str, int] = {}
     for report in reports:

@@ -1,4 +1,4 @@
-"""Runs the dashboard until it is stopped."""
+"""The server that runs the dashboard until it is stopped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from codezero.views.web.source import WatchedFolders
 from codezero.views.web.views import Board
 
 CONNECTIONS = 64
-"""At a time; more are answered 503."""
+"""The most connections at a time; further ones are answered 503."""
 
 
 def serve(source: WatchedFolders, board: Board | None, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serves on `host` and `port` (0: a free one), told with `say`; returns when Ctrl-C or SIGTERM ends it.
+    """Serves on `host` and `port` (0: a free one) until Ctrl-C or SIGTERM; prints its address with `say`.
 
-    Raises DashboardError: the address cannot be had.
+    Raises DashboardError if the address is not available.
     """
     with listening(host, port) as listener:
         port = listener.getsockname()[1]
@@ -58,7 +58,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises DashboardError: it cannot be had."""
+    """Returns a socket that listens on the address. Raises DashboardError if it is not available."""
     if not 0 <= port < 2**16:
         raise DashboardError(f"--port {port} is no port: give one from 1 to 65535, or 0 for a free one")
     try:

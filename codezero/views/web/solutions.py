@@ -1,4 +1,4 @@
-"""A round's tasks, solutions and verdicts, cut to what fits on a page, however much a hostile peer or file holds."""
+"""A round's tasks, solutions and verdicts, cut to the size of a page, however much a hostile peer or file holds."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from codezero.observe.groups_file import SeenCase, SeenGroup, SeenRollout, SeenT
 T = TypeVar("T")
 GROUPS_A_PAGE = 8
 MAX_ROLLOUTS, MAX_CASES, MAX_ENTRIES = 16, 32, 32
-"""Of a group; of a solution; of a mapping."""
+"""The most solutions of a group, tests of a solution and entries of a mapping that are shown."""
 MAX_TEXT, MAX_SHORT = 8000, 300
-"""Characters of a question, tests or solution; of a reason or name."""
+"""The most characters of a question, tests or solution, and of a reason or name."""
 PAGE_TEXT = 400_000
-"""Characters of all that is shown at once."""
+"""The budget of characters for all texts of a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownGroup:
-    """A group as it is shown."""
+    """A group as a page shows it."""
 
     number: int
-    """Its place in the round, from 1."""
+    """The group's place in the round, from 1."""
     group: SeenGroup
     num_rollouts: int
-    """As many as there are; fewer may be shown."""
+    """The number of its solutions; fewer may be shown."""
 
 
 def shown(groups: Sequence[SeenGroup], page: int) -> list[ShownGroup]:
-    """The groups of a page, counted from 1."""
+    """Returns the groups of a page, which is counted from 1."""
     first = (page - 1) * GROUPS_A_PAGE
     cut = _Cut(PAGE_TEXT)
     return [
@@ -42,13 +42,13 @@ def shown(groups: Sequence[SeenGroup], page: int) -> list[ShownGroup]:
 
 
 class _Cut:
-    """Cuts texts, shorter and shorter where they come to too much together."""
+    """A budget of characters for texts, which are cut shorter the less of it is left."""
 
     def __init__(self, budget: int) -> None:
         self._left = budget
 
     def text(self, text: str, most: int = MAX_SHORT) -> str:
-        # half of what is left at most, so that something of all that follows is still shown
+        # at most half of what is left, so that part of every later text is still shown
         most = min(most, max(40, self._left // 2))
         self._left -= min(len(text), most)
         return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters]"

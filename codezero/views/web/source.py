@@ -1,4 +1,4 @@
-"""What the pages read: nodes of some folders, found again as they come and go, and kept in memory between requests."""
+"""The nodes of some folders for the pages: found again as they come and go, and kept in memory between requests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from codezero.views.web.index import GroupsIndex, Head
 
 T = TypeVar("T")
 LOOK_AGAIN_S = 2.0
-"""Between two looks for nodes."""
+"""Seconds between two searches for nodes."""
 
 
 class WatchedNode:
-    """One run, and what was read of it. Safe to use from several threads."""
+    """One run, with what was read of it. Safe to use from several threads."""
 
     def __init__(self, key: str, run: Run) -> None:
         self.key, self.role, self.folder, self.log_dir = key, run.role, run.folder, run.log_dir
@@ -43,7 +43,7 @@ class WatchedNode:
         return self._run.pid()
 
     def reports(self) -> list[RoundReport]:
-        """Ascending, one a round."""
+        """Returns a solver's finished rounds, ascending, each once."""
         with self._lock:
             found = self._run.reports()
         if all(one.round < after.round for one, after in itertools.pairwise(found)):
@@ -55,7 +55,7 @@ class WatchedNode:
             return self._run.learning()
 
     def batches(self) -> list[BatchReport]:
-        """Ascending, one a batch."""
+        """Returns a proposer's finished batches, ascending, each once."""
         with self._lock:
             found = self._run.batches()
         return sorted({one.batch: one for one in found}.values(), key=lambda one: one.batch)
@@ -69,7 +69,8 @@ class WatchedNode:
             return self._groups.read(number)
 
     def made(self, name: str, version: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, made once for each version."""
+        """Returns the result of `make`, which is called only if `version` has changed since the last call with this
+        name."""
         with self._making:
             if name not in self._made or self._made[name][0] != version:
                 self._made[name] = version, make()
@@ -86,7 +87,7 @@ class WatchedFolders:
         self._looked_at_s = float("-inf")
 
     def nodes(self) -> dict[str, WatchedNode]:
-        """By a name that is theirs alone."""
+        """Returns the nodes by unique names."""
         with self._lock:
             if time.monotonic() - self._looked_at_s > LOOK_AGAIN_S:
                 self._nodes = self._found(self._nodes)
@@ -94,7 +95,7 @@ class WatchedFolders:
             return self._nodes
 
     def node(self, key: str | None) -> WatchedNode | None:
-        """The node of this name, or the first if none is asked for; None: there is none such."""
+        """Returns the node of this name, or the first one if `key` is None; None if there is no such node."""
         nodes = self.nodes()
         return nodes.get(key) if key is not None else next(iter(nodes.values()), None)
 

@@ -1,4 +1,4 @@
-"""What each page shows, as plain values: gathered here, put into words of HTML by the templates."""
+"""The content of each page as plain values, which the templates turn into HTML."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from codezero.views.web.source import WatchedFolders, WatchedNode
 
 T = TypeVar("T")
 Board = Callable[[], Leaderboard]
-"""Gives the leaderboard of a ledger. Never raises."""
+"""A function that returns the leaderboard of a ledger. It never raises."""
 MOST = 1000
-"""Places of a leaderboard."""
+"""The most places of a leaderboard."""
 ROWS_A_PAGE = 50
 SPARK = 100
-"""Rounds of the small curves."""
+"""The most rounds in a small curve."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paged:
-    """Some rows of many."""
+    """One page of rows."""
 
     rows: Sequence[object]
     page: int
@@ -41,14 +41,14 @@ class Paged:
 
 
 def paged(rows: Sequence[T], page: int, size: int = ROWS_A_PAGE) -> Paged:
-    """The rows of a page, counted from 1; a page beyond the last is the last."""
+    """Returns the rows of a page, counted from 1; those of the last page if `page` is beyond it."""
     pages = max(1, -(-len(rows) // size))
     page = min(page, pages)
     return Paged(rows[(page - 1) * size : page * size], page, pages, len(rows))
 
 
 def node_rows(source: WatchedFolders) -> list[dict[str, object]]:
-    """All nodes, for the list of nodes and the overview."""
+    """Returns all nodes, for the list of nodes and the overview."""
     now_s = time.time()
     rows = []
     for key, node in source.nodes().items():
@@ -119,7 +119,7 @@ def rounds(node: WatchedNode | None, page: int) -> dict[str, object]:
 
 
 def one_round(node: WatchedNode | None, number: int, page: int) -> dict[str, object] | None:
-    """None: nothing is known of such a round."""
+    """Returns the content of a round's page; None if nothing is known of such a round."""
     if node is None or not node.solves:
         return None
     report = next((report for report in reversed(node.reports()) if report.round == number), None)
@@ -154,7 +154,8 @@ def standings(source: WatchedFolders, board: Board | None, page: int) -> dict[st
 
 
 def leaderboard(source: WatchedFolders, board: Board | None) -> Leaderboard:
-    """Of the nodes' own ledgers unless another one was given; of a chain, what was read before."""
+    """Returns the leaderboard of `board` if given, else that of the nodes' own ledgers; for a chain, what was read
+    earlier."""
     if board is not None:
         return board()
     return read_swarm_board([node.folder for node in source.nodes().values() if node.solves], limit_s=0, most=MOST)

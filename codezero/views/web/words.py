@@ -1,4 +1,4 @@
-"""A node's state in plain words: does it run, what is in its way. Pure functions of what it left."""
+"""A node's state in plain words: whether it runs, and what hinders it. Pure functions of its status and reports."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from codezero.runtime.amounts import gib, span
 from codezero.types import RoundReport
 
 RECENT = 20
-"""Rounds that count as of late."""
+"""The number of latest rounds or batches that obstacles are looked for in."""
 FEW = 10
-"""Batches below which nothing is said of solvers."""
+"""The least number of batches before solvers' silence is called an obstacle."""
 DOING = {
     STARTING: "starting",
     WAITING: "waiting for the swarm's next round",
@@ -35,7 +35,7 @@ DOING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """Whether a node runs."""
+    """A node's state: whether it runs, and what it does."""
 
     state: str
     """running, silent, stopped, died or unknown."""
@@ -44,7 +44,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Something in the way."""
+    """Something that hinders a node."""
 
     what: str
     meaning: str
@@ -78,7 +78,7 @@ def presence(status: Status | None, running: bool, now_s: float) -> Presence:
 
 
 def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:
-    """What keeps a solver from learning, from its rewards or from company, the worst first."""
+    """Returns what keeps a solver from learning, from rewards or from its peers, the worst first."""
     found = []
     recent = reports[-RECENT:]
     skipped = [report.skipped for report in recent if report.skipped is not None]
@@ -116,7 +116,7 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
 
 
 def _told(last: RoundReport) -> list[Obstacle]:
-    """What the node itself says."""
+    """Returns the obstacles that the node itself has reported with its last round."""
     told = (
         (last.ledger, "Rewards wait on this machine and are handed in later; nothing is lost."),
         (last.network if last.network.startswith("alone") else "", "It trains on its own solutions meanwhile."),
