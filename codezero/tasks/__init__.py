@@ -1,1 +1,2 @@
-"""Where problems come from: rows of MBPP, CodeContests and the built-in set become Tasks, mixed and resumable."""
+"""Sources of problems: rows of MBPP, CodeContests and the built-in set become Tasks, in a mixture that can be
+resumed."""

@@ -1,4 +1,4 @@
-"""The mixture that a configuration asks for."""
+"""Builds the mixture that a configuration asks for."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dataset:
-    """What differs between the two datasets."""
+    """The differences between the two datasets."""
 
     name: str
     hub_id: str
     columns: Callable[[TasksConfig], tuple[str, ...]]
-    """Those that are streamed."""
+    """The columns that are read, streamed or from files."""
     more_of_files: tuple[str, ...]
-    """Columns that are read of files only."""
+    """Columns for hidden tests that are read from files only."""
     splits: Collection[str]
     to_problem: Callable[[object, TasksConfig], Problem]
     split_of: Callable[[object], str] | None
-    """Tells a row's split where a file may hold several; None where a file holds one."""
+    """Returns a row's split where a file may hold several; None where a file holds one."""
 
 
 _MBPP = _Dataset(
@@ -61,13 +61,13 @@ _CODE_CONTESTS = _Dataset(
 
 
 def make_task_source(config: TasksConfig, seed: int) -> Mixture:
-    """The mixture of all sources with a weight above 0.
+    """Returns the mixture of all sources with a weight above 0.
 
-    Local files are read whole; the hub is asked only if a dataset without a path has a weight. Where it does not give
-    a dataset, the built-in problems take over its share (`fallback`) and one warning says so.
+    Local files are read whole; the hub is asked only if a dataset without a path has a weight. If it does not provide a
+    dataset, the built-in problems take over its share (`fallback`) and one warning says so.
 
-    Raises TaskError: a file that is missing, unreadable or without a usable row, an unknown split, or no hub and no
-    fallback.
+    Raises TaskError if a file is missing, unreadable or without a usable row, a split is unknown, or there is neither
+    hub nor fallback.
     """
     skipped: Counter[str] = Counter()
     withheld = Withheld(Problem(task=one.task, reference=one.solution) for one in load_problems())
@@ -104,9 +104,10 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
 
 
 def local_questions(config: TasksConfig) -> Iterator[str]:
-    """What the problems at hand ask, without their tests: the built-in ones, and those of files with a weight.
+    """Yields the questions of the problems on this machine, without their tests: the built-in ones, and those of files
+    with a weight.
 
-    Raises TaskError: a file is missing or unreadable.
+    Raises TaskError if a file is missing or unreadable, or has no usable row.
     """
     tasks = [problem.task for problem in load_problems()]
     for dataset, settings in ((_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)):
@@ -130,7 +131,7 @@ def _hub_trouble() -> HubUnreachable | None:
 
 
 def _report_lost(lost: dict[str, HubUnreachable], fallback: bool) -> None:
-    """Raises TaskError unless the built-in problems may stand in; then it is one warning."""
+    """Logs one warning that the built-in problems stand in. Raises TaskError instead if they may not (`fallback`)."""
     reasons = "; ".join(dict.fromkeys(str(error) for error in lost.values()))
     names = " and ".join(lost)
     if not fallback:
@@ -172,7 +173,7 @@ def _source(
 def _problems_of_file(
     dataset: _Dataset, settings: DatasetConfig, config: TasksConfig, skipped: Counter[str]
 ) -> list[Problem]:
-    """The problems of one split, each once. Raises TaskError: see read_rows; or there is none."""
+    """Returns the problems of one split, each once. Raises TaskError if there is none, or as read_rows does."""
     assert settings.path is not None
     path = Path(settings.path).expanduser()
     problems: dict[str, Problem] = {}

@@ -11,19 +11,21 @@ from codezero.types import Task, TaskOrigin
 
 HUB_ID = "deepmind/code_contests"
 COLUMNS = ("description", "public_tests", "input_file")
-"""All that a task is made of."""
+"""The columns that a task is made from."""
 HIDDEN_TESTS = ("private_tests", "generated_tests")
-"""The columns of further tests; docs/measurements.md says what streaming them costs."""
+"""The columns of further tests; docs/measurements.md states what streaming them costs."""
 SOLUTIONS = "solutions"
-"""Some 300 right programs a problem, in four languages: most of the dataset's bytes, so read of files only."""
+"""The column of some 300 right programs a problem, in four languages: most of the dataset's bytes, so read from files
+only."""
 SPLITS = ("train", "valid", "test")
 
 MAX_TESTS_CHARS = 2000
-"""Of the public tests, which are sent with solutions: other nodes must be able to share them too."""
+"""The most characters of the public tests, which are sent with solutions: other nodes must be able to share them
+too."""
 MAX_CASES, MAX_KEPT_BYTES = 20, 10_000
-"""Of all tests together."""
+"""The most cases and bytes of all tests of a problem together."""
 _PYTHON_3 = 3
-"""In `solutions.language`, as the dataset's card has it."""
+"""The number of Python 3 in `solutions.language`, from the dataset's card."""
 
 HOW_TO_ANSWER = "Write a complete Python program that reads the input from stdin and prints the answer to stdout."
 
@@ -37,17 +39,17 @@ _SEVERAL = re.compile(
     r"|interactive (?:problem|task)|flush (?:the )?(?:output|stdout|buffer))",
     re.IGNORECASE,
 )
-"""Of a statement whose answers a checker decides, or a judge that answers back."""
+"""Matches statements that need a checker for answers, or a judge that the program talks with."""
 
 
 def to_problem(row: object, hidden_tests: bool) -> Problem:
-    """The task with further tests and a reference, if these are wanted.
+    """Returns the task, with further tests and a reference if these are wanted.
 
-    Raises BadRow: as `to_task`; with hidden tests also where the statement permits several answers, since there is only
-    one to compare with.
+    Raises BadRow as `to_task` does; with hidden tests also if the statement permits several answers, since there is
+    only one to compare with.
     """
     task = to_task(row)
-    assert isinstance(row, Mapping)  # to_task has looked
+    assert isinstance(row, Mapping)  # to_task has checked
     if not hidden_tests:
         return Problem(task=task)
     if _SEVERAL.search(task.question):
@@ -56,12 +58,13 @@ def to_problem(row: object, hidden_tests: bool) -> Problem:
 
 
 def to_task(row: object) -> Task:
-    """Difficulty stays None: the dataset's own is a contest's letter or a rating, known for only some of its sources.
+    """Returns the task. Its difficulty is None: the dataset's own is a contest's letter or a rating, known for only
+    some of its sources.
 
-    Raises BadRow: also for a statement that leans on a picture and a program that must read a named file.
+    Raises BadRow if a field is not usable, the statement needs an image, or the program must read a named file.
     """
     description = text_field(row, "description", MAX_DESCRIPTION_CHARS)
-    assert isinstance(row, Mapping)  # text_field has looked
+    assert isinstance(row, Mapping)  # text_field has checked
     if "<image>" in description:
         raise BadRow("description needs an image")
     if row.get("input_file"):
@@ -74,7 +77,8 @@ def to_task(row: object) -> Task:
 
 
 def _table(public_tests: object) -> str:
-    """The examples as text, as many whole ones as fit into MAX_TESTS_CHARS."""
+    """Returns the first public examples as text, as many whole ones as fit into MAX_TESTS_CHARS. Raises BadRow if none
+    does."""
     pairs = _pairs(public_tests, "public_tests")
     if not pairs:
         raise BadRow("public_tests is empty")
@@ -92,8 +96,8 @@ def _table(public_tests: object) -> str:
 
 
 def _more_tests(row: Mapping[str, object], table: str) -> str:
-    """Examples beside those of the table: public ones, then private, then generated ones, the short ones of each first,
-    with those of the table at most MAX_CASES and MAX_KEPT_BYTES."""
+    """Returns examples beside those of the table as text: public ones, then private, then generated ones, the short
+    ones of each first. With those of the table they are at most MAX_CASES and MAX_KEPT_BYTES."""
     room = MAX_KEPT_BYTES - len(table.encode())
     left = MAX_CASES - table.count("Output:\n")
     kept: dict[str, str] = {}
@@ -108,18 +112,18 @@ def _more_tests(row: Mapping[str, object], table: str) -> str:
 
 
 def _usable(tests: object, name: str) -> Iterator[tuple[str, str]]:
-    """The cases that a table can hold, with plain newlines. Raises BadRow: as `_pairs`."""
+    """Yields the cases that a table can hold, with plain newlines. Raises BadRow as `_pairs` does."""
     for pair in _pairs(tests, name) if tests is not None else ():
         try:
             given, expected = (checked_text(text, "a test", MAX_KEPT_BYTES) for text in pair)
         except BadRow:
-            continue  # one of many: empty, very long, or not to be encoded
+            continue  # one of many: empty, very long, or not encodable
         if not {"Input:", "Output:"} & {*given.split("\n"), *expected.split("\n")}:
             yield given, expected
 
 
 def _pairs(tests: object, name: str) -> list[tuple[object, object]]:
-    """Inputs with their outputs. Raises BadRow: it is something else."""
+    """Returns pairs of input and output. Raises BadRow if the tests have another form."""
     if not isinstance(tests, Mapping):
         raise BadRow(f"{name} is missing or not a mapping")
     inputs, outputs = tests.get("input"), tests.get("output")
@@ -133,7 +137,7 @@ def _example(given: str, expected: str) -> str:
 
 
 def _reference(solutions: object) -> str | None:
-    """The first program in Python 3 that could be read."""
+    """Returns the first Python 3 program that is usable text; None if there is none."""
     found = solutions if isinstance(solutions, Mapping) else {}
     languages, sources = found.get("language"), found.get("solution")
     if not isinstance(languages, list) or not isinstance(sources, list):

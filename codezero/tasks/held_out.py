@@ -1,8 +1,8 @@
 """The problems that a node measures itself on: a part of MBPP's validation split, which is never trained on.
 
 `held_out.jsonl` holds them, so every node has the same ones and none needs the hub: Mostly Basic Programming Problems
-(Austin et al. 2021, arXiv 2108.07732), by Google Research under CC BY 4.0, task ids 511 to 600 without solutions. Left
-out are those whose own solution does not pass the dry run, and those of which a solver is shown all tests.
+(Austin et al. 2021, arXiv 2108.07732), by Google Research under CC BY 4.0, task ids 511 to 600 without solutions.
+Problems whose own solution does not pass the dry run, and those whose tests are all shown to a solver, are left out.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ FILE = Path(__file__).with_name("held_out.jsonl")
 
 
 def load_held_out(path: Path = FILE) -> dict[str, Task]:
-    """The problems by name, each showing few of its tests whatever is configured.
+    """Returns the problems by name, each showing few of its tests whatever is configured.
 
-    Raises TaskError: the file is missing or damaged, which means a broken installation.
+    Raises TaskError if the file is missing or damaged, which means a broken installation.
     """
     found = {}
     for row in read_rows(path, COLUMNS):

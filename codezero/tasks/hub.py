@@ -1,8 +1,8 @@
 """Datasets streamed from the Hugging Face hub, with a limit in seconds on everything that waits for the network.
 
 The hub's own libraries retry for minutes before they give up (23 s for one name that does not resolve), and their
-retries cannot be set. So the hub is asked once whether it is there before anything else is tried, and every later call
-has a deadline. Both libraries are imported only here and only when needed: `datasets` alone takes over a second.
+retries cannot be set. So a single request first checks that the hub answers, and every later call has a deadline. Both
+libraries are imported only here and only when needed: `datasets` alone takes over a second.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from typing import Any, TypeVar
 from codezero.errors import TaskError
 
 PROBE_LIMIT_S = 5.0
-"""For the hub to answer at all."""
+"""Seconds to wait for any answer of the hub."""
 OPEN_LIMIT_S = 60.0
-"""For finding a dataset's files."""
+"""Seconds to wait until a dataset's files are found."""
 ROW_LIMIT_S = 180.0
-"""For the next row: the first one waits until the shuffle buffer is full."""
+"""Seconds to wait for the next row: the first one comes only when the shuffle buffer is full."""
 
 SHUFFLE_BUFFER_ROWS = 1000
-"""Rows held to draw from; more than MBPP has, and about a thirteenth of CodeContests, whose statements and public tests
-come to 3 MB then."""
+"""The most rows in the shuffle buffer; more than MBPP has, and about a thirteenth of CodeContests, whose statements and
+public tests then come to 3 MB."""
 SHUFFLE_BUFFER_BYTES = 32 << 20
-"""Of the texts of these rows: with their hidden tests CodeContests' reach it sooner."""
+"""The most bytes of text in the shuffle buffer: CodeContests with hidden tests reaches this before
+SHUFFLE_BUFFER_ROWS."""
 BATCH_ROWS = 16
-"""Rows decoded at once; by default a file is, which with hidden tests is hundreds of megabytes."""
+"""Rows decoded at once; by default it is a whole file, which with hidden tests is hundreds of megabytes."""
 
 _End = type("_End", (), {})
 Result = TypeVar("Result")
 
 
 class HubUnreachable(TaskError):
-    """The hub, or a dataset on it, cannot be had now; the built-in problems may stand in."""
+    """The hub, or a dataset on it, is not available now; the built-in problems may stand in."""
 
 
 def check_reachable(limit_s: float = PROBE_LIMIT_S) -> None:
-    """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about `limit_s`."""
+    """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about `limit_s`
+    seconds."""
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
@@ -47,12 +49,13 @@ def check_reachable(limit_s: float = PROBE_LIMIT_S) -> None:
 
 
 def open_dataset(hub_id: str, split: str, columns: Sequence[str], seed: int) -> Callable[[int], Iterator[object]]:
-    """A function that gives the rows of an epoch (0, 1, …) in that epoch's order, the same one whenever it is asked.
+    """Returns a function that yields the rows of an epoch (0, 1, …) in that epoch's order, the same one at every call.
 
     Files are shuffled, then rows within a buffer: here and not by `datasets`, whose order differs between its versions
     and whose shuffling reads ten files at once. The order holds as long as the files on the hub stay the same.
 
-    Raises HubUnreachable: offline mode, no such dataset or split, or no answer within OPEN_LIMIT_S.
+    Raises HubUnreachable in offline mode, if there is no such dataset or split, or without an answer within
+    OPEN_LIMIT_S.
     """
 
     def load() -> Any:
@@ -77,7 +80,8 @@ def shuffled(
     buffer_rows: int = SHUFFLE_BUFFER_ROWS,
     buffer_bytes: int = SHUFFLE_BUFFER_BYTES,
 ) -> Iterator[object]:
-    """Every row once, each drawn from those that wait to come: `buffer_rows`, or as many as have `buffer_bytes`."""
+    """Yields every row once, each drawn from a buffer of `buffer_rows` rows, or of as many as have `buffer_bytes` of
+    text."""
     buffer: list[object] = []
     num_bytes = 0
     for row in rows:
@@ -92,13 +96,13 @@ def shuffled(
 
 
 def _take(buffer: list[object], index: int) -> object:
-    """Takes a row out; the last one comes into its place."""
+    """Removes and returns a row; the last one moves to its place."""
     buffer[index], buffer[-1] = buffer[-1], buffer[index]
     return buffer.pop()
 
 
 def _text_bytes(value: object) -> int:
-    """About the memory of a row: the characters of its texts."""
+    """Returns about the memory of a row in bytes: the number of characters of its texts."""
     if isinstance(value, Mapping):
         return sum(map(_text_bytes, value.values()))
     return sum(map(_text_bytes, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 0
@@ -113,9 +117,10 @@ def _limited(rows: Iterator[object], doing: str) -> Iterator[object]:
 
 
 def within(limit_s: float, doing: str, call: Callable[[], Result]) -> Result:
-    """What `call` returns, if it does so in `limit_s` seconds.
+    """Returns the result of `call`, if it comes in `limit_s` seconds.
 
-    Raises HubUnreachable: it raised anything, or took longer; then its thread is left behind to end with the process.
+    Raises HubUnreachable if `call` raised anything, or took longer; then its thread is left behind to end with the
+    process.
     """
     results: list[Result] = []
     errors: list[Exception] = []
@@ -127,7 +132,7 @@ def within(limit_s: float, doing: str, call: Callable[[], Result]) -> Result:
             # Errors of httpx, fsspec, pyarrow, datasets and the hub client come through here; all mean "no rows".
             errors.append(error)
 
-    # A thread, because a name server that never answers heeds no timeout; a daemon, so that it cannot hold up the exit.
+    # A thread, because no timeout ends the wait for a name server; a daemon, so that it cannot delay the exit.
     thread = threading.Thread(target=work, daemon=True, name="codezero-hub")
     thread.start()
     thread.join(limit_s)

@@ -1,4 +1,4 @@
-"""The tasks that a node can tell to be no inventions of a peer: those that it could be given itself."""
+"""The tasks of peers that cannot be a peer's invention, because this node could draw them itself."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from codezero.types import Task
 def which_are_known(
     setting: PeerTasks, sources: Mixture, tasks: WithProposals, held_out: Iterable[Task] = ()
 ) -> Callable[[Task], bool]:
-    """Tells whether a peer's task is wanted (`swarm.tasks`).
+    """Returns a function that tells whether a peer's task is wanted (`swarm.tasks`).
 
-    Known are the built-in problems of all levels, all tasks of `sources`, and the proposals that `tasks` took up. For
-    these, datasets on the hub are read once from end to end. What is held out is never wanted.
+    The built-in problems of all levels, all tasks of `sources`, and the proposals that `tasks` took up are known. To
+    list them, datasets on the hub are read once from end to end. Held-out tasks are never wanted.
     """
     unwanted = frozenset(map(id_of, held_out))
     if setting is PeerTasks.any:

@@ -24,7 +24,8 @@ MAX_TESTS_CHARS = 4000
 
 
 def split_of(row: object) -> str:
-    """The split a row belongs to by its id. Raises BadRow: no id, or one that MBPP does not have."""
+    """Returns the split that a row belongs to by its id. Raises BadRow if it has no id, or one that MBPP does not
+    have."""
     task_id = row.get("task_id") if isinstance(row, Mapping) else None
     if not isinstance(task_id, int) or isinstance(task_id, bool):
         raise BadRow("task_id is missing or not an integer")
@@ -35,16 +36,16 @@ def split_of(row: object) -> str:
 
 
 def to_problem(row: object, show_all_tests: bool) -> Problem:
-    """The task with its author's solution. Raises BadRow: as `to_task`."""
+    """Returns the task with its author's solution. Raises BadRow as `to_task` does."""
     task = to_task(row, show_all_tests)
-    assert isinstance(row, Mapping)  # to_task has looked
+    assert isinstance(row, Mapping)  # to_task has checked
     return Problem(task=task, reference=reference_text(row.get("code")))
 
 
 def to_task(row: object, show_all_tests: bool = True) -> Task:
-    """Raises BadRow."""
+    """Returns the task of a row. Raises BadRow if a field is not usable."""
     text = text_field(row, "text", MAX_DESCRIPTION_CHARS)
-    assert isinstance(row, Mapping)  # text_field has looked
+    assert isinstance(row, Mapping)  # text_field has checked
     tests = "\n".join([*_setup(row.get("test_setup_code")), *_asserts(row.get("test_list"))])
     if len(tests) > MAX_TESTS_CHARS:
         raise BadRow(f"tests are longer than {MAX_TESTS_CHARS} characters")
@@ -53,7 +54,7 @@ def to_task(row: object, show_all_tests: bool = True) -> Task:
 
 
 def _setup(value: object) -> list[str]:
-    """Code that has to run before the tests; most rows have none."""
+    """Returns the code that has to run before the tests; most rows have none."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     return [checked_text(value, "test_setup_code", MAX_TESTS_CHARS)]

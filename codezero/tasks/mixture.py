@@ -1,7 +1,7 @@
-"""The weighted mixture that a node draws its tasks from.
+"""The weighted mixture of sources that a node draws its tasks from.
 
-Draw number n picks its source from (seed, n) alone. With `tasks.draw=uniform` how draws are grouped into rounds never
-changes what comes, and the whole position is a handful of integers.
+The source of draw number n depends on (seed, n) alone. With `tasks.draw=uniform` the grouping of draws into rounds does
+not change which tasks come, and the whole position is a handful of integers.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Source = ListSource | StreamSource | Informative
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A source and how often it is drawn from, relative to the others; 0 is never."""
+    """A source with its weight relative to the others; a source of weight 0 is never drawn from."""
 
     source: Source
     weight: float
 
 
 class Mixture:
-    """Implements ports.TaskSource."""
+    """A ports.TaskSource that draws from several sources by weight."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class Mixture:
         skipped: Counter[str] | None = None,
         withheld: Withheld | None = None,
     ) -> None:
-        """At least one weight is above 0. `fallback` stands in for a source that breaks off while the node runs;
-        `skipped` counts rows by reason and is shared with the sources that count into it, as is `withheld`."""
+        """At least one weight is above 0. `fallback` replaces a source that breaks off while the node runs; `skipped`
+        counts rows by reason. The sources add to `skipped` and `withheld` too."""
         self.withheld = withheld if withheld is not None else Withheld()
-        """What else is known of the tasks."""
+        """Solutions and further tests of the tasks."""
         self._seed = seed
         self._num_drawn = 0
         self._fallback = fallback
@@ -58,13 +58,13 @@ class Mixture:
         if fallback is not None:
             self._sources.setdefault(fallback.name, fallback)
             self._weights.setdefault(fallback.name, 0.0)
-        # Positions of sources this run does without (weight 0, or the hub is away): kept for a run that has them again.
+        # Positions of sources that are missing in this run (weight 0, or no hub), kept for a run that has them again.
         self._parked: dict[str, Any] = {}
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
-        """The next tasks. A source without candidates gives all of its tasks once before it gives one again.
+        """Returns the next tasks. A source without candidates gives all of its tasks once before it repeats one.
 
-        Raises TaskError: a stream without one usable row, or one that broke off while there is no fallback.
+        Raises TaskError if a stream has no usable row, or broke off while there is no fallback.
         """
         return tuple(self._next_task() for _ in range(num_tasks))
 
@@ -88,13 +88,13 @@ class Mixture:
         return weighted(self._weights, random.Random(f"{self._seed}/{self._num_drawn}").random())
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
-        """Ends a round, with all its groups: sources that draw by what their tasks came to are told."""
+        """Ends a round, with all its groups, for the sources that draw by the results of their tasks."""
         for source in self._sources.values():
             if isinstance(source, Informative):
                 source.note(groups)
 
     def all_tasks(self) -> Iterator[Task]:
-        """Every task that could ever be drawn, wherever the sources are; one that breaks off is a warning."""
+        """Yields every task that could ever be drawn, from disk or hub; a source that breaks off is a warning."""
         for name, source in self._sources.items():
             try:
                 yield from source.all_tasks()
@@ -106,20 +106,20 @@ class Mixture:
                 )
 
     def take_skipped(self) -> dict[str, int]:
-        """Rows skipped since the last call, by source and reason."""
+        """Returns the number of rows skipped since the last call, by source and reason."""
         taken = dict(self._skipped)
         self._skipped.clear()
         return taken
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain JSON values. Skip counts are no part of it: they belong to the round that is running."""
+        """Returns plain JSON values, without skip counts, which belong to the round that is running."""
         states = {name: source.state_dict() for name, source in self._sources.items()}
         return {"seed": self._seed, "drawn": self._num_drawn, "sources": {**self._parked, **states}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken; weights may differ, and a source that it does not know begins anew.
+        """Continues where `state` was taken; weights may differ, and a source that it does not contain begins anew.
 
-        Raises StateError: the state is damaged or was made with another seed.
+        Raises StateError if the state is damaged or was made with another seed.
         """
         seed, num_drawn = saved.count(state, "seed"), saved.count(state, "drawn")
         states = state.get("sources")

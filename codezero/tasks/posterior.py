@@ -1,7 +1,7 @@
-"""How likely a task, or tasks of a level, are solved, with how sure that is: a Beta posterior that forgets.
+"""The success rate of a task or of a level's tasks, as a Beta posterior that discounts old evidence.
 
-Before each further observation what was known is scaled down (discounted Thompson sampling, arXiv 1707.09727, eq. for S
-and F), so that it follows a policy that learns.
+Each observation first scales down all earlier evidence (discounted Thompson sampling, arXiv 1707.09727, eq. for S and
+F), so that the posterior follows a policy that learns.
 """
 
 from __future__ import annotations
@@ -13,48 +13,49 @@ from typing import Any
 from codezero.runtime import saved
 
 KEEP = 0.97
-"""What is left of a level's evidence with each further task judged at it: a memory of 33 tasks. One task is one trial
+"""The factor on a level's evidence with each further task judged at it: a memory of 33 tasks. One task is one trial
 however many attempts were made at it, because attempts at one task share its difficulty: the posterior is rather too
 wide than too narrow."""
 FADE = 0.99
-"""What is left of it with each task judged at another level: a memory of 100."""
+"""The factor on a level's evidence with each task judged at another level: a memory of 100 tasks."""
 _GRID = [(i + 0.5) / 100 for i in range(100)]
 _LOGS = [(math.log(x), math.log1p(-x)) for x in _GRID]
 
 
 @dataclass(slots=True)
 class Posterior:
-    """Of a success rate; uniform while there is no evidence."""
+    """A Beta posterior of a success rate; uniform while there is no evidence."""
 
     successes: float = 0.0
     failures: float = 0.0
 
     @property
     def evidence(self) -> float:
-        """In trials; at most 1 / (1 - keep) observations."""
+        """The amount of evidence, in trials; at most that of 1 / (1 - keep) observations."""
         return self.successes + self.failures
 
     @property
     def rate(self) -> float:
-        """The share of successes, 0..1; needs evidence."""
+        """The share of successes, in 0..1; defined only with evidence."""
         return self.successes / self.evidence
 
     def observe(self, successes: float, failures: float, keep: float = KEEP) -> None:
-        """Further trials, with `keep` as what is left of the evidence before them."""
+        """Adds trials; `keep` is the factor on the evidence before them."""
         self.successes = keep * self.successes + successes
         self.failures = keep * self.failures + failures
 
     def fade(self) -> None:
-        """A task of another level: time has passed."""
+        """Discounts the evidence for a task judged at another level."""
         self.successes *= FADE
         self.failures *= FADE
 
     def p_above(self, rate: float) -> float:
-        """Probability that the success rate is above `rate`."""
+        """Returns the probability that the success rate is above `rate`."""
         return sum(weight for x, weight in self.density() if x > rate)
 
     def density(self) -> list[tuple[float, float]]:
-        """Points of 0..1 and their probabilities, which sum to 1: Beta(1 + successes, 1 + failures) on a grid."""
+        """Returns points of 0..1 and their probabilities, which sum to 1: Beta(1 + successes, 1 + failures) on a
+        grid."""
         logs = [self.successes * log + self.failures * log_rest for log, log_rest in _LOGS]
         peak = max(logs)
         weights = [math.exp(value - peak) for value in logs]
@@ -66,7 +67,7 @@ class Posterior:
 
     @classmethod
     def of(cls, state: Any) -> Posterior:
-        """From `state_dict`. Raises StateError: it is damaged."""
+        """Returns the posterior of a `state_dict`. Raises StateError if it is damaged."""
         successes, failures = saved.number(state, "successes"), saved.number(state, "failures")
         if min(successes, failures) < 0:
             saved.damaged(f"successes={successes}, failures={failures}")
@@ -74,7 +75,7 @@ class Posterior:
 
 
 def p_nearer(one: Posterior, other: Posterior, target: float) -> float:
-    """Probability that the first one's success rate is nearer to `target` than the second's; a tie is half of it."""
+    """Returns the probability that the first success rate is nearer to `target` than the second; a tie counts half."""
     mine, others = _distances(one, target), _distances(other, target)
     total, farther = 0.0, 1.0
     for distance in sorted(mine.keys() | others.keys()):
@@ -85,9 +86,9 @@ def p_nearer(one: Posterior, other: Posterior, target: float) -> float:
 
 
 def _distances(posterior: Posterior, target: float) -> dict[float, float]:
-    """Probability of each distance from `target`."""
+    """Returns the probability of each distance from `target`."""
     found: dict[float, float] = {}
     for x, weight in posterior.density():
-        distance = round(abs(x - target), 9)  # the same on both sides
+        distance = round(abs(x - target), 9)  # rounded, so that it is the same on both sides
         found[distance] = found.get(distance, 0.0) + weight
     return found

@@ -1,4 +1,4 @@
-"""The problems that ship with codezero: five YAML files in `builtin/`, one a difficulty level."""
+"""The problems that ship with codezero: five YAML files in `builtin/`, one for each difficulty level."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIELDS = ("name", "question", "tests", "solution")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltinProblem:
-    """A task with what a test of the problem itself needs to know."""
+    """A built-in task with its name and a solution."""
 
     name: str
     task: Task
@@ -28,9 +28,9 @@ class BuiltinProblem:
 def load_problems(
     min_difficulty: int = 1, max_difficulty: int = 5, folder: Path = _FOLDER
 ) -> tuple[BuiltinProblem, ...]:
-    """All problems of the levels asked for, easiest first, in file order.
+    """Returns all problems of the levels asked for, easiest first, in file order.
 
-    Raises TaskError: a file is missing or damaged, which for the shipped ones means a broken installation.
+    Raises TaskError if a file is missing or damaged, which for the shipped ones means a broken installation.
     """
     return tuple(
         problem

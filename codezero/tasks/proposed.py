@@ -1,4 +1,5 @@
-"""Tasks from peers' proposals: a share of all draws while there are any, the rest from the node's own sources."""
+"""A task source that draws a share of tasks from peers' proposals while there are any, the rest from the node's own
+sources."""
 
 from __future__ import annotations
 
@@ -18,15 +19,17 @@ from codezero.tasks.withheld import id_of
 from codezero.types import ScoredGroup, Task, TaskOrigin
 
 MAX_STOCK = 64
-"""Proposals kept for later rounds; of more, the oldest go, for the level has moved on since."""
+"""The most proposals kept for later rounds; the oldest are dropped, as the level has changed since they were made."""
 MAX_KNOWN = 4096
-"""Ids of proposals that were taken up or refused, so that none comes twice; and as many of those taken up."""
+"""The most ids kept of proposals taken up or refused, so that none comes twice; also of tasks made of those taken
+up."""
 MOST_GROUPS = 4
-"""Groups at a proposal that keeps being solved sometimes: one that can only be guessed does so for ever."""
+"""Groups after which a proposal that keeps being solved sometimes is dropped: one that can only be guessed never
+stops."""
 
 
 class WithProposals:
-    """ports.TaskSource. Draw number n is of a proposal, if there is one, whenever n x share passes a whole number."""
+    """A ports.TaskSource. Draw number n is a proposal, if there is one, whenever n x share passes a whole number."""
 
     def __init__(
         self,
@@ -38,22 +41,23 @@ class WithProposals:
         show_all_tests: bool = True,
         candidates: Candidates | None = None,
     ) -> None:
-        """`collect` gives what proposers have published, `why_not` the reason to refuse a proposal, and `take_rejected`
-        counts what came that was none, by reason, since it was last called. Proposals are drawn from `candidates`, or
-        once each, the newest first."""
+        """`collect` returns what proposers have published, `why_not` the reason to refuse a proposal or None, and
+        `take_rejected` the number of messages since its last call that were no proposals, by reason. Proposals are
+        drawn from `candidates`; without these each is drawn once, the newest first."""
         self._rest, self._share, self._collect, self._why_not = rest, share, collect, why_not
         self._take_rejected, self._show_all_tests = take_rejected, show_all_tests
         self._candidates = candidates
         self._num_drawn = 0
         self._stock: list[Proposal] = []
-        """The newest first."""
+        """The proposals to draw, the newest first."""
         self._known: OrderedDict[str, None] = OrderedDict()
         self.taken_up: OrderedDict[str, None] = OrderedDict()
         """`id_of` the tasks made of proposals that were not refused."""
         self._skipped: Counter[str] = Counter()
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
-        """The next tasks; proposals at the places that are theirs, as far as they go. Raises TaskError: as `rest`."""
+        """Returns the next tasks, with proposals in their places while there are any. Raises TaskError as `rest`
+        does."""
         turns = [self._is_a_proposals_turn(self._num_drawn + i) for i in range(num_tasks)]
         if any(turns):
             self._refill()
@@ -94,13 +98,13 @@ class WithProposals:
             self._candidates.note(groups)
 
     def take_skipped(self) -> Mapping[str, int]:
-        """Rows and proposals left out since the last call, by reason."""
+        """Returns the number of rows and proposals left out since the last call, by reason."""
         own, self._skipped = self._skipped, Counter()
         refused = {f"proposal_{reason}": count for reason, count in self._take_rejected().items()}
         return own + Counter(refused) + Counter(self._rest.take_skipped())
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values: the stock goes with it, so that a resumed node draws alike."""
+        """Returns plain values, including the stock, so that a resumed node draws the same tasks."""
         candidates = self._candidates.tasks if self._candidates is not None else ()
         stock = [*self._stock, *(task.proposal for task in reversed(candidates) if task.proposal is not None)]
         return {
@@ -113,8 +117,8 @@ class WithProposals:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises StateError: the state is damaged."""
-        if "rest" not in state:  # that of a node from before there were proposals
+        """Continues where `state` was taken. Raises StateError if it is damaged."""
+        if "rest" not in state:  # saved by a node from before there were proposals
             self._rest.load_state_dict(state)
             return
         num_drawn = saved.count(state, "drawn")
@@ -133,12 +137,12 @@ class WithProposals:
 
 
 def proposed_candidates(draw: TaskDraw, seed: int) -> Candidates | None:
-    """What `tasks.draw` has proposals drawn from."""
+    """Returns the candidates that proposals are drawn from; None if `tasks.draw` uses none."""
     return Candidates("proposals", seed, MAX_STOCK, MOST_GROUPS) if draw is TaskDraw.informative else None
 
 
 def to_task(proposal: Proposal, show_all_tests: bool = True) -> Task:
-    """What a solver is asked."""
+    """Returns the task that a solver is asked."""
     shown = proposal.tests if show_all_tests else prompt.few_of(proposal.tests)
     return Task(
         origin=TaskOrigin.PROPOSER,

@@ -1,7 +1,7 @@
 """Rows of a dataset file on this machine, and the checks every row has to pass before it becomes a Task.
 
-A file is the user's own, yet rows in it may be anything: one that cannot be used is a `BadRow`, which is counted and
-passed over; only a file that gives nothing at all is an error.
+The file is the user's own, yet its rows may hold anything: one that cannot be used is a `BadRow`, which is counted and
+skipped; only a file without any usable row is an error.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ from codezero.errors import TaskError
 from codezero.tasks.testcases import MAX_SOURCE_CHARS
 
 MAX_DESCRIPTION_CHARS = 6000
-"""Of a problem, without its tests."""
+"""The most characters of a problem, without its tests."""
 
 MAX_LINE_BYTES = 32 * 2**20
-"""A longer JSON line is passed over unread: a whole CodeContests row with all its solutions stays well below."""
+"""The most bytes of a JSON line; a longer one is skipped unread. A whole CodeContests row with all its solutions stays
+well below."""
 
 PARQUET_BATCH_ROWS = 64
 """Rows decoded at once, so that a row group of any size needs little memory."""
 
 
 class BadRow(Exception):
-    """A row that cannot become a task. The message is the reason it is counted under, so it never quotes the row."""
+    """A row that cannot become a task. The message is the reason under which it is counted, so it never quotes the
+    row."""
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> Iterator[object]:
-    """Every row of a .jsonl or .parquet file, in file order; an unreadable row comes as a `BadRow` value.
+    """Yields every row of a .jsonl or .parquet file, in file order; an unreadable row comes as a `BadRow` value.
 
-    Of a parquet file only `columns` are read.
+    Only `columns` of a parquet file are read.
 
-    Raises TaskError: the file is missing, empty, not readable, of another kind, or a damaged parquet file.
+    Raises TaskError if the file is missing, empty, not readable, of another kind, or a damaged parquet file.
     """
     if not path.exists():
         raise TaskError(f"{path} does not exist: give the path of a .jsonl or .parquet file")
@@ -94,9 +96,9 @@ def _decode_row(batch: object) -> object:
 
 
 def text_field(row: object, key: str, max_chars: int) -> str:
-    """`row[key]` with plain newlines and without surrounding white space: 1 to `max_chars` characters.
+    """Returns `row[key]` with plain newlines and without surrounding white space: 1 to `max_chars` characters.
 
-    Raises BadRow: not a mapping, or the field is missing, not text, empty, too long, or not encodable.
+    Raises BadRow if the row is not a mapping, or the field is missing, not text, empty, too long, or not encodable.
     """
     if not isinstance(row, Mapping):
         raise BadRow("row is not a mapping of fields")
@@ -104,7 +106,7 @@ def text_field(row: object, key: str, max_chars: int) -> str:
 
 
 def checked_text(value: object, name: str, max_chars: int) -> str:
-    """The same for a value that is already out of its row; `name` is what the reason calls it."""
+    """Returns a value out of a row, checked as by `text_field`; `name` is what the reason calls it."""
     if not isinstance(value, str):
         raise BadRow(f"{name} is missing or not text")
     if len(value) > max_chars:
@@ -121,7 +123,7 @@ def checked_text(value: object, name: str, max_chars: int) -> str:
 
 
 def reference_text(value: object) -> str | None:
-    """Source of a solution; None where it is none that could be read."""
+    """Returns the source of a solution; None if it is not usable text."""
     try:
         return checked_text(value, "a solution", MAX_SOURCE_CHARS)
     except BadRow:

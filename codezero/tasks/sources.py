@@ -1,8 +1,8 @@
 """The two kinds of task source in a mixture: a list held in memory, and rows streamed from the hub.
 
-Both walk their tasks in an order that depends only on seed, name and epoch, so that two small numbers say where one is.
-A position that belongs to other rows means nothing: the source then begins anew and says so, because weights that were
-trained for days are worth more than the order of tasks.
+Both go through their tasks in an order that depends only on seed, name and epoch, so that two small numbers are the
+position. A position saved with other rows means nothing: the source then begins anew and logs a warning, because
+weights that were trained for days are worth more than the order of tasks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OTHER_ROWS = (
 
 
 class ListSource:
-    """Tasks in memory, in a fresh full permutation every epoch."""
+    """Tasks in memory, in a new full permutation every epoch."""
 
     def __init__(self, name: str, tasks: Sequence[Task], seed: int) -> None:
         """`tasks` holds at least one."""
@@ -48,7 +48,7 @@ class ListSource:
 
     @property
     def is_through(self) -> bool:
-        """Whether each task has come."""
+        """True if every task has been drawn."""
         return self._epoch > 0 or self._cursor == len(self._tasks)
 
     def next_task(self) -> Task:
@@ -63,7 +63,7 @@ class ListSource:
         return self._tasks
 
     def find(self, names: Collection[str]) -> Iterator[Task]:
-        """The tasks whose `id_of` is among these."""
+        """Returns the tasks whose `id_of` is among `names`."""
         return (task for task in self._tasks if id_of(task) in names)
 
     def _order_of_epoch(self) -> list[int]:
@@ -72,11 +72,12 @@ class ListSource:
         return sorted(range(len(self._tasks)), key=lambda _: rng.random())
 
     def state_dict(self) -> dict[str, Any]:
-        """Tasks drawn in this epoch, the epoch, and a fingerprint of the rows."""
+        """Returns the number of tasks drawn in this epoch, the epoch, and a fingerprint of the rows."""
         return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises StateError: the state is damaged. Other rows than before only log a warning."""
+        """Continues where `state` was taken; starts over with a warning if the rows are others. Raises StateError if it
+        is damaged."""
         epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
         if state.get("rows") != self._rows:
             logger.warning(_OTHER_ROWS, self.name)
@@ -90,7 +91,7 @@ class ListSource:
 class StreamSource:
     """Rows that come one by one and become tasks on the way.
 
-    Resuming reads the rows of the epoch again up to the position: exact, and a matter of seconds to many minutes
+    Resuming reads the rows of the epoch again up to the position: exact, but a matter of seconds to many minutes
     (docs/measurements.md).
     """
 
@@ -115,12 +116,12 @@ class StreamSource:
 
     @property
     def is_through(self) -> bool:
-        """Whether each task has come; known only when the first comes again."""
+        """True if every task has been drawn; known only when the first comes again."""
         return self._epoch > 0
 
     def next_task(self) -> Task:
-        """Raises TaskError: a whole epoch without one usable row; HubUnreachable: the stream broke off, and the next
-        call takes it up where it did."""
+        """Returns the next task. Raises TaskError if a whole epoch has no usable row, HubUnreachable if the stream
+        broke off; the next call then continues where it did."""
         try:
             if self._stream is None:
                 self._stream = self._rows_of_epoch(self._epoch)
@@ -132,12 +133,13 @@ class StreamSource:
             raise
 
     def all_tasks(self) -> Iterator[Task]:
-        """The tasks of an epoch, read anew for this. Raises HubUnreachable: the stream broke off."""
+        """Yields the tasks of an epoch, read anew for this. Raises HubUnreachable if the stream broke off."""
         logger.info("reading %s once from end to end, to know its tasks in peers' groups", self._rows)
         yield from self._usable(self._rows_of_epoch(0))
 
     def find(self, names: Collection[str]) -> Iterator[Task]:
-        """The tasks that have come and whose `id_of` is among these, read anew. Raises HubUnreachable."""
+        """Yields the tasks drawn before whose `id_of` is among `names`, read again. Raises HubUnreachable if the stream
+        broke off."""
         left = set(names)
         for epoch, num_rows in ((self._epoch, self._cursor), (self._epoch - 1, None)):
             if left and epoch >= 0:
@@ -173,11 +175,12 @@ class StreamSource:
             stream = self._stream = self._rows_of_epoch(self._epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Rows read and tasks made of them in this epoch, the epoch, and what is streamed."""
+        """Returns the numbers of rows read and of tasks made of them in this epoch, the epoch, and what is streamed."""
         return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor, "usable": self._num_usable}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises StateError: the state is damaged. Other rows than before only log a warning."""
+        """Continues where `state` was taken; starts over with a warning if the rows are others. Raises StateError if it
+        is damaged."""
         epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
         if state.get("rows") != self._rows:
             logger.warning(_OTHER_ROWS, self.name)

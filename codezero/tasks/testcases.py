@@ -1,4 +1,4 @@
-"""The tests of a task, taken apart: what is set up, and which single cases must hold. Parsed only, never executed."""
+"""The tests of a task, split into setup and single cases. They are only parsed, never executed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from codezero.workers import Death, Job, Workers
 _T = TypeVar("_T")
 
 MAX_SOURCE_CHARS = 20_000
-"""Longer code and tests are not parsed. Nesting 25 times as deep crashes CPython 3.10, and f-strings of 1 MB take it a
-minute; up to here everything tried took less than 0.1 s."""
+"""The most characters of code or tests that are parsed. Nesting 25 times as deep crashes CPython 3.10, and f-strings of
+1 MB take it a minute; up to here everything tried took less than 0.1 s."""
 MAX_UNFOLDED = 500
-"""Statements of a `check(candidate)` that are looked at one by one, those of loops once for each round."""
+"""The most statements of a `check(candidate)` that are examined, those of loops once for each iteration."""
 UNPARSEABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What `ast.parse` raises on hostile text: bad syntax, null bytes, nesting too deep for its stack."""
+"""The exceptions of `ast.parse` on hostile text: bad syntax, null bytes, nesting too deep for its stack."""
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-"""A line as Python's parser counts them: a form feed, say, ends none."""
+"""A line as Python's parser counts them: a form feed, for example, does not end one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdinExample:
-    """A test of a program: what it reads from stdin, and what it must print."""
+    """A test of a program: its input on stdin, and the output that it must print."""
 
     given: str
     expected: str
@@ -45,12 +45,13 @@ class StdinExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestSuite:
-    """All tests of a task. `cases` are of one kind; neither kind at all means that the text could not be read."""
+    """All tests of a task. Its cases are of one kind; a suite without any case means that the text could not be
+    read."""
 
-    __test__ = False  # no class of tests for pytest
+    __test__ = False  # not for pytest to collect
 
     setup: str = ""
-    """What stands among the statements and is no case: imports, definitions, assignments."""
+    """The statements that are no cases: imports, definitions, assignments."""
     statements: tuple[Statement, ...] = ()
     examples: tuple[StdinExample, ...] = ()
 
@@ -62,29 +63,31 @@ class TestSuite:
 READ_TESTS = Job("read_tests", str, TestSuite)
 IS_PYTHON = Job("is_python", str, bool)
 PARSING_S = 10.0
-"""Processor seconds that each may take."""
+"""Seconds of processor time that each of these jobs may take."""
 
 
 def read_tests(workers: Workers, text: str) -> TestSuite:
-    """`parse_tests` by a worker process; an empty suite if that brings it down. Raises WorkerError."""
+    """Returns `parse_tests` of the text, by a worker process; an empty suite if that kills the process. Raises
+    WorkerError."""
     found = workers.ask(READ_TESTS, text, PARSING_S)
     return TestSuite() if isinstance(found, Death) else found
 
 
 def are_python(workers: Workers, sources: Iterable[str]) -> bool:
-    """Whether all of them parse, by worker processes. Raises WorkerError."""
+    """Returns whether all sources parse, by worker processes. Raises WorkerError."""
     return all(workers.ask(IS_PYTHON, source, PARSING_S) is True for source in sources)
 
 
 def is_python(source: str) -> bool:
-    """Whether a text of any length parses; for worker processes, which a long one may cost."""
+    """Returns whether a text of any length parses. Only for worker processes: a long text may crash one."""
     return _parsed(source) is not None
 
 
 def parse_tests(text: str) -> TestSuite:
-    """The suite in `text`: a table of `Input:` and `Output:` blocks (tasks/code_contests), else Python statements.
+    """Returns the suite in `text`: a table of `Input:` and `Output:` blocks (tasks/code_contests), else Python
+    statements.
 
-    For worker processes, and for text that is our own.
+    Only for worker processes, and for codezero's own text.
     """
     text = text.replace("\r\n", "\n")
     examples = tuple(_examples(text)) if text.lstrip().startswith("Input:") else ()
@@ -110,8 +113,8 @@ def _is_case(node: ast.stmt) -> bool:
 
 
 def _unfolded(body: list[ast.stmt]) -> list[Statement]:
-    """The single cases of tests in HumanEval's form: `def check(candidate)` of asserts, loops over them and values that
-    are given names for them, with one call `check(f)`. Empty for any other form."""
+    """Returns the single cases of tests in HumanEval's form: `def check(candidate)`, made of asserts, loops over them
+    and variables for them, with one call `check(f)`. Empty for any other form."""
     cases = [node for node in body if _is_case(node)]
     call = cases[0].value if len(cases) == 1 and isinstance(cases[0], ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or len(call.args) != 1 or call.keywords:
@@ -128,9 +131,9 @@ def _unfolded(body: list[ast.stmt]) -> list[Statement]:
 
 
 def _single(body: list[ast.stmt], known: dict[str, ast.expr], left: Iterator[int]) -> Iterator[ast.stmt]:
-    """The asserts of a block, and loops that do not go over a display, with what names stand for in their place. `left`
-    has an item for each statement that may be looked at. Raises ValueError where there are more, or other statements,
-    and where a name may stand for something that changes."""
+    """Yields the asserts of a block, with variables replaced by their values, and loops that do not iterate over a list
+    or tuple display. `left` has an item for each statement that may be examined. Raises ValueError if there are more,
+    or other statements, or if the value of a variable may change."""
     for number, node in enumerate(body):
         if next(left, None) is None:
             raise ValueError("too many statements")
@@ -153,8 +156,8 @@ def _single(body: list[ast.stmt], known: dict[str, ast.expr], left: Iterator[int
 
 
 def _named(target: ast.expr, value: ast.expr, after: list[ast.stmt]) -> dict[str, ast.expr]:
-    """The names of a target, with what each stands for. Raises ValueError where one cannot stand in the other's place:
-    it is a value that can change, or is computed, and is not used once and outside of loops."""
+    """Returns the expression that each name of a target stands for. Raises ValueError if it cannot replace the name: it
+    is mutable or computed, and the name is not used exactly once and outside of loops."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple | ast.List):
         pairs = list(zip(target.elts, value.elts, strict=True))
     else:
@@ -170,7 +173,7 @@ def _named(target: ast.expr, value: ast.expr, after: list[ast.stmt]) -> dict[str
 
 
 def _num_uses(name: str, after: list[ast.stmt]) -> int:
-    """How often a name is read in what follows, until it is given another value; in loops often."""
+    """Returns how often a name is read in `after` until it is assigned again; any uses in a loop count as two."""
     found = 0
     for node in after:
         inner = [node.iter] if isinstance(node, ast.For) else [node]
@@ -185,7 +188,7 @@ def _num_uses(name: str, after: list[ast.stmt]) -> int:
 
 
 class _Put(ast.NodeTransformer):
-    """Puts expressions for variables. Raises ValueError where one of these is given another value."""
+    """A transformer that replaces variables by expressions. Raises ValueError if one of these is assigned."""
 
     def __init__(self, known: Mapping[str, ast.expr]) -> None:
         self._known = known
@@ -199,7 +202,8 @@ class _Put(ast.NodeTransformer):
 
 
 def _examples(text: str) -> Iterator[StdinExample]:
-    """The examples of a table: `Input:` up to the next `Output:`, and that up to the next `Input:` or the end."""
+    """Yields the examples of a table: `Input:` up to the next `Output:`, and that up to the next `Input:` or the
+    end."""
     given: list[str] | None = None
     expected: list[str] | None = None
     for line in StringIO(text):
@@ -219,8 +223,8 @@ def _examples(text: str) -> Iterator[StdinExample]:
 
 
 def _source_of(node: ast.stmt, lines: list[bytes]) -> str:
-    """The source of a statement, as ast.get_source_segment gives it, which takes all lines apart each time."""
-    assert node.end_lineno is not None  # the parser gives every statement its place
+    """Returns the source of a statement, like ast.get_source_segment, which splits all lines again at each call."""
+    assert node.end_lineno is not None  # the parser sets it for every statement
     found = lines[node.lineno - 1 : node.end_lineno]
     found[-1] = found[-1][: node.end_col_offset]
     found[0] = found[0][node.col_offset :]
@@ -228,7 +232,8 @@ def _source_of(node: ast.stmt, lines: list[bytes]) -> str:
 
 
 def comparison(case: Statement) -> tuple[str, str] | None:
-    """`left` and `right` of a test `assert left == right`; None of any other, and of one that Python cannot print."""
+    """Returns `left` and `right` of a test `assert left == right`; None for any other, or if Python cannot print one of
+    them."""
     tree = parse_source(case.source)
     test = tree.body[0].test if tree and len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert) else None
     if not isinstance(test, ast.Compare) or [type(op) for op in test.ops] != [ast.Eq]:
@@ -240,13 +245,13 @@ def comparison(case: Statement) -> tuple[str, str] | None:
 
 
 def parse_source(source: str) -> ast.Module | None:
-    """The syntax tree of Python source; None when it is too long or does not parse."""
+    """Returns the syntax tree of Python source; None if it is too long or does not parse."""
     return None if len(source) > MAX_SOURCE_CHARS else _parsed(source)
 
 
 def scopes_of(source: str) -> list[symtable.SymbolTable] | None:
-    """The symbol tables of the functions and classes at the top level of source that `parse_source` parses; None where
-    CPython would not compile it."""
+    """Returns the symbol tables of the functions and classes at the top level of source that `parse_source` parses;
+    None if CPython would not compile it."""
     return _read_by(lambda: symtable.symtable(source, "solution", "exec").get_children())
 
 
