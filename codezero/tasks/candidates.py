@@ -79,8 +79,8 @@ class Candidates:
     def draw(self, blind: Callable[[], Task | None]) -> Task | None:
         """Returns a task that was not drawn in this round, if there is one; None if there is no task at all.
 
-        `blind` returns the next task of another order, which becomes a candidate. It is called in draws that explore,
-        and if no candidate is left. If it has none, or one of this round, the draw is uniform among those left.
+        Tasks are drawn by weight, except in draws that explore. These, and all draws while no candidate is left, take
+        the next task from `blind`, which becomes a candidate; if that has none, or one of this round, they are uniform.
         """
         rng = random.Random(f"{self._seed}/{self._name}/candidates/{self._num_drawn}")
         self._num_drawn += 1
@@ -97,8 +97,8 @@ class Candidates:
         return task
 
     def note(self, groups: Iterable[ScoredGroup]) -> None:
-        """Ends a round, with all its groups. A drawn task that has never come to a verdict, such as one whose prompt is
-        too long, is removed."""
+        """Counts all groups of a round that has ended. A drawn task that has never come to a verdict, such as one whose
+        prompt is too long, is removed."""
         for group in groups:
             name = id_of(group.group.task)
             if group.external or not group.scored or name not in self._asked or name not in self._known:
@@ -186,7 +186,7 @@ class Informative:
         self._saved = None
 
     def note(self, groups: Iterable[ScoredGroup]) -> None:
-        """Ends a round, with all its groups."""
+        """Counts all groups of a round that has ended."""
         self._candidates.note(groups)
 
     def all_tasks(self) -> Iterable[Task]:
@@ -217,4 +217,4 @@ def weighted(weights: Mapping[str, float], point: float) -> str:
         left -= weights[name]
         if left < 0:
             return name
-    return drawable[-1]  # rounding may leave the point a hair beyond the last share
+    return drawable[-1]  # rounding may leave the point just beyond the last share

@@ -16,10 +16,10 @@ from codezero.types import Task
 def which_are_known(
     setting: PeerTasks, sources: Mixture, tasks: WithProposals, held_out: Iterable[Task] = ()
 ) -> Callable[[Task], bool]:
-    """Returns a function that tells whether a peer's task is wanted (`swarm.tasks`).
+    """Returns a function that tells whether a peer's task is wanted (`swarm.tasks`); held-out tasks never are.
 
-    The built-in problems of all levels, all tasks of `sources`, and the proposals that `tasks` took up are known. To
-    list them, datasets on the hub are read once from end to end. Held-out tasks are never wanted.
+    With `swarm.tasks=known` the wanted tasks are the built-in problems of all levels, all tasks of `sources`, and the
+    proposals that `tasks` took up. To list them, datasets on the hub are read once from end to end.
     """
     unwanted = frozenset(map(id_of, held_out))
     if setting is PeerTasks.any:

@@ -88,7 +88,7 @@ class Mixture:
         return weighted(self._weights, random.Random(f"{self._seed}/{self._num_drawn}").random())
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
-        """Ends a round, with all its groups, for the sources that draw by the results of their tasks."""
+        """Passes all groups of a round that has ended to the sources that draw by the results of their tasks."""
         for source in self._sources.values():
             if isinstance(source, Informative):
                 source.note(groups)

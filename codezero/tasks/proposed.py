@@ -24,8 +24,7 @@ MAX_KNOWN = 4096
 """The most ids kept of proposals taken up or refused, so that none comes twice; also of tasks made of those taken
 up."""
 MOST_GROUPS = 4
-"""Groups after which a proposal that keeps being solved sometimes is dropped: one that can only be guessed never
-stops."""
+"""The most groups at a proposal that is still solved only sometimes: one that can only be guessed stays so for ever."""
 
 
 class WithProposals:
@@ -92,7 +91,7 @@ class WithProposals:
         return (to_task(self._stock.pop(0), self._show_all_tests),) if self._stock else self._rest.draw(1)
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
-        """Ends a round, with all its groups."""
+        """Passes all groups of a round that has ended to the other sources and the candidates."""
         self._rest.note(groups)
         if self._candidates is not None:
             self._candidates.note(groups)

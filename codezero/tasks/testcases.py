@@ -262,7 +262,7 @@ def _parsed(source: str) -> ast.Module | None:
 def _read_by(read: Callable[[], _T]) -> _T | None:
     try:
         with warnings.catch_warnings():
-            for kind in (SyntaxWarning, DeprecationWarning):  # of the judged code, not of ours
+            for kind in (SyntaxWarning, DeprecationWarning):  # about the judged code, not codezero's
                 warnings.simplefilter("ignore", kind)
             return read()
     except UNPARSEABLE:

@@ -38,7 +38,7 @@ class Presence:
     """A node's state: whether it runs, and what it does."""
 
     state: str
-    """running, silent, stopped, died or unknown."""
+    """One of running, silent, stopped, died and unknown."""
     text: str
 
 
