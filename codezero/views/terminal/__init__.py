@@ -1,6 +1,6 @@
-"""The terminal view: what a node does, on one screen that renews itself.
+"""The terminal view: a node's work on one screen that renews itself.
 
     Snapshot ─► pages (pure, lines of text) ─► Screen (terminal: frames out, keys in), both driven by View (a thread)
 
-Text of peers and models is in most of what is shown: it goes through `text.safe`, and never through rich's markup.
+Most of what is shown contains text of peers and models: it goes through `text.safe`, never through rich's markup.
 """

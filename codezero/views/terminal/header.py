@@ -1,4 +1,4 @@
-"""The top of a node's page: who it is, whether it runs, its round or batch, the stage and what is left of it."""
+"""The top of a node's page: its name, whether it runs, its round or batch, the stage and the time left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STAGES = {
 
 
 def identity(snapshot: Snapshot, width: int) -> list[Text]:
-    """Two lines: name and version; peer, model and how long it has been up."""
+    """Returns two lines: name and version; peer, model and uptime."""
     status = snapshot.status
     if status is None:
         return [Text(safe(snapshot.name or snapshot.role), BOLD), row(" ", "it has noted no status yet")]
@@ -34,7 +34,7 @@ def identity(snapshot: Snapshot, width: int) -> list[Text]:
 
 
 def model_name(status: Status) -> str:
-    """Without the folders of a path."""
+    """Returns the model's name without the folders of a path."""
     return safe(status.model.rstrip("/").rsplit("/", 1)[-1])
 
 
@@ -48,7 +48,7 @@ def _up(snapshot: Snapshot, status: Status) -> Text:
 
 
 def ended(snapshot: Snapshot) -> str:
-    """How and when a node that is not running ended."""
+    """Returns how and when a node that is not running ended."""
     status = snapshot.status
     if status is None:
         return "not running"
@@ -59,7 +59,8 @@ def ended(snapshot: Snapshot) -> str:
 
 
 def progress(snapshot: Snapshot, width: int) -> list[Text]:
-    """Round or batch, a bar for the running stage, time left, and the usual seconds of all stages."""
+    """Returns lines with round or batch, a bar for the running stage, the time left, and the usual seconds of all
+    stages."""
     status = snapshot.status
     if status is None:
         return []
@@ -84,7 +85,8 @@ def stage_words(status: Status) -> str:
 
 
 def _share(status: Status, now_s: float) -> tuple[float | None, str]:
-    """How far the stage is, by its own count or else by the clock, and that in figures."""
+    """Returns the share of the stage that is done, in 0..1, by its own count or else by the clock, and the count as
+    text. The share is None if it is not known, the text empty without a count."""
     if status.total > 0:
         return status.done / status.total, f"{status.done}/{status.total}"
     usual_s = status.usual_s.get(status.stage, 0.0)

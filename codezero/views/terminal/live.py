@@ -1,4 +1,5 @@
-"""The view on a terminal while a node runs, or while somebody watches one: a thread that draws, and what keys do."""
+"""The view on a terminal while a node runs, or while somebody watches one: a thread that draws, and the effects of
+keys."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from codezero.views.terminal.snapshot import Snapshot
 logger = logging.getLogger(__name__)
 
 FRAME_S = 0.5
-"""Between two frames; keys are answered at once."""
+"""Seconds between two frames; keys are answered at once."""
 _WHOLE_S = 15.0
-"""After so long a frame is written whole, over what others may have written to the terminal."""
+"""Seconds after which a frame is written whole, over what other programs may have written to the terminal."""
 _JUMP = {"up": 1, "down": -1}
 _FAR = 1_000_000
 
@@ -31,8 +32,8 @@ Read = Callable[[], Sequence[Snapshot]]
 
 
 def can_show(stream: TextIO) -> bool:
-    """Whether the stream is a terminal that the view can be drawn on: one that knows more than lines, in UTF-8, and
-    whose user is looking."""
+    """Returns whether the stream is a terminal on which the view can be drawn: one that can move the cursor, in UTF-8,
+    with this process in its foreground."""
     if not stream.isatty() or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         return False
     utf8 = (stream.encoding or "").lower().replace("-", "") == "utf8"
@@ -40,7 +41,7 @@ def can_show(stream: TextIO) -> bool:
 
 
 def pressed(choice: ViewOptions, key: str, page: int, nodes: int) -> ViewOptions:
-    """What is to be seen after a key other than quit, suspend and redraw."""
+    """Returns the options after a key other than quit, suspend and redraw."""
     if key == "log":
         return replace(choice, log=not choice.log, help=False, up=0)
     if key == "help":
@@ -52,8 +53,8 @@ def pressed(choice: ViewOptions, key: str, page: int, nodes: int) -> ViewOptions
 
 
 class View:
-    """A context manager that shows what `read` gives. Whatever goes wrong with it, it leaves the terminal as it was,
-    and those who are shown go on."""
+    """A context manager that shows the snapshots that `read` returns. Whatever goes wrong with it, it leaves the
+    terminal as it was, and the nodes that it shows go on."""
 
     def __init__(
         self,
@@ -64,8 +65,8 @@ class View:
         left: Callable[[], None] = lambda: None,
         stream: TextIO | None = None,
     ) -> None:
-        """`quit_` is called, in a thread, when the user asks to quit, which the page words as `quits`; `left` once when
-        the terminal is free again."""
+        """`quit_` is called, in a thread, when the user asks to quit, which the page calls `quits`; `left` is called
+        once when the terminal is free again."""
         self._read, self._quit, self._on_left = read, quit_, left
         self._screen = Screen((stream or sys.stdout).fileno())
         self._choice = ViewOptions(quits=quits)
@@ -89,11 +90,11 @@ class View:
         """Gives the terminal back; may be called by a signal handler."""
         self._left.set()
         self._screen.leave()
-        if self._leaving.acquire(blocking=False):  # and never released: the first to leave tells
+        if self._leaving.acquire(blocking=False):  # never released: only the first call tells
             self._on_left()
 
     def wait(self) -> None:
-        """Until the view has been left."""
+        """Waits until the view has been left."""
         while not self._left.wait(3600):
             pass
 
@@ -103,7 +104,7 @@ class View:
                 self._show(self._screen.keys(0.0 if not self._drawn_whole_at_s else FRAME_S))
         except OSError as error:  # the terminal is gone
             logger.info("the view ended: %s", error)
-        except Exception:  # a mistake of the view's, which must not cost the node its terminal
+        except Exception:  # an error of the view must not cost the node its terminal
             logger.exception("the view ended; the node goes on, and prints lines")
         finally:
             self.leave()
@@ -127,8 +128,8 @@ class View:
         self._screen.draw(lines(snapshots, size.columns, size.lines, self._choice), size)
 
     def _suspend(self) -> None:
-        """Stops the whole job, as a terminal's Ctrl-Z does, with the screen given back; goes on where it was when it
-        comes to the foreground again. A program without a shell that could wake it is not stopped."""
+        """Gives the screen back and stops the whole job, as a terminal's Ctrl-Z does; shows the view again when the job
+        comes to the foreground. A program without a shell that could continue it is not stopped."""
         if os.getsid(0) == os.getpid():
             self._choice = replace(self._choice, notice="cannot be suspended here")
             return

@@ -13,11 +13,11 @@ from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, fit, padded, safe, sparkline
 
 _COLUMNS = (("node", 12, 0), ("round", 6, 0), ("doing", 16, 0), ("left", 7, 70), ("earns", 20, 0), ("who", 30, 110))
-"""Heading, cells, and the width of a terminal from which a column is shown."""
+"""Heading, width in cells, and the width of a terminal from which a column is shown."""
 
 
 def table(snapshots: Sequence[Snapshot], chosen: int, width: int, height: int) -> list[Text]:
-    """At most so many lines; the chosen row is always among them."""
+    """Returns at most `height` lines; the chosen row is always among them."""
     columns = [column for column in _COLUMNS if width >= column[2]]
     lines = [fit(Text("  " + " ".join(padded(name, cells) for name, cells, _ in columns), DIM), width)]
     room = max(height - 1, 1)

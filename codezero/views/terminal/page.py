@@ -1,4 +1,4 @@
-"""The whole screen, as lines of text: pure functions of what is to be shown and of the terminal's size."""
+"""The whole screen, as lines of text: pure functions of the snapshots, the user's choice and the terminal's size."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ l shows the messages whole; arrows, PgUp, PgDn, Home and End scroll there, and c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions:
-    """What the user wants to see."""
+    """The user's choice of what is shown."""
 
     chosen: int = 0
-    """Which node of several."""
+    """The index of the shown node, of several."""
     log: bool = False
-    """Messages over the whole screen."""
+    """True if messages fill the whole screen."""
     help: bool = False
     up: int = 0
-    """Lines of the log that are scrolled back from the newest."""
+    """The number of lines by which the log is scrolled back from the newest."""
     quits: str = "stop"
-    """What q does: stop the node, or leave it running."""
+    """The word for the effect of the key q: stopping the node, or leaving it running."""
     notice: str = ""
 
 
 def render(snapshot: Snapshot, width: int, height: int, choice: ViewOptions | None = None) -> Text:
-    """One node's screen as one text, for any rich console."""
+    """Returns one node's screen as one text, for any rich console."""
     return Text("\n", no_wrap=True).join(lines([snapshot], width, height, choice or ViewOptions()))
 
 
 def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: ViewOptions) -> list[Text]:
-    """Exactly `height` lines of at most `width` cells."""
+    """Returns exactly `height` lines of at most `width` cells."""
     chosen = min(choice.chosen, len(snapshots) - 1)
     shown = snapshots[chosen]
     foot = _foot(choice, len(snapshots), width)
@@ -74,25 +74,26 @@ def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: ViewOp
 
 
 def _fitted(page: list[Text], room: int) -> list[Text]:
-    """The page without its blank lines where it is too long, the last of them first, and then without its end."""
+    """Returns at most `room` lines of the page: blank lines are left out first, from the end, and then the end
+    itself."""
     while len(page) > room and (blanks := [number for number, line in enumerate(page) if not line.plain]):
         page = page[: blanks[-1]] + page[blanks[-1] + 1 :]
     return page[: max(room, 0)]
 
 
 def _messages(snapshot: Snapshot, width: int, room: int) -> list[Text]:
-    """The newest in so many lines."""
+    """Returns the newest messages in at most `room` lines."""
     if room < 2:
         return []
     newest = list(snapshot.messages[-(room - 1) :])
     warnings = [message for message in snapshot.messages if message.warns]
     if warnings and warnings[-1] not in newest:
-        newest[0] = warnings[-1]  # what is wrong stays in sight
+        newest[0] = warnings[-1]  # the latest warning is always shown
     return [_rule("messages", width), *(fit(_message(message), width) for message in newest)]
 
 
 def _log(snapshot: Snapshot, width: int, room: int, up: int) -> list[Text]:
-    """The messages whole, in as many lines as they need, the newest at the bottom."""
+    """Returns at most `room` lines of messages at full length, the newest at the bottom."""
     found: list[Text] = []
     for message in snapshot.messages:
         line = _message(message)

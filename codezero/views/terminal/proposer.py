@@ -1,4 +1,5 @@
-"""A proposer's page: the level and what solvers made of each, what was written, and what of it was good."""
+"""A proposer's page: the level, solvers' success at each level, and how many problems were written, valid and
+judged."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from codezero.views.terminal.text import BAD, BOLD, DIM, bar, counts, fit, flow,
 
 
 def page(snapshot: Snapshot, width: int) -> list[Text]:
-    """Blank lines part its groups, and go first where there is no room."""
+    """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
     top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
     lines = _numbers(snapshot, width) if snapshot.batches else [row("", "no batch is finished yet")]
     return [fit(line, width) for line in [*top, *lines, *solver.memory(snapshot)]]
@@ -49,7 +50,7 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
 
 
 def _level(last: BatchReport, number: int, width: int) -> Text:
-    """The estimated success at a level; the one in use is marked."""
+    """Returns the line of a level with its estimated success; the level in use is marked."""
     rate, here = last.success.get(str(number)), number == last.level
     shown = "not known" if rate is None else f"{rate:.2f} {bar(rate, min(width - 36, 30)) if width >= 50 else ''}"
     text = f"{'▸' if here else ' '}{number} {LEVELS[number - 1]:<9} {shown}"

@@ -1,7 +1,7 @@
 """The terminal itself: the alternate screen, frames of which only changed lines are written, and keys without Enter.
 
-All goes past Python's streams, straight to the terminal's file descriptor, so that a signal handler may leave the
-screen whatever was interrupted.
+All output goes straight to the terminal's file descriptor, not through Python's streams, so that a signal handler may
+leave the screen whatever was interrupted.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ _KEYS = {
     **{b"\x0c": "redraw", b"\x1a": "suspend"},
 }
 _LEAVE_S = 1.0
-"""Longest wait for a frame that is being written when the screen is to be left: a terminal may take no more."""
+"""The most seconds to wait for a frame that is being written when the screen is left: a terminal may accept no more."""
 
 
 class Screen:
-    """Shows frames while it is entered. `enter` and `draw` belong to one thread, `leave` to any, at any moment."""
+    """A terminal on which frames are shown while it is entered. One thread calls `enter` and `draw`, any thread
+    `leave`, at any moment."""
 
     def __init__(self, output: int) -> None:
         """`output` is a terminal's file descriptor."""
@@ -53,7 +54,7 @@ class Screen:
             self._input = None
 
     def enter(self) -> None:
-        """Raises OSError: the terminal is gone."""
+        """Switches to the alternate screen. Raises OSError if the terminal is gone."""
         with self._lock:
             self._entered, self._shown = True, []
             with contextlib.suppress(termios.error):
@@ -62,7 +63,7 @@ class Screen:
             self._write(_ENTER)
 
     def leave(self) -> None:
-        """Gives the terminal back as it was; again, does nothing."""
+        """Gives the terminal back as it was; a second call does nothing."""
         free = self._lock.acquire(timeout=_LEAVE_S)
         try:
             if not self._entered:
@@ -78,16 +79,16 @@ class Screen:
                 self._lock.release()
 
     def size(self) -> os.terminal_size:
-        """Columns and lines, at least one of each. Raises OSError: the terminal is gone."""
+        """Returns columns and lines, at least one of each. Raises OSError if the terminal is gone."""
         found = os.get_terminal_size(self._output)
         return found if found.columns and found.lines else os.terminal_size((80, 24))
 
     def redraw(self) -> None:
-        """Has the next frame written whole: something else may have written to the terminal."""
+        """Makes the next frame be written whole, as something else may have written to the terminal."""
         self._shown = []
 
     def draw(self, lines: Sequence[Text], size: os.terminal_size) -> None:
-        """Shows one line of text a line of the terminal. Raises OSError: the terminal is gone."""
+        """Shows each line of text on a line of the terminal. Raises OSError if the terminal is gone."""
         whole = not self._shown or size != self._size or len(lines) != len(self._shown)
         parts = ["\x1b[2J" if whole and self._shown else ""]
         for number, line in enumerate(lines):
@@ -99,7 +100,8 @@ class Screen:
                 self._shown, self._size = list(lines), size
 
     def keys(self, wait_s: float) -> list[str]:
-        """The names of the keys pressed, as soon as there are any. Raises OSError: the terminal is gone."""
+        """Returns the names of the keys pressed, as soon as there are any, at most `wait_s` seconds later. Raises
+        OSError if the terminal is gone."""
         if self._input is None:
             select.select([], [], [], wait_s)
             return []
@@ -111,7 +113,7 @@ class Screen:
         return _named(raw)
 
     def in_front(self) -> bool:
-        """Whether the terminal is this job's to draw on; one that is no controlling terminal is."""
+        """Returns whether this job may draw on the terminal; it may if that is not a controlling terminal."""
         return in_foreground(self._output)
 
     def _ansi(self, line: Text) -> str:
@@ -125,7 +127,7 @@ class Screen:
 
 
 def in_foreground(terminal: int) -> bool:
-    """Whether this process may use the terminal without being stopped for it."""
+    """Returns whether this process may use the terminal without being stopped for it."""
     try:
         return os.tcgetpgrp(terminal) == os.getpgrp()
     except OSError:
@@ -133,7 +135,7 @@ def in_foreground(terminal: int) -> bool:
 
 
 def _readable(output: int) -> int | None:
-    """The same terminal to read keys from; None where that is not allowed."""
+    """Returns a descriptor of the same terminal to read keys from; None if that is not allowed."""
     try:
         if fcntl.fcntl(output, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR:
             return os.dup(output)
@@ -143,7 +145,7 @@ def _readable(output: int) -> int | None:
 
 
 def _without_echo(terminal: int, cooked: list[Any]) -> list[Any]:
-    """Settings under which keys come one by one and unseen; Ctrl-C goes on to interrupt, Ctrl-S stops nothing, and
+    """Returns settings that pass keys on one by one, without echo. Ctrl-C still interrupts, Ctrl-S stops nothing, and
     Ctrl-Z comes as a key, since the screen has to be left first."""
     raw = [*cooked[:6], list(cooked[6])]
     raw[0] &= ~termios.IXON

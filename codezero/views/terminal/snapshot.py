@@ -16,30 +16,30 @@ class Message:
     """A line that the node printed or logged; untrusted text in part."""
 
     at_s: float
-    """Unix time."""
+    """Unix time in seconds."""
     text: str
     warns: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Made by whoever watches a node, read by the pages."""
+    """The state of one node at one moment, from which the pages are made."""
 
     role: str
-    """solver or proposer."""
+    """The node's role: solver or proposer."""
     now_s: float
     is_running: bool
     status: Status | None
-    """None for a node that never noted one."""
+    """The node's present or last status; None if it never noted one."""
     name: str = ""
-    """Among the nodes of a swarm folder; empty for one alone."""
+    """The node's name in a swarm folder; empty for a single node."""
     reports: Sequence[RoundReport] = ()
     """A solver's latest rounds, the newest last."""
     learning: Learning | None = None
-    """Whether a solver learns."""
+    """The result of a solver's probes: whether it learns."""
     batches: Sequence[BatchReport] = ()
     """A proposer's latest batches, the newest last."""
     ledger: Sequence[tuple[str, str]] = ()
-    """What the ledger says, as (label, text)."""
+    """The ledger's facts, as (label, text)."""
     messages: Sequence[Message] = ()
-    """The newest last."""
+    """The latest messages, the newest last."""

@@ -1,4 +1,5 @@
-"""A solver's page: what it earned, what of that is right, what it learned from, and what that took."""
+"""A solver's page: its rewards, the share of right solutions, the groups that it learned from, and time and memory
+used."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ from codezero.views.terminal.text import (
 )
 
 _VALUE, _NOTE = 7, 22
-"""Cells of a value, and of what is said behind its sparkline."""
+"""Cells of a value, and of the note behind its sparkline."""
 _STYLES = {Direction.RISING: GOOD, Direction.FALLING: BAD}
 
 
 def page(snapshot: Snapshot, width: int) -> list[Text]:
-    """Blank lines part its groups, and go first where there is no room."""
+    """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
     top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
     lines = [*_learns(snapshot, width)]
     lines += _numbers(snapshot, width) if snapshot.reports else [row("", "no round is finished yet")]
@@ -70,7 +71,7 @@ def _learns(snapshot: Snapshot, width: int) -> list[Text]:
 
 
 def curve(label: str, values: Sequence[float | None], show: Callable[[float], str], note: str, width: int) -> Text:
-    """The newest value, and how it went."""
+    """Returns a line with the newest value and a sparkline of the values."""
     newest = values[-1]
     line = row(label, (("-" if newest is None else show(newest)).ljust(_VALUE), BOLD))
     room = min(width - LABEL - _VALUE - _NOTE, 60)
@@ -93,7 +94,8 @@ def _learned(last: RoundReport) -> list[str | tuple[str, str]]:
 
 
 def _swarm(last: RoundReport, width: int) -> list[str]:
-    """Who is there, I, J and from whom, and what was left out and why."""
+    """Returns the peers present, the numbers of local and external groups (I and J) with the sources of the latter, and
+    the dropped groups by reason."""
     proposed = f" ({last.num_proposed_groups} proposed)" if last.num_proposed_groups else ""
     pooled = f" of {last.num_pooled_groups}" if last.num_pooled_groups else ""
     external, peers = f"external {last.num_external_groups}{pooled}", list(last.external_groups)
@@ -130,7 +132,7 @@ def _services(last: RoundReport) -> list[Text]:
 
 
 def memory(snapshot: Snapshot) -> list[Text]:
-    """What it takes, beside what its plan counts with."""
+    """Returns a line with the memory used and the memory planned."""
     status = snapshot.status
     if status is None or not status.rss_bytes:
         return []
@@ -139,7 +141,7 @@ def memory(snapshot: Snapshot) -> list[Text]:
 
 
 def ledger(snapshot: Snapshot) -> list[Text]:
-    """What the ledger says, and what keeps rewards from it."""
+    """Returns the lines of the ledger, and of what keeps rewards from it."""
     rows = [(safe(label), safe(text)) for label, text in snapshot.ledger]
     if snapshot.status is not None and snapshot.status.ledger and not any(label == "trouble" for label, _ in rows):
         rows.append(("trouble", safe(snapshot.status.ledger)))
@@ -150,7 +152,7 @@ def ledger(snapshot: Snapshot) -> list[Text]:
 
 
 def _push(snapshot: Snapshot) -> list[Text]:
-    """What the hub got last, and what keeps the model from it."""
+    """Returns a line with the latest push to the hub, or with what prevents it."""
     status = snapshot.status
     if status is None or not (status.pushed or status.push_trouble):
         return []

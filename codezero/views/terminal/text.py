@@ -12,26 +12,27 @@ from rich.text import Text
 from codezero.runtime.console import printable
 
 MAX_TEXT = 2000
-"""Characters of one piece of text that are looked at; a peer's may be longer."""
+"""The most characters of a text that are shown; a peer's may be longer."""
 LABEL = 11
-"""Cells of the column of labels."""
+"""Width of the column of labels, in cells."""
 DIM, BOLD, GOOD, BAD = "dim", "bold", "green", "red"
-"""Attributes and colours that can be read on dark and on light; none is needed to understand what is shown."""
+"""Attributes and colours that can be read on dark and on light; none is needed to understand the page."""
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 def safe(value: object) -> str:
-    """One line of text that moves no cursor, changes no colour or direction, and takes the cells it seems to take."""
+    """Returns one line of text that moves no cursor, changes no colour or direction, and takes the cells it seems to
+    take."""
     text = str(value)
     cut = text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
     shown = printable(unicodedata.normalize("NFC", cut)).replace("\n", "\\n")
     kinds = ((char, unicodedata.category(char)) for char in shown)
-    # Marks stack upon each other without end; separators may be line ends or as wide as they like.
+    # Combining marks can be stacked without end; separators may be line ends, or of any width.
     return "".join(" " if kind[0] == "Z" else char for char, kind in kinds if kind not in ("Mn", "Me"))
 
 
 def fit(line: Text, width: int) -> Text:
-    """The line in at most so many cells, with an ellipsis where it was longer."""
+    """Returns the line in at most `width` cells, with an ellipsis if it was longer."""
     if line.cell_len > width:
         line = line.copy()
         line.truncate(max(width, 0), overflow="ellipsis")
@@ -39,30 +40,30 @@ def fit(line: Text, width: int) -> Text:
 
 
 def row(label: str, *parts: str | tuple[str, str]) -> Text:
-    """A label in its column, and what there is to say, as text or (text, style)."""
+    """Returns a label in its column, followed by parts, each a text or (text, style)."""
     return Text.assemble((label.ljust(LABEL), DIM), *parts)
 
 
 def sides(left: Text, right: Text, width: int) -> Text:
-    """One text at each end of a line; the left one gives way."""
+    """Returns a line with one text at each end; the left one is cut if there is no room."""
     right = fit(right, width)
     left = fit(left, width - right.cell_len - 1 if right else width)
     return Text.assemble(left, " " * (width - left.cell_len - right.cell_len), right)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in pieces of at most so many cells."""
+    """Returns the text in pieces of at most `width` cells."""
     return chop_cells(text, max(width, 2)) or [""]
 
 
 def padded(text: str, width: int) -> str:
-    """The text in exactly so many cells."""
+    """Returns the text in exactly `width` cells."""
     line = fit(Text(text), width)
     return line.plain + " " * (width - cell_len(line.plain))
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:
-    """The last values from the lowest to the highest of them, a cell each; a dot where there is none."""
+    """Returns the last values as bars between the lowest and the highest of them, a cell each; a dot for None."""
     shown = (
         [value if value is not None and math.isfinite(value) else None for value in values[-width:]] if width else []
     )
@@ -78,18 +79,18 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """A bar that is filled to this share, 0..1."""
+    """Returns a bar that is filled to `share`, in 0..1."""
     full = round(min(max(share, 0.0), 1.0) * width)
     return "━" * full + "─" * (width - full)
 
 
 def counts(values: dict[str, int]) -> str:
-    """As "2 stale, 1 banned"."""
+    """Returns counts as text, such as "2 stale, 1 banned"."""
     return ", ".join(f"{count} {safe(reason)}" for reason, count in values.items())
 
 
 def flow(label: str, entries: Sequence[str], width: int) -> list[Text]:
-    """Entries beside each other in as many lines as they need, the label at the first."""
+    """Returns entries side by side in as many lines as they need, with the label on the first."""
     lines: list[str] = []
     for entry in entries:
         if lines and LABEL + cell_len(lines[-1]) + 2 + cell_len(entry) <= width:
