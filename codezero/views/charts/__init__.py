@@ -14,6 +14,6 @@ from pathlib import Path
 from codezero.views.charts.figure import line_chart, sparkline, stacked_bars
 
 STYLE = Path(__file__).with_name("charts.css").read_text(encoding="utf-8")
-"""A style sheet: light and dark by what the reader prefers."""
+"""The style sheet of the charts: light or dark, as the reader prefers."""
 
 __all__ = ["STYLE", "line_chart", "sparkline", "stacked_bars"]

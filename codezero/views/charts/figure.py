@@ -35,9 +35,9 @@ def line_chart(
     low: float | None = None,
     high: float | None = None,
 ) -> str:
-    """One line for each of `series`, whose values stand over `x` (ascending); None is a gap. `note` says what the
-    numbers mean. The vertical axis spans the values, and at least from `low` to `high`. More than `svg.MAX_SERIES`
-    series are in the table only."""
+    """Returns a chart with one line for each of `series`, whose values belong to `x` (ascending); None is a gap. `note`
+    explains the numbers. The vertical axis spans the values, and at least from `low` to `high`. Series beyond
+    `svg.MAX_SERIES` are in the table only."""
     words = _Words(title=title, note=note, x_label=x_label, unit=unit)
     lines = {name: thinned(x, values) for name, values in list(series.items())[: svg.MAX_SERIES]}
     values = [value for points in lines.values() for _, value in points if value is not None]
@@ -56,8 +56,8 @@ def line_chart(
 def stacked_bars(
     title: str, x: Sequence[float], parts: Series, *, unit: str = "", x_label: str = "round", note: str = ""
 ) -> str:
-    """A bar for each of `x` (ascending), made of `parts` one on the other, negative ones below zero; where there are
-    too many, each bar is the mean over a few. None counts as nothing. More than `svg.MAX_SERIES` parts are in the
+    """Returns a chart with a bar for each of `x` (ascending), stacked from `parts`, negative ones below zero; if there
+    are too many, each bar is the mean over a few. None counts as nothing. Parts beyond `svg.MAX_SERIES` are in the
     table only."""
     groups = stretches(len(x), MAX_BARS)
     if len(groups) < len(x):
@@ -88,7 +88,7 @@ def stacked_bars(
 
 
 def sparkline(values: Sequence[float | None], label: str) -> str:
-    """A line of a word's size without axes; `label` says in words what it shows."""
+    """Returns a line of a word's size without axes; `label` describes it in words."""
     points = thinned(range(len(values)), values)
     found = [value for _, value in points if value is not None]
     low, high = (min(found), max(found)) if found else (0.0, 0.0)
@@ -103,7 +103,7 @@ def sparkline(values: Sequence[float | None], label: str) -> str:
 
 
 class _Frame:
-    """Where values lie in the drawing."""
+    """The mapping of values to positions in the drawing."""
 
     def __init__(self, first: float, last: float, y_ticks: Sequence[float]) -> None:
         self.first, self.last, self.y_ticks = first, last, y_ticks
@@ -144,7 +144,7 @@ def _line(frame: _Frame, number: int, name: str, points: Sequence[Point]) -> str
 def _stacks(
     frame: _Frame, key: str, middles: Sequence[float], bars: Mapping[str, Sequence[float | None]], width: float
 ) -> list[str]:
-    """One path for each part, with a box in each bar."""
+    """Returns one path for each part, with a box in each bar."""
     above, below = [0.0] * len(middles), [0.0] * len(middles)
     drawn = []
     for number, (name, values) in enumerate(bars.items()):
@@ -200,7 +200,7 @@ def _note(words: _Words) -> str:
 
 
 def _table(words: _Words, x: Sequence[float], series: Series) -> str:
-    """Some of the values as they are, the last always among them."""
+    """Returns a table of the values or of a selection of them, always with the last."""
     rows = [stretch[-1] for stretch in stretches(len(x), TABLE_ROWS)]
     shown = "All values" if len(rows) == len(x) else f"{len(rows)} of {len(x)} {words.x_label}s, evenly spread"
     unit = f", in {words.unit}" if words.unit else ""

@@ -1,4 +1,4 @@
-"""Which charts there are of a solver or proposer, and what their numbers mean: for the dashboard and for reports."""
+"""The charts of a solver or proposer, with notes that explain their numbers: for the dashboard and for reports."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from codezero.views.charts.figure import line_chart, stacked_bars
 from codezero.views.charts.scale import running_mean
 
 SMOOTH_FROM = 20
-"""Rounds from which on a running mean is drawn, over a twentieth of them and at least `SMOOTH_LEAST`."""
+"""The number of rounds from which on a running mean is drawn, over a twentieth of them and at least `SMOOTH_LEAST`."""
 SMOOTH_LEAST = 5
 MAX_PARTS = 8
-"""Of a stacked chart; what is rarest goes into the last."""
+"""The most parts of a stacked chart; the last one is the sum of the smallest."""
 MAX_NAMES = 1000
-"""Different names of parts that are counted; more come from a damaged file."""
+"""The most different names of parts that are counted; more come from a damaged file."""
 OTHER = "other"
 
 
 def solver_charts(
     reports: Sequence[RoundReport], group_size: int, passes: Sequence[Pass] = (), prefix: str = ""
 ) -> list[str]:
-    """Of finished rounds in ascending order, the most telling first; of each the HTML. `prefix` begins the titles, and
-    tells the charts of several runs apart on one page."""
+    """Returns charts of finished rounds (ascending) as HTML, the most telling first. `prefix` begins the titles, and
+    distinguishes the charts of several runs on one page."""
     x = [report.round for report in reports]
     return [
         *_probes(passes, prefix),
@@ -71,7 +71,7 @@ def _rewards(reports: Sequence[RoundReport], x: Sequence[float], prefix: str, gr
 
 
 def pass_chart(reports: Sequence[RoundReport], group_size: int, prefix: str = "") -> str:
-    """The share of tasks that are solved."""
+    """Returns a chart of the share of tasks that are solved, and of right solutions."""
     k = str(group_size or "k")
     return line_chart(
         f"{prefix}pass@{k} and average@{k}",
@@ -188,7 +188,7 @@ def _others(reports: Sequence[RoundReport], x: Sequence[float], prefix: str) -> 
 
 
 def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[str]:
-    """Of finished batches in ascending order; of each the HTML."""
+    """Returns charts of finished batches (ascending) as HTML."""
     x = [batch.batch for batch in batches]
     levels = sorted({level for batch in batches for level in batch.success})[:MAX_PARTS]
     return [
@@ -246,7 +246,7 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
 
 
 def smoothed(name: str, values: Sequence[float | None]) -> dict[str, Sequence[float | None]]:
-    """The running mean, by a name that says so, where there are values enough; else the values."""
+    """Returns the running mean, under a name that says so, if there are enough values; else the values."""
     if len(values) < SMOOTH_FROM:
         return {name: values}
     window = max(SMOOTH_LEAST, len(values) // 20)
@@ -254,7 +254,8 @@ def smoothed(name: str, values: Sequence[float | None]) -> dict[str, Sequence[fl
 
 
 def parts(mappings: Iterable[Mapping[str, float]]) -> dict[str, list[float | None]]:
-    """A column for each name, the largest first but where few enough to keep their order; the smallest in one."""
+    """Returns a column for each name; if there are more than MAX_PARTS, the largest first and the sum of the others
+    last."""
     rows = list(mappings)
     sums: Counter[str] = Counter()
     for row in rows:

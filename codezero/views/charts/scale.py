@@ -1,4 +1,4 @@
-"""The numbers behind a chart: which points to draw, where the ticks are, how a value is written."""
+"""The numbers of a chart: the points to draw, the ticks, and values as text."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import math
 from collections.abc import Sequence
 
 MAX_POINTS = 400
-"""Of one line; more than a screen shows."""
+"""The most points of one line; more than a screen shows."""
 LARGEST = 1e300
-"""Beyond it sums and differences overflow; such a value is drawn as a gap."""
+"""The limit beyond which sums and differences overflow; a larger value is drawn as a gap."""
 Point = tuple[float, float | None]
 
 
 def thinned(x: Sequence[float], y: Sequence[float | None]) -> list[Point]:
-    """At most `MAX_POINTS` of the points: of each stretch the lowest and the highest, so that no spike is lost. Gaps
-    (None) stay where a whole stretch is one."""
+    """Returns at most `MAX_POINTS` points: the lowest and the highest of each stretch, so that no spike is lost. Gaps
+    (None) remain where a whole stretch is one."""
     points = [(float(at), known(value)) for at, value in zip(x, y, strict=True)]
     if len(points) <= MAX_POINTS:
         return points
@@ -30,26 +30,26 @@ def thinned(x: Sequence[float], y: Sequence[float | None]) -> list[Point]:
 
 
 def stretches(count: int, most: int) -> list[range]:
-    """`range(count)` in at most `most` parts of about the same length."""
+    """Returns `range(count)` in at most `most` parts of about the same length."""
     parts = min(count, most)
     ends = [count * part // parts for part in range(parts + 1)] if parts else [0]
     return [range(begin, end) for begin, end in itertools.pairwise(ends)]
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Of those that are known."""
+    """Returns the mean of the known values; None if there are none."""
     found = [number for value in values if (number := known(value)) is not None]
     return sum(value / len(found) for value in found) if found else None
 
 
 def known(value: float | None) -> float | None:
-    """The value as a float, None where there is none that can be drawn."""
+    """Returns the value as a float; None if there is none, or none that can be drawn."""
     return None if value is None or not abs(value) < LARGEST else float(value)
 
 
 def ticks(low: float, high: float, most: int = 6, whole: bool = False) -> list[float]:
-    """At most about `most` round numbers (1, 2 or 5 times a power of ten apart) from at or below `low` to at or above
-    `high`; `whole` numbers only where asked for."""
+    """Returns at most about `most` round numbers (1, 2 or 5 times a power of ten apart) from at or below `low` to at or
+    above `high`; only whole ones if `whole`."""
     if not high > low:
         pad = abs(low) / 2 or 1.0
         low, high = low - (0.0 if whole else pad), high + (1.0 if whole else pad)
@@ -63,7 +63,7 @@ def ticks(low: float, high: float, most: int = 6, whole: bool = False) -> list[f
 
 
 def written(value: float | None, unit: str = "") -> str:
-    """A value for people: three significant digits, k, M and G from ten thousand on; a dash for None."""
+    """Returns a value for people: three significant digits, k, M and G from ten thousand on; a dash for None."""
     if value is None:
         return "\N{EN DASH}"
     size = abs(value)
@@ -79,7 +79,8 @@ def written(value: float | None, unit: str = "") -> str:
 
 
 def running_mean(values: Sequence[float | None], window: int) -> list[float | None]:
-    """At each place the mean of the known values among the last `window`; None until that many places have passed."""
+    """Returns for each place the mean of the known values among the last `window`; None until that many places have
+    passed, or if none is known."""
     found = [known(value) for value in values]
     sums = [0.0, *itertools.accumulate(value or 0.0 for value in found)]
     counts = [0, *itertools.accumulate(value is not None for value in found)]

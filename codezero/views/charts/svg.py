@@ -1,4 +1,4 @@
-"""Pieces of SVG. Names and titles may be anybody's text: everything here comes out escaped."""
+"""Pieces of SVG. Names and titles may be anybody's text: all of it is escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from codezero.views.charts.scale import Point
 
 MAX_NAME = 60
 _COLOURS = ("#0067a5", "#b34700", "#00745c", "#8f3a78", "#7a5c00", "#c02942", "#4d4dbf", "#5a6270")
-"""Okabe and Ito's order of hues, each darkened to 4.5:1 on white at least; charts.css has those for dark pages."""
+"""Okabe and Ito's order of hues, each darkened to 4.5:1 on white at least; charts.css has the colours for dark
+pages."""
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2 1 2", "1 4", "6 2 6 6")
 _HATCHES = ("", "M0 8L8 0", "M0 4H8", "M0 0L8 8", "M4 0V8", "M0 8L8 0M0 0L8 8", "M0 4H8M4 0V8", "M3 3h2v2h-2z")
 MAX_SERIES = len(_COLOURS)
@@ -19,7 +20,7 @@ _RING = "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0"
 
 
 def key_of(title: str) -> str:
-    """An id for elements of the chart with this title."""
+    """Returns an id for elements of the chart with this title."""
     return "chart-" + hashlib.sha256(title.encode(errors="replace")).hexdigest()[:8]
 
 
@@ -28,12 +29,12 @@ def text(value: str) -> str:
 
 
 def name(value: str) -> str:
-    """Of a series, cut to a length that leaves the legend readable."""
+    """Returns the name of a series, cut to a length that leaves the legend readable."""
     return text(value if len(value) <= MAX_NAME else value[:MAX_NAME] + "\N{HORIZONTAL ELLIPSIS}")
 
 
 def stroke(number: int) -> str:
-    """Attributes of the line of series `number`."""
+    """Returns the attributes of the line of series `number`."""
     dash = f' stroke-dasharray="{_DASHES[number]}"' if _DASHES[number] else ""
     return (
         f'class="s{number}" fill="none" stroke="{_COLOURS[number]}" stroke-width="1.8" stroke-linejoin="round" '
@@ -42,7 +43,7 @@ def stroke(number: int) -> str:
 
 
 def pattern(key: str, number: int) -> str:
-    """The hatching of series `number`, for fill="url(#KEY-NUMBER)"."""
+    """Returns the hatching of series `number`, for fill="url(#KEY-NUMBER)"."""
     hatch = f'<path d="{_HATCHES[number]}" stroke="#fff" stroke-opacity=".65" fill="none"/>' if _HATCHES[number] else ""
     return (
         f'<pattern id="{key}-{number}" width="8" height="8" patternUnits="userSpaceOnUse">'
@@ -51,7 +52,7 @@ def pattern(key: str, number: int) -> str:
 
 
 def path(points: Sequence[Point]) -> str:
-    """A line through points of the drawing that is broken at None; a point on its own is a small ring."""
+    """Returns a line through points of the drawing that is broken at None; a single point is a small ring."""
     runs: list[list[str]] = [[]]
     for at, value in points:
         if value is None:
@@ -62,5 +63,5 @@ def path(points: Sequence[Point]) -> str:
 
 
 def data(points: Sequence[Point]) -> str:
-    """Values for the script that shows them under the pointer: "x,y x,y"."""
+    """Returns values for the script that shows them under the pointer, as "x,y x,y"."""
     return " ".join(f"{at:.10g},{value:.5g}" for at, value in points if value is not None)

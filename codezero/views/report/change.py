@@ -1,4 +1,4 @@
-"""Whether something changed: differences of means with bootstrap intervals, and what they come to in words."""
+"""Differences of means with bootstrap intervals, and verdicts on them in words."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from codezero.evaluate.intervals import central, resampled_means
 
 MIN_EACH = 10
-"""Pairs; with fewer the percentile bootstrap's intervals are too narrow to be believed."""
+"""The least number of pairs; with fewer the percentile bootstrap's intervals are too narrow to be believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanChange:
-    """From one mean to another, with the interval of the difference; no interval where there are too few values."""
+    """The means before and after, with the interval of the difference; no interval if there are too few values."""
 
     before: float
     after: float
     count: int
-    """Pairs."""
+    """The number of pairs."""
     low: float | None
     high: float | None
 
@@ -30,7 +30,7 @@ class MeanChange:
 
     @property
     def verdict(self) -> str:
-        """rose, fell, no clear change, or too few to tell."""
+        """The change in words: rose, fell, no clear change, or too few to tell."""
         if self.low is None or self.high is None:
             return "too few to tell"
         if self.low > 0:
@@ -39,7 +39,7 @@ class MeanChange:
 
 
 def paired(before: Sequence[float], after: Sequence[float]) -> MeanChange | None:
-    """Over pairs, which are drawn again as pairs; None without any."""
+    """Returns the change over pairs, which are resampled as pairs; None without any."""
     if not before:
         return None
     first, last = np.asarray(before, dtype=float), np.asarray(after, dtype=float)

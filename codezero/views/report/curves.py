@@ -10,7 +10,7 @@ from codezero.views.charts.runs import smoothed
 
 
 def swarm_chart(solvers: Mapping[str, Sequence[RoundReport]]) -> str:
-    """The rewards of several solvers over the rounds of all of them."""
+    """Returns a chart of the rewards of several solvers over the rounds of all of them."""
     rounds = sorted({one.round for reports in solvers.values() for one in reports})
     series = {}
     for name, reports in solvers.items():

@@ -1,4 +1,5 @@
-"""Solutions to show: tasks that came again, and otherwise the best and the worst of early and of late rounds."""
+"""Solutions to show: of tasks that were attempted again, otherwise the best and the worst of early and of late
+rounds."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from codezero.observe.groups_file import SeenGroup, SeenRollout, SeenRound, Seen
 from codezero.views.report.change import MeanChange, paired
 
 SHOWN = 3
-"""Tasks shown of those that came again."""
+"""The most tasks shown, of those that were attempted again."""
 SAME = 0.005
-"""Mean rewards no further apart are called the same: they are shown with two digits."""
+"""The largest difference of mean rewards that counts as none: rewards are shown with two digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +24,9 @@ class ShownSolution:
     round: int
     rollout: SeenRollout
     mean: float
-    """Mean reward of its group."""
+    """The mean reward of its group."""
     count: int
-    """Solutions in its group."""
+    """The number of solutions in its group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +37,22 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples:
-    """What was found in the rounds that are kept."""
+    """The examples in the rounds that are kept, and the change of the tasks that were attempted again."""
 
     first_round: int
     last_round: int
     rose: int
     fell: int
     same: int
-    """Of the tasks that were attempted again: by the mean reward of their first and last group."""
+    """`rose`, `fell` and `same` count tasks that were attempted again, by the mean rewards of their first and last
+    group."""
     change: MeanChange | None
-    """Over these tasks; None where no task came again."""
+    """The change over these tasks; None if no task was attempted again."""
     shown: list[Example]
 
 
 def find_examples(rounds: Sequence[SeenRound]) -> Examples | None:
-    """Of the node's own groups; None if none of them was scored."""
+    """Returns examples from the node's own groups; None if none of them was scored."""
     groups: dict[str, list[tuple[int, SeenGroup]]] = {}
     for one in sorted(rounds, key=lambda one: one.round):
         for group in one.groups:
@@ -80,7 +82,8 @@ def find_examples(rounds: Sequence[SeenRound]) -> Examples | None:
 
 
 def _first_and_last(attempts: Sequence[tuple[int, SeenGroup]]) -> Example:
-    """The middle solution of the first and of the last group by reward, which is neither luck nor mishap."""
+    """Returns the middle solution by reward of the first and of the last group, which is neither a lucky nor an unlucky
+    one."""
     solutions = []
     for what, (number, group) in (("first attempt", attempts[0]), ("last attempt", attempts[-1])):
         scored = _by_reward(group)
@@ -89,7 +92,7 @@ def _first_and_last(attempts: Sequence[tuple[int, SeenGroup]]) -> Example:
 
 
 def _early_and_late(attempts: Sequence[tuple[int, SeenGroup]]) -> list[Example]:
-    """The best and the worst solution in the first and in the last third of the rounds."""
+    """Returns the best and the worst solution in the first and in the last third of the rounds."""
     numbers = sorted({number for number, _ in attempts})
     third = max(1, len(numbers) // 3)
     spans = [("early", set(numbers[:third]))] + ([("late", set(numbers[-third:]))] if len(numbers) > 1 else [])
@@ -108,7 +111,7 @@ def _shown(what: str, number: int, group: SeenGroup, rollout: SeenRollout) -> Sh
 
 
 def _by_reward(group: SeenGroup) -> list[SeenRollout]:
-    """Scored solutions, the worst first."""
+    """Returns the scored solutions, the worst first."""
     scored = [one for one in group.rollouts if one.reward is not None and math.isfinite(one.reward)]
     return sorted(scored, key=lambda one: one.reward or 0.0)
 

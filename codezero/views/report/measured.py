@@ -1,4 +1,4 @@
-"""What `codezero eval` found before and after: read from its results, and compared over the problems of both."""
+"""The results of `codezero eval` before and after, read from its files and compared over the problems of both."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Measured:
 
     settings: Mapping[str, object]
     outcomes: Mapping[str, Sequence[bool]]
-    """Whether each solution passed, by problem."""
+    """For each problem a list of its solutions' outcomes, True for a pass."""
     questions: Mapping[str, str]
 
     def metrics(self, k: int) -> dict[str, Estimate]:
-        """pass@1, pass@k and the share of right solutions, each with its interval over problems."""
-        from codezero.harness.report import metrics  # what is beside it runs code: only for those who ask
+        """Returns pass@1, pass@k and the share of right solutions, each with its interval over problems."""
+        from codezero.harness.report import metrics  # imported here, since the harness is what runs code
 
         rows = [{"group": group, "passed": passed} for group, found in self.outcomes.items() for passed in found]
         return metrics(rows, [k])
@@ -53,7 +53,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A problem that went from no right solution to one at least, or back."""
+    """A problem that went from no right solution to at least one, or back."""
 
     problem: str
     question: str
@@ -64,20 +64,21 @@ class Moved:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     problems: int
-    """Those in both results; everything else here is over them."""
+    """The number of problems in both results; `rows`, `gained` and `lost` are over these."""
     only_before: int
     only_after: int
     rows: list[MeasuredRow]
     gained: list[Moved] = field(default_factory=list)
     lost: list[Moved] = field(default_factory=list)
     settings: list[tuple[str, str, str]]
-    """(name, before, after)"""
+    """The settings, as (name, before, after)."""
     unlike: list[str]
-    """Settings that differ and should not."""
+    """The names of settings that differ and should not."""
 
 
 def read_measured(path: Path) -> Measured:
-    """Results by their file, or the folder they lie in. Raises ReportError: there are none, or none that is whole."""
+    """Returns the results in a file, or in the folder that it lies in. Raises ReportError if there are none, or none
+    that is whole."""
     file = path / RESULTS if path.is_dir() else path
     if not file.is_file():
         raise ReportError(f"there is no {file}: give the {RESULTS} that `codezero eval` wrote, or its folder (--out)")
@@ -100,7 +101,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def compare(before: Measured, after: Measured) -> Comparison:
-    """Over the problems that both have. Raises ReportError: they have none in common."""
+    """Returns the comparison over the problems that both have. Raises ReportError if they have none in common."""
     both = sorted(before.outcomes.keys() & after.outcomes.keys())
     if not both:
         raise ReportError("--before and --after have no problem in common: measure both on the same problems")
@@ -153,6 +154,6 @@ def _both_settings(before: Measured, after: Measured) -> list[tuple[str, str, st
 
 
 def _written(value: object) -> str:
-    """A setting for people; of a path its last part, since a report is read elsewhere."""
+    """Returns a setting as text; only the last part of a path, since a report is read elsewhere."""
     text = "" if value is None else str(value)
     return text.rsplit("/", 1)[-1] if text.startswith("/") else text

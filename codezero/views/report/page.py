@@ -1,4 +1,4 @@
-"""The report as one HTML page: no script, nothing from elsewhere, and whatever others wrote stays text."""
+"""The report as one HTML page, without scripts and external files; all text of others is escaped."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from codezero.views.report.measured import Comparison
 from codezero.views.report.summary import RunFacts, instant
 
 MARK = "codezero report"
-"""What tells a file that this program wrote."""
+"""The text by which a file that this program wrote is recognised."""
 MAX_RUNS = 16
-"""Runs with a section of their own; a page with more would be slow to open."""
+"""The most runs with a section of their own; a page with more would be slow to open."""
 MAX_TEXT = 6_000
-"""Characters of one text."""
+"""The most characters of one text."""
 MAX_MOVED = 40
 _FOLDER = Path(__file__).parent
 
 
 def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
-    """The page of these runs, solvers first."""
+    """Returns the page of these runs, solvers first."""
     ordered = sorted(runs, key=lambda one: one.proposer)
     solvers = [one for one in ordered if not one.proposer]
     shown = ordered[:MAX_RUNS]
@@ -62,7 +62,7 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
 
 
 def title(runs: Sequence[RunFacts]) -> str:
-    """Of a report of these runs."""
+    """Returns the title of a report of these runs."""
     if len(runs) == 1:
         (one,) = runs
         return f"Report of {one.animal or one.name}"
@@ -73,7 +73,7 @@ def title(runs: Sequence[RunFacts]) -> str:
 
 
 def sentences(solvers: Sequence[RunFacts]) -> list[str]:
-    """Whether each of them learns, with the numbers."""
+    """Returns a sentence for each solver on whether it learns, with the numbers."""
     return [f"{one.name}: {one.learning.text}" if len(solvers) > 1 else one.learning.text for one in solvers]
 
 
@@ -88,13 +88,13 @@ def _charts(one: RunFacts, prefix: str) -> list[Markup]:
 
 
 def _policy(style: str) -> str:
-    """A content security policy under which nothing can be loaded or run, and only this style sheet counts."""
+    """Returns a content security policy under which nothing can be loaded or run, and only this style sheet applies."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def _environment() -> Environment:
-    """Everything that is not `Markup` is made visible and escaped."""
+    """Returns the environment of the template, in which all text but `Markup` is made visible and escaped."""
     environment = Environment(autoescape=True, finalize=_visible, trim_blocks=True)
     environment.filters |= {
         "cut": _cut,

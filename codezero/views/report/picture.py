@@ -1,4 +1,4 @@
-"""One picture of a run: a title, what it came to, and its curves. Drawn as SVG and turned into PNG by resvg."""
+"""One picture of runs: a title, a summary, and curves. Drawn as SVG and turned into PNG by resvg."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def png(runs: Sequence[RunFacts]) -> bytes:
-    """Raises ReportError: what draws it is not installed."""
+    """Returns the picture as PNG. Raises ReportError if the packages that draw it are not installed."""
     try:
         import resvg_py
     except ImportError as error:
@@ -51,7 +51,8 @@ def png(runs: Sequence[RunFacts]) -> bytes:
 
 
 def _fonts() -> list[Path]:
-    """The fonts of the extra: so the picture is the same everywhere, and has text where a system has no fonts."""
+    """Returns the fonts of the extra, with which the picture is the same everywhere, and has text where a system has no
+    fonts. Raises ReportError if they are not installed."""
     found = find_spec(FONT)
     if found is None or not found.submodule_search_locations:
         raise ReportError("a picture needs a font: pip install 'codezero[report]'")
@@ -60,7 +61,7 @@ def _fonts() -> list[Path]:
 
 
 def svg(runs: Sequence[RunFacts]) -> str:
-    """The picture as a drawing of its own."""
+    """Returns the picture as an SVG document."""
     charts = [ElementTree.fromstring(chart) for chart in _charts(runs)]
     rows = [charts[start : start + COLUMNS] for start in range(0, len(charts), COLUMNS)]
     width = 2 * MARGIN + COLUMNS * CELL + (COLUMNS - 1) * GAP
@@ -101,7 +102,7 @@ def _head(runs: Sequence[RunFacts]) -> Iterator[str]:
 
 
 def _cell(chart: ElementTree.Element, x: float, y: float) -> Iterator[str]:
-    """A chart of `codezero.views.charts`: its caption, its drawing and its legend."""
+    """Yields the parts of a chart of `codezero.views.charts`: its caption, its drawing and its legend."""
     yield _text(x, y + 14, chart.findtext("figcaption", ""), 'font-size="14" font-weight="bold"')
     plot = chart.find("div/svg")
     if plot is None:
@@ -128,7 +129,7 @@ def _text(x: float, y: float, text: str, attributes: str) -> str:
 
 
 def _marked(data: bytes) -> bytes:
-    """The picture with a note of who made it, behind its header."""
+    """Returns the picture with `MARK` as a text chunk behind its header."""
     content = b"tEXt" + b"Software\0" + MARK.encode()
     note = (len(content) - 4).to_bytes(4, "big") + content + zlib.crc32(content).to_bytes(4, "big")
     header_end = len(_SIGNATURE) + 25  # length, name, 13 bytes, checksum

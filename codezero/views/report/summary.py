@@ -1,4 +1,4 @@
-"""What a run came to: the facts of one solver or proposer, gathered from what it has left on disk."""
+"""The facts of one solver's or proposer's run for a report, gathered from its files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DROPPED = {
     "unknown_task": "of another node, its task not among those known here (swarm.tasks=known)",
     "banned": "of a node in swarm.banned_peers",
 }
-"""What the commonest reasons mean; any other is something that was not made as it should be."""
+"""The meanings of the commonest reasons for dropping groups; any other means that something was malformed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +40,25 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """One run. Of a solver `reports` are its finished rounds; of a proposer `batches`."""
+    """The facts of one run: `reports` are the finished rounds of a solver, `batches` those of a proposer."""
 
     name: str
     role: str
     animal: str
-    """Empty where it has no peer id."""
+    """The animal name; empty without a peer id."""
     peer_id: str
     about: list[tuple[str, str]]
-    """(what, value) in words."""
+    """Facts in words, as (what, value)."""
     reports: list[RoundReport]
     batches: list[BatchReport]
     group_size: int
     learning: Learning
-    """Of a solver."""
+    """The result of a solver's probes."""
     dropped: list[Count]
     skipped: list[Count]
     rejected: list[Count]
     peers: list[Count]
-    """Groups trained on, by the animal name of the node that they came from."""
+    """The numbers of groups trained on, by the animal name of the node that they came from."""
     more_peers: int
     examples: Examples | None
 
@@ -68,7 +68,8 @@ class RunFacts:
 
 
 def gather(run: Run) -> RunFacts:
-    """Everything that a report says of a run. A round or batch that was played again counts once, as it went last."""
+    """Returns everything that a report says of a run. A repeated round or batch counts once, as it was the last
+    time."""
     reports = [one for _, one in sorted({one.round: one for one in run.reports()}.items())]
     batches = [one for _, one in sorted({one.batch: one for one in run.batches()}.items())]
     status = run.status()
@@ -125,7 +126,7 @@ def _about(
 
 
 def _reason(skipped: str) -> str:
-    """Why there was no update, without what was found in that round."""
+    """Returns why there was no update, without the figures of that round."""
     return next((reason.value for reason in SkipReason if skipped.startswith(reason.value)), skipped)
 
 
@@ -145,7 +146,7 @@ def _counts(tally: Counter[str], meanings: Mapping[str, str] | None = None) -> l
 
 
 def instant(unix_s: float) -> str:
-    """A moment in UTC, to the minute."""
+    """Returns a moment in UTC, to the minute; empty if it is out of range."""
     try:
         return datetime.fromtimestamp(unix_s, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, OSError, ValueError):

@@ -11,7 +11,7 @@ from codezero.views.report.summary import RunFacts
 
 
 def headline(solvers: Sequence[RunFacts]) -> str:
-    """Whether they learn, in one line."""
+    """Returns one line on whether the solvers learn."""
     if len(solvers) == 1:
         return solvers[0].learning.text.partition(":")[0] + "."
     said = {
@@ -27,14 +27,14 @@ def headline(solvers: Sequence[RunFacts]) -> str:
 
 
 def interval(change: MeanChange) -> str:
-    """A difference with its interval, as in +0.12 [+0.03, +0.21]."""
+    """Returns a difference with its interval, as in +0.12 [+0.03, +0.21]."""
     if change.low is None or change.high is None:
         return signed(change.difference)
     return f"{signed(change.difference)} [{signed(change.low)}, {signed(change.high)}]"
 
 
 def signed(value: float | None) -> str:
-    """Two digits with their sign; 0.00 has none."""
+    """Returns a number with two digits and its sign; 0.00 has none."""
     if value is None:
         return "unknown"
     return f"{value:+.2f}" if f"{abs(value):.2f}" != "0.00" else "0.00"

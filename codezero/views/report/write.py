@@ -1,4 +1,4 @@
-"""Putting a report where it is wanted, without ever replacing what is not a report."""
+"""Writes a report to its file, without replacing anything but a report unless forced."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from codezero.errors import ReportError
 from codezero.views.report.page import MARK
 
 HEAD_BYTES = 400
-"""The mark stands within these, in a page and in a picture."""
+"""The number of first bytes that contain the mark, in a page and in a picture."""
 
 
 def check(path: Path, force: bool) -> None:
-    """Raises ReportError: something else is there already, or there is no such folder."""
+    """Checks the place for a report. Raises ReportError if something else is there already, or there is no such
+    folder."""
     if not path.parent.is_dir():
         raise ReportError(f"there is no folder {path.parent}: make it, or give another --out")
     if path.is_dir():
@@ -23,7 +24,7 @@ def check(path: Path, force: bool) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Puts the content there in one step. Raises ReportError: it cannot be written."""
+    """Writes the content in one step. Raises ReportError if it cannot be written."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         try:
