@@ -1,1 +1,1 @@
-"""What people look at, from what nodes wrote: the terminal view, the dashboard, charts and reports."""
+"""Views of what nodes wrote, for people: the terminal view, the dashboard, charts and reports."""

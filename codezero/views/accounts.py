@@ -1,4 +1,4 @@
-"""What a node has earned, submitted and bet, out of its state folder, for whoever shows it."""
+"""A node's rewards, submissions and bets, read from its state folder for all views."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ class MarketView:
     chain_id: int
     contract: str
     num_bets: int
-    """That the contract has, as far as is known."""
+    """The number of bets that the contract is known to have."""
     num_open: int
-    """Bets that are not confirmed."""
+    """The number of bets that are not confirmed."""
     num_unclaimed: int
-    """Games whose reward may still come."""
+    """The number of games whose reward may still come."""
     trouble: Trouble | None
-    """As of `seen_s`: a market that is played no more keeps its last."""
+    """The problem that keeps the node from playing, as of `seen_s`: a market that is no longer played keeps its last
+    one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """Of one state folder."""
+    """The accounts in one state folder."""
 
     ledger: LedgerView
     markets: tuple[MarketView, ...] = ()
     problems: tuple[str, ...] = ()
-    """What could not be read; a line each."""
+    """Lines of text: what could not be read, and what will never be submitted."""
 
 
 def read_accounts(folder: Path) -> Accounts:
-    """Whether the node runs or not. Never raises for what it finds in the folder, and locks nothing."""
+    """Returns the accounts of a node, whether it runs or not. Never raises for what it finds, and locks nothing."""
     ledger = read_view(folder)
     accounts = Accounts(ledger=ledger, problems=ledger.problems)
     try:

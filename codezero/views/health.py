@@ -1,7 +1,7 @@
-"""Whether a node does its work, read from its folder: it has no port to be asked at, and so none to be attacked at.
+"""Checks that a node does its work, from its folder: it has no port to be asked at, and so none to be attacked at.
 
-What counts as work is a finished round of a solver or batch of a proposer; a start counts as one, so that a first round
-has as long as any other.
+A finished round of a solver or batch of a proposer counts as work; so does a start, so that a first round has as long
+as any other.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from codezero.errors import StateError
 from codezero.runtime.state import holder
 
 HOLDERS = (("node", ""), ("node", "proposer"), ("swarm", ""), ("launcher", ""))
-"""Who may hold a folder, and in which folder of it: a solver, a proposer, a whole swarm by `codezero swarm up`, and the
-nodes of `--gpus`."""
+"""The possible holders of a folder, as lock name and subfolder: a solver, a proposer, a whole swarm by `codezero swarm
+up`, and the nodes of `--gpus`."""
 
 
 def check(folders: Sequence[Path], within_s: float) -> list[str]:
-    """A line for each node, swarm or launcher that runs in one of the folders.
+    """Returns a line for each node, swarm or launcher that runs in one of the folders.
 
-    Raises StateError: none runs there, or one has finished nothing for `within_s` seconds.
+    Raises StateError if none runs there, or one has finished nothing for `within_s` seconds.
     """
     lines = []
     for folder in folders:
@@ -43,7 +43,8 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
 
 
 def _worked_at_s(folder: Path, name: str) -> float:
-    """Unix time of the last start or finished work; of a swarm or launcher, that of its busiest node."""
+    """Returns the Unix time of the last start or finished work; of a swarm or launcher, that of its most recently
+    active node."""
     found = [folder / f"{name}.lock"]
     for checkpoints in ("checkpoints", "*/state/checkpoints", "*/state/proposer/checkpoints"):
         found += folder.glob(f"{checkpoints}/round-*")

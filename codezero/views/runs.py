@@ -1,7 +1,7 @@
-"""What nodes leave on disk, read while they run or after: for `codezero status`, the dashboard and reports.
+"""The files that nodes leave on disk, read while they run or after: for `codezero status`, the dashboard and reports.
 
-Everything here only reads. Files may be torn, old, or hold what peers wrote; a line that is not as it should be is
-skipped, and text stays untrusted.
+This module only reads. Files may be torn, old, or hold text of peers; a malformed line is skipped, and text stays
+untrusted.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from codezero.types import RoundReport
 T = TypeVar("T")
 SOLVER, PROPOSER = "solver", "proposer"
 _LINE_BYTES = 8192
-"""More than a report takes."""
+"""More bytes than a report takes."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
-"""What a state folder has at least one of."""
+"""Files and folders of which a state folder has at least one."""
 
 
 class JsonLines(Generic[T]):
-    """A growing file with one record a line; each read takes in what is new."""
+    """A growing file with one record a line; each read takes in only the new lines."""
 
     def __init__(self, path: Path, kind: type[T], most: int | None = None) -> None:
-        """`most` is how many records are kept, the newest; None is all."""
+        """`most` is how many of the newest records are kept; None keeps all."""
         self._path, self._decoder, self._most = path, msgspec.json.Decoder(kind), most
         self._inode, self._offset = -1, 0
         self._records: list[T] = []
 
     def _start(self, size: int) -> int:
-        """Where to start in a file of this size, of which the end may be enough."""
+        """Returns the offset to start at in a file of this size, since its end may be enough."""
         return 0 if self._most is None else max(0, size - self._most * _LINE_BYTES)
 
     def read(self) -> list[T]:
-        """The records so far; empty where there is no file. A file that was replaced or cut is read anew."""
+        """Returns the records so far; empty if there is no file. A file that was replaced or cut is read anew."""
         try:
             with self._path.open("rb") as file:
                 inode, size = (found := self._path.stat()).st_ino, found.st_size
@@ -66,10 +66,10 @@ class JsonLines(Generic[T]):
 
 
 class Run:
-    """What one solver or proposer has left, in `folder` (its state) and in the folder of its logs."""
+    """The files of one solver or proposer, in `folder` (its state) and in the folder of its logs."""
 
     def __init__(self, name: str, role: str, folder: Path, most: int | None = None) -> None:
-        """`most` limits how many reports and batches are kept in memory, the newest; None keeps all."""
+        """`most` is how many of the newest reports and batches are kept in memory; None keeps all."""
         self.name, self.role, self.folder = name, role, folder
         status = read_status(folder)
         self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
@@ -79,43 +79,45 @@ class Run:
         self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
 
     def status(self) -> Status | None:
-        """What it is, or was, doing; None if it never said."""
+        """Returns the node's present or last status; None if it never noted one."""
         return read_status(self.folder)
 
     def pid(self) -> int | None:
-        """Process id of the node while one runs in the folder."""
+        """Returns the process id of the node that runs in the folder; None if none does."""
         with suppress(StateError):
             return holder(self.folder)
         return None
 
     def reports(self) -> list[RoundReport]:
-        """A solver's finished rounds, the newest last."""
+        """Returns a solver's finished rounds, the newest last."""
         return self._reports.read()
 
     def learning(self) -> Learning:
-        """Whether a solver learns, as its probes tell."""
+        """Returns the result of a solver's probes: whether it learns."""
         found = self._probes.read()
         if len(found) != self._learning[0]:
             self._learning = len(found), learning(found)
         return self._learning[1]
 
     def batches(self) -> list[BatchReport]:
-        """A proposer's finished batches, the newest last."""
+        """Returns a proposer's finished batches, the newest last."""
         return self._batches.read()
 
     def groups(self) -> list[SeenRound]:
-        """The latest rounds with all that was written in them, the newest last; of a replayed round the last time."""
+        """Returns the latest rounds with all that was written about them, the newest last; a replayed round as it was
+        the last time."""
         path = self.log_dir / groups_file.NAME
         seen = [*JsonLines(path.with_suffix(".1.jsonl"), SeenRound).read(), *JsonLines(path, SeenRound).read()]
         return list({one.round: one for one in seen}.values())
 
 
 def find_runs(folder: Path, most: int | None = None) -> list[Run]:
-    """The runs in a state folder, or in a folder of many such as `swarms/home` and `gpus`, by name; `most` as of Run.
+    """Returns the runs in a state folder, or in a folder of many such as `swarms/home` and `gpus`, by name; `most` as
+    for Run.
 
-    Raises StateError: there are none.
+    Raises StateError if there are none.
     """
-    # The many first: a ledger that they share may lie beside them.
+    # A folder of many is tried first: a ledger that they share makes it look like a state folder.
     runs = [run for state in sorted(folder.glob("*/state")) for run in _runs_in(state, state.parent.name, most)]
     runs = runs or _runs_in(folder, "", most)
     if not runs:
@@ -136,6 +138,6 @@ def _runs_in(state: Path, name: str, most: int | None) -> list[Run]:
 
 
 def _usual_log_dir(folder: Path, role: str) -> Path:
-    """Where logs are beside a state folder, if its node did not say."""
+    """Returns the usual folder of logs beside a state folder, for a node that did not note its own."""
     state = folder.parent if role == PROPOSER else folder
     return state.parent / "logs"

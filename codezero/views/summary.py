@@ -1,4 +1,4 @@
-"""What `codezero status` says of a run: one record, for people as lines and for programs as JSON."""
+"""The record that `codezero status` shows of a run: for people as lines, for programs as JSON."""
 
 from __future__ import annotations
 
@@ -19,63 +19,63 @@ from codezero.views.runs import PROPOSER, Run
 from codezero.views.watch import log_of
 
 FORMAT = 1
-"""Of the JSON document; grows when a field goes or changes its meaning, not when one is added."""
+"""The version of the JSON document; grows when a field goes or changes its meaning, not when one is added."""
 LATEST = 10
-"""Rounds or batches that are told."""
+"""The most rounds or batches in the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
     at_s: float
-    """Unix time."""
+    """Unix time in seconds."""
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """One of `runs` in the document. All text may in part be of peers and models: untrusted."""
+    """One of `runs` in the document. All text may in part come from peers and models: untrusted."""
 
     name: str
-    """Of the node in a swarm folder; else its role."""
+    """The node's name in a swarm folder; else its role."""
     role: str
-    """solver or proposer."""
+    """The node's role: solver or proposer."""
     folder: str
     log_dir: str
     running: bool
     pid: int | None
-    """While it runs."""
+    """The process id while it runs; else None."""
     animal_name: str
-    """Empty for a node that trains alone by choice."""
+    """The animal name; empty for a node that trains alone by choice."""
     status: Status | None
-    """What it does, or did last (`Status` in codezero/observe/status.py)."""
+    """The node's present or last status (`Status` in codezero/observe/status.py)."""
     left_s: float | None
-    """Seconds until its round is over; None where that is not known."""
+    """Seconds until its round is over; None if that is not known."""
     learning: Learning | None
-    """Whether a solver learns (`Learning` in codezero/observe/probes.py); None for a proposer."""
+    """The result of a solver's probes (`Learning` in codezero/observe/probes.py); None for a proposer."""
     rounds: Sequence[RoundReport]
-    """A solver's latest, the newest last (`RoundReport` in codezero/types.py)."""
+    """A solver's latest rounds, the newest last (`RoundReport` in codezero/types.py)."""
     batches: Sequence[BatchReport]
-    """A proposer's latest, the newest last (`BatchReport` in codezero/proposals.py)."""
+    """A proposer's latest batches, the newest last (`BatchReport` in codezero/proposals.py)."""
     ledger: LedgerView | None
-    """None where there is none (`LedgerView` in codezero/ledger/view.py)."""
+    """The node's ledger (`LedgerView` in codezero/ledger/view.py); None if there is none."""
     markets: Sequence[MarketView]
     last_warning: Warned | None
     problems: Sequence[str]
-    """What could not be read, or will never be submitted."""
+    """Lines of text: what could not be read, and what will never be submitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What `codezero status --json` prints."""
+    """The output of `codezero status --json`."""
 
     format: int
     at_s: float
-    """Unix time."""
+    """Unix time in seconds."""
     runs: Sequence[RunSummary]
 
 
 def summarise(run: Run) -> RunSummary:
-    """What is known of a run. Never raises for what it finds."""
+    """Returns what is known of a run. Never raises for what it finds."""
     pid, status, now_s = run.pid(), run.status(), time.time()
     accounts = read_accounts(run.folder)
     ledger = accounts.ledger if accounts.ledger.kind else None
@@ -101,5 +101,5 @@ def summarise(run: Run) -> RunSummary:
 
 
 def to_json(summaries: Sequence[RunSummary]) -> str:
-    """The document on one line."""
+    """Returns the document on one line."""
     return json_line(msgspec.to_builtins(Document(format=FORMAT, at_s=time.time(), runs=summaries)))

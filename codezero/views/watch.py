@@ -1,4 +1,4 @@
-"""What is shown of runs: snapshots of their files for the terminal view, and the view of the node in this process."""
+"""Snapshots of runs for the terminal view, made from their files, and the view of the node in this process."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from codezero.views.terminal.live import View, can_show
 from codezero.views.terminal.snapshot import Message, Snapshot
 
 LEDGER_S = 5.0
-"""Between two looks at the ledger."""
+"""Seconds between two readings of the ledger."""
 MOST_REPORTS = 400
-"""Rounds that a view remembers."""
+"""The most rounds that a view remembers."""
 _LOG_BYTES = 128 * 1024
 _WARNS = ("WARNING", "ERROR", "CRITICAL")
 
 
 class Feed:
-    """Snapshots of one run."""
+    """A source of snapshots of one run."""
 
     def __init__(
         self, run: Run, status: Callable[[], Status | None], messages: Callable[[], Sequence[Message]]
@@ -56,19 +56,19 @@ class Feed:
 
 
 def watched(run: Run) -> Callable[[], Snapshot]:
-    """Snapshots of a run of any process, from its files."""
+    """Returns a function that makes snapshots of a run of any process, from its files."""
     log = log_of(run)
     feed = Feed(run, run.status, log.messages)
     return lambda: feed.snapshot(run.pid() is not None)
 
 
 def log_of(run: Run) -> Log:
-    """That of a run."""
+    """Returns the log of a run."""
     return Log(run.log_dir / ("proposer.log" if run.role == PROPOSER else "swarm.log"))
 
 
 class Log:
-    """The latest entries of a log file that others write."""
+    """The latest entries of a log file that another process writes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -76,7 +76,7 @@ class Log:
         self._messages: list[Message] = []
 
     def messages(self) -> list[Message]:
-        """The newest last; of an entry that spans lines, such as a traceback, the first. Empty without a file."""
+        """Returns the latest messages, the newest last, each the first line of its entry; empty if there is no file."""
         try:
             found = self._path.stat()
             if (seen := (found.st_ino, found.st_size)) != self._seen:
@@ -96,7 +96,7 @@ def _message(entry: LogEntry) -> Message:
 
 
 class NodeView:
-    """The view of the node in this process, where its terminal can show one and nobody has turned it off."""
+    """The view of the node in this process, if its terminal can show one and nobody has turned it off."""
 
     def __init__(self, console: Console, setting: TerminalView) -> None:
         self._console, self._setting = console, setting
