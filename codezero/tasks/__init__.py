@@ -1,2 +1,1 @@
-"""Sources of problems: rows of MBPP, CodeContests and the built-in set become Tasks, in a mixture that can be
-resumed."""
+"""Sources of problems: rows of MBPP, CodeContests and the built-in set become Tasks, mixed and resumable."""

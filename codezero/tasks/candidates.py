@@ -1,10 +1,10 @@
 """The choice of the next task among candidates, which prefers those that the policy solves sometimes but not always.
 
-A group teaches if some of its attempts are right and some wrong. So a task is drawn with a weight of E[4 p (1 - p)],
-where p is its success rate and p (1 - p) the variance of an attempt's outcome (Rutherford et al., arXiv 2408.15099;
-with language models: Bae et al., arXiv 2504.03380). The estimate of p is a Beta posterior that discounts old evidence,
-since the policy changes. Its prior weighs as much as `CONCENTRATION` attempts, with the rate at which tasks of the same
-level were solved when first tried as its mean.
+A group teaches if some of its attempts are right and some wrong. So a task's weight in the draw is E[4 p (1 - p)] of
+its success rate p, where p (1 - p) is the variance of an attempt's outcome (Rutherford et al., arXiv 2408.15099; with
+language models: Bae et al., arXiv 2504.03380). p has a Beta posterior that discounts old evidence, since the policy
+changes. Its prior weighs as much as `CONCENTRATION` attempts; its mean is the rate of tasks of the level when first
+tried.
 
 Only own attempts at tasks that this node has drawn itself are counted: groups of peers change nothing here.
 """
@@ -30,8 +30,7 @@ KEEP = 0.7
 """The factor on a task's evidence with each further group: a memory of three groups."""
 CONCENTRATION = 0.3
 """The sum of the prior's two parameters: success rates of a small model lie near 0 or 1, so that four equal attempts
-say nearly all. The measured 20, 28 and 34 % of mixed groups at G = 4, 8 and 16 follow from 0.35 at a mean rate of
-0.3."""
+say nearly all. The measured 20, 28 and 34 % of mixed groups at G = 4, 8 and 16 fit 0.35 at a mean rate of 0.3."""
 
 
 @dataclass(slots=True)
@@ -46,9 +45,8 @@ class Candidates:
     """A bounded number of tasks with the results of own attempts at them; resumable."""
 
     def __init__(self, name: str, seed: int, size: int, most_groups: int | None = None) -> None:
-        """If there are too many, the task with the lowest weight is removed. With `most_groups`, for tasks made by
-        others, the oldest is removed instead, and a task also leaves after so many groups or after one that is not
-        mixed."""
+        """If there are too many, the task with the lowest weight leaves. With `most_groups`, for tasks made by others,
+        it is the oldest, and a task also leaves after so many groups or after one that is not mixed."""
         self._name, self._seed, self._size, self._most_groups = name, seed, size, most_groups
         self._num_drawn = 0
         self._known: dict[str, _Candidate] = {}
@@ -129,8 +127,7 @@ class Candidates:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], tasks: Iterable[Task]) -> None:
-        """Continues where `state` was taken, with those of its tasks that are given. Raises StateError if it is
-        damaged."""
+        """Continues where `state` was taken, with those of its tasks given. Raises StateError if it is damaged."""
         num_drawn, found = saved.count(state, "drawn"), {id_of(task): task for task in tasks}
         levels = {saved.count(row, "level"): Posterior.of(row) for row in saved.items(state, "levels")}
         known = {
@@ -161,8 +158,8 @@ class Informative:
         """The saved candidates until they are restored: their tasks may have to be read from a hub."""
 
     def next_task(self) -> Task:
-        """Returns the next task. Raises TaskError and HubUnreachable as the source does, StateError if the candidates'
-        state is damaged."""
+        """Returns the next task. Raises TaskError and HubUnreachable as the source does, StateError if saved candidates
+        are damaged."""
         if self._saved is not None:
             self._take_up(self._saved)
         while self._candidates.has_room and not self._source.is_through:
@@ -198,8 +195,7 @@ class Informative:
         return {**self._source.state_dict(), "candidates": candidates}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken; that of a source without candidates has none. Raises StateError if it is
-        damaged."""
+        """Continues where `state` was taken, even one without candidates. Raises StateError if it is damaged."""
         self._source.load_state_dict(state)
         self._candidates, self._saved = Candidates(self.name, self._seed, SIZE), state.get("candidates")
 

@@ -15,13 +15,11 @@ COLUMNS = ("description", "public_tests", "input_file")
 HIDDEN_TESTS = ("private_tests", "generated_tests")
 """The columns of further tests; docs/measurements.md states what streaming them costs."""
 SOLUTIONS = "solutions"
-"""The column of some 300 right programs a problem, in four languages: most of the dataset's bytes, so read from files
-only."""
+"""Some 300 right programs a problem, in four languages: most of the dataset's bytes, so read from files only."""
 SPLITS = ("train", "valid", "test")
 
 MAX_TESTS_CHARS = 2000
-"""The most characters of the public tests, which are sent with solutions: other nodes must be able to share them
-too."""
+"""The most characters of public tests. They are sent with solutions: other nodes must be able to share them."""
 MAX_CASES, MAX_KEPT_BYTES = 20, 10_000
 """The most cases and bytes of all tests of a problem together."""
 _PYTHON_3 = 3
@@ -77,8 +75,7 @@ def to_task(row: object) -> Task:
 
 
 def _table(public_tests: object) -> str:
-    """Returns the first public examples as text, as many whole ones as fit into MAX_TESTS_CHARS. Raises BadRow if none
-    does."""
+    """Returns the first public examples as text, as many whole ones as fit into MAX_TESTS_CHARS; one must fit."""
     pairs = _pairs(public_tests, "public_tests")
     if not pairs:
         raise BadRow("public_tests is empty")

@@ -26,8 +26,7 @@ SHUFFLE_BUFFER_ROWS = 1000
 """The most rows in the shuffle buffer; more than MBPP has, and about a thirteenth of CodeContests, whose statements and
 public tests then come to 3 MB."""
 SHUFFLE_BUFFER_BYTES = 32 << 20
-"""The most bytes of text in the shuffle buffer: CodeContests with hidden tests reaches this before
-SHUFFLE_BUFFER_ROWS."""
+"""The most bytes of text in the shuffle buffer: CodeContests with hidden tests reaches this limit first."""
 BATCH_ROWS = 16
 """Rows decoded at once; by default it is a whole file, which with hidden tests is hundreds of megabytes."""
 
@@ -40,8 +39,7 @@ class HubUnreachable(TaskError):
 
 
 def check_reachable(limit_s: float = PROBE_LIMIT_S) -> None:
-    """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about `limit_s`
-    seconds."""
+    """Asks the hub for its front page, once. Any answer will do. Raises HubUnreachable within about `limit_s` s."""
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
 
@@ -54,8 +52,7 @@ def open_dataset(hub_id: str, split: str, columns: Sequence[str], seed: int) -> 
     Files are shuffled, then rows within a buffer: here and not by `datasets`, whose order differs between its versions
     and whose shuffling reads ten files at once. The order holds as long as the files on the hub stay the same.
 
-    Raises HubUnreachable in offline mode, if there is no such dataset or split, or without an answer within
-    OPEN_LIMIT_S.
+    Raises HubUnreachable if offline, without such a dataset or split, or without an answer within OPEN_LIMIT_S.
     """
 
     def load() -> Any:
@@ -80,8 +77,7 @@ def shuffled(
     buffer_rows: int = SHUFFLE_BUFFER_ROWS,
     buffer_bytes: int = SHUFFLE_BUFFER_BYTES,
 ) -> Iterator[object]:
-    """Yields every row once, each drawn from a buffer of `buffer_rows` rows, or of as many as have `buffer_bytes` of
-    text."""
+    """Yields every row once, each drawn from a buffer of `buffer_rows`, or as many as have `buffer_bytes` of text."""
     buffer: list[object] = []
     num_bytes = 0
     for row in rows:
@@ -119,8 +115,7 @@ def _limited(rows: Iterator[object], doing: str) -> Iterator[object]:
 def within(limit_s: float, doing: str, call: Callable[[], Result]) -> Result:
     """Returns the result of `call`, if it comes in `limit_s` seconds.
 
-    Raises HubUnreachable if `call` raised anything, or took longer; then its thread is left behind to end with the
-    process.
+    Raises HubUnreachable if it raised anything, or took longer; then its thread is left behind to end with the process.
     """
     results: list[Result] = []
     errors: list[Exception] = []

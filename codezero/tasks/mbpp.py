@@ -24,8 +24,7 @@ MAX_TESTS_CHARS = 4000
 
 
 def split_of(row: object) -> str:
-    """Returns the split that a row belongs to by its id. Raises BadRow if it has no id, or one that MBPP does not
-    have."""
+    """Returns the split that a row belongs to by its id. Raises BadRow if it has no id, or one unknown to MBPP."""
     task_id = row.get("task_id") if isinstance(row, Mapping) else None
     if not isinstance(task_id, int) or isinstance(task_id, bool):
         raise BadRow("task_id is missing or not an integer")

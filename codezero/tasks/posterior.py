@@ -54,8 +54,7 @@ class Posterior:
         return sum(weight for x, weight in self.density() if x > rate)
 
     def density(self) -> list[tuple[float, float]]:
-        """Returns points of 0..1 and their probabilities, which sum to 1: Beta(1 + successes, 1 + failures) on a
-        grid."""
+        """Returns points of 0..1 with probabilities, which sum to 1: Beta(1 + successes, 1 + failures) on a grid."""
         logs = [self.successes * log + self.failures * log_rest for log, log_rest in _LOGS]
         peak = max(logs)
         weights = [math.exp(value - peak) for value in logs]

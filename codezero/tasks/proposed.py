@@ -1,5 +1,4 @@
-"""A task source that draws a share of tasks from peers' proposals while there are any, the rest from the node's own
-sources."""
+"""Tasks from peers' proposals as a share of all draws while there are any, the rest from the node's own sources."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ from codezero.types import ScoredGroup, Task, TaskOrigin
 MAX_STOCK = 64
 """The most proposals kept for later rounds; the oldest are dropped, as the level has changed since they were made."""
 MAX_KNOWN = 4096
-"""The most ids kept of proposals taken up or refused, so that none comes twice; also of tasks made of those taken
-up."""
+"""The most ids kept of proposals taken up or refused, so that none comes twice, and of tasks made of proposals."""
 MOST_GROUPS = 4
 """The most groups at a proposal that is still solved only sometimes: one that can only be guessed stays so for ever."""
 
@@ -55,8 +53,7 @@ class WithProposals:
         self._skipped: Counter[str] = Counter()
 
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
-        """Returns the next tasks, with proposals in their places while there are any. Raises TaskError as `rest`
-        does."""
+        """Returns the next tasks, proposals in their places while there are any. Raises TaskError as `rest` does."""
         turns = [self._is_a_proposals_turn(self._num_drawn + i) for i in range(num_tasks)]
         if any(turns):
             self._refill()

@@ -17,16 +17,14 @@ MAX_DESCRIPTION_CHARS = 6000
 """The most characters of a problem, without its tests."""
 
 MAX_LINE_BYTES = 32 * 2**20
-"""The most bytes of a JSON line; a longer one is skipped unread. A whole CodeContests row with all its solutions stays
-well below."""
+"""The most bytes of a JSON line; longer ones are skipped. Whole CodeContests rows with solutions stay well below."""
 
 PARQUET_BATCH_ROWS = 64
 """Rows decoded at once, so that a row group of any size needs little memory."""
 
 
 class BadRow(Exception):
-    """A row that cannot become a task. The message is the reason under which it is counted, so it never quotes the
-    row."""
+    """A row that cannot become a task. It is counted under its message: a reason, which never quotes the row."""
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> Iterator[object]:

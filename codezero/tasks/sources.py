@@ -76,8 +76,7 @@ class ListSource:
         return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken; starts over with a warning if the rows are others. Raises StateError if it
-        is damaged."""
+        """Continues where `state` was taken; with other rows, begins anew and warns. Raises StateError if damaged."""
         epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
         if state.get("rows") != self._rows:
             logger.warning(_OTHER_ROWS, self.name)
@@ -138,8 +137,7 @@ class StreamSource:
         yield from self._usable(self._rows_of_epoch(0))
 
     def find(self, names: Collection[str]) -> Iterator[Task]:
-        """Yields the tasks drawn before whose `id_of` is among `names`, read again. Raises HubUnreachable if the stream
-        broke off."""
+        """Yields the tasks drawn before whose `id_of` is among `names`, read again. Raises HubUnreachable."""
         left = set(names)
         for epoch, num_rows in ((self._epoch, self._cursor), (self._epoch - 1, None)):
             if left and epoch >= 0:
@@ -179,8 +177,7 @@ class StreamSource:
         return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor, "usable": self._num_usable}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken; starts over with a warning if the rows are others. Raises StateError if it
-        is damaged."""
+        """Continues where `state` was taken; with other rows, begins anew and warns. Raises StateError if damaged."""
         epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
         if state.get("rows") != self._rows:
             logger.warning(_OTHER_ROWS, self.name)

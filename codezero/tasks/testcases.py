@@ -45,8 +45,7 @@ class StdinExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestSuite:
-    """All tests of a task. Its cases are of one kind; a suite without any case means that the text could not be
-    read."""
+    """All tests of a task. Its cases are of one kind; no cases of any kind mean that the text could not be read."""
 
     __test__ = False  # not for pytest to collect
 
@@ -67,8 +66,7 @@ PARSING_S = 10.0
 
 
 def read_tests(workers: Workers, text: str) -> TestSuite:
-    """Returns `parse_tests` of the text, by a worker process; an empty suite if that kills the process. Raises
-    WorkerError."""
+    """Returns `parse_tests` of the text, by a worker process; an empty suite if it dies of that. Raises WorkerError."""
     found = workers.ask(READ_TESTS, text, PARSING_S)
     return TestSuite() if isinstance(found, Death) else found
 
@@ -202,8 +200,7 @@ class _Put(ast.NodeTransformer):
 
 
 def _examples(text: str) -> Iterator[StdinExample]:
-    """Yields the examples of a table: `Input:` up to the next `Output:`, and that up to the next `Input:` or the
-    end."""
+    """Yields the examples of a table: `Input:` up to the next `Output:`, that up to the next `Input:` or the end."""
     given: list[str] | None = None
     expected: list[str] | None = None
     for line in StringIO(text):
@@ -232,8 +229,7 @@ def _source_of(node: ast.stmt, lines: list[bytes]) -> str:
 
 
 def comparison(case: Statement) -> tuple[str, str] | None:
-    """Returns `left` and `right` of a test `assert left == right`; None for any other, or if Python cannot print one of
-    them."""
+    """Returns `left` and `right` of a test `assert left == right`; None for others, or if Python cannot print it."""
     tree = parse_source(case.source)
     test = tree.body[0].test if tree and len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert) else None
     if not isinstance(test, ast.Compare) or [type(op) for op in test.ops] != [ast.Eq]:

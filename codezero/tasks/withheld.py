@@ -1,5 +1,4 @@
-"""The parts of problems that a node neither shows to a solver nor sends to a peer: a right solution, and further
-tests."""
+"""Solutions and further tests of problems, which a node neither shows to a solver nor sends to a peer."""
 
 from __future__ import annotations
 

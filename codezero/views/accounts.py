@@ -24,8 +24,7 @@ class MarketView:
     num_unclaimed: int
     """The number of games whose reward may still come."""
     trouble: Trouble | None
-    """The problem that keeps the node from playing, as of `seen_s`: a market that is no longer played keeps its last
-    one."""
+    """The problem that keeps the node from playing, as of `seen_s`; a market no longer played keeps its last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

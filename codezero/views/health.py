@@ -43,8 +43,7 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
 
 
 def _worked_at_s(folder: Path, name: str) -> float:
-    """Returns the Unix time of the last start or finished work; of a swarm or launcher, that of its most recently
-    active node."""
+    """Returns the Unix time of the last start or finished work; of a swarm or launcher, the last of any node."""
     found = [folder / f"{name}.lock"]
     for checkpoints in ("checkpoints", "*/state/checkpoints", "*/state/proposer/checkpoints"):
         found += folder.glob(f"{checkpoints}/round-*")

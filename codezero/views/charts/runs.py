@@ -254,8 +254,7 @@ def smoothed(name: str, values: Sequence[float | None]) -> dict[str, Sequence[fl
 
 
 def parts(mappings: Iterable[Mapping[str, float]]) -> dict[str, list[float | None]]:
-    """Returns a column for each name; if there are more than MAX_PARTS, the largest first and the sum of the others
-    last."""
+    """Returns a column for each name; of more than MAX_PARTS the largest first, and the sum of the others last."""
     rows = list(mappings)
     sums: Counter[str] = Counter()
     for row in rows:

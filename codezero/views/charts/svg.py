@@ -11,8 +11,7 @@ from codezero.views.charts.scale import Point
 
 MAX_NAME = 60
 _COLOURS = ("#0067a5", "#b34700", "#00745c", "#8f3a78", "#7a5c00", "#c02942", "#4d4dbf", "#5a6270")
-"""Okabe and Ito's order of hues, each darkened to 4.5:1 on white at least; charts.css has the colours for dark
-pages."""
+"""Okabe and Ito's order of hues, each darkened to at least 4.5:1 on white; charts.css has colours for dark pages."""
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2 1 2", "1 4", "6 2 6 6")
 _HATCHES = ("", "M0 8L8 0", "M0 4H8", "M0 0L8 8", "M4 0V8", "M0 8L8 0M0 0L8 8", "M0 4H8M4 0V8", "M3 3h2v2h-2z")
 MAX_SERIES = len(_COLOURS)

@@ -1,5 +1,4 @@
-"""Solutions to show: of tasks that were attempted again, otherwise the best and the worst of early and of late
-rounds."""
+"""Solutions to show: of tasks attempted again, otherwise the best and the worst of early and of late rounds."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ class Examples:
     rose: int
     fell: int
     same: int
-    """`rose`, `fell` and `same` count tasks that were attempted again, by the mean rewards of their first and last
-    group."""
+    """`rose`, `fell` and `same` count tasks attempted again, by the mean rewards of their first and last group."""
     change: MeanChange | None
     """The change over these tasks; None if no task was attempted again."""
     shown: list[Example]
@@ -82,8 +80,7 @@ def find_examples(rounds: Sequence[SeenRound]) -> Examples | None:
 
 
 def _first_and_last(attempts: Sequence[tuple[int, SeenGroup]]) -> Example:
-    """Returns the middle solution by reward of the first and of the last group, which is neither a lucky nor an unlucky
-    one."""
+    """Returns the middle solution by reward of the first and of the last group, so that luck matters little."""
     solutions = []
     for what, (number, group) in (("first attempt", attempts[0]), ("last attempt", attempts[-1])):
         scored = _by_reward(group)

@@ -32,7 +32,7 @@ class Measured:
 
     settings: Mapping[str, object]
     outcomes: Mapping[str, Sequence[bool]]
-    """For each problem a list of its solutions' outcomes, True for a pass."""
+    """Lists of the outcomes of a problem's solutions, True for a pass, by problem."""
     questions: Mapping[str, str]
 
     def metrics(self, k: int) -> dict[str, Estimate]:
@@ -77,8 +77,7 @@ class Comparison:
 
 
 def read_measured(path: Path) -> Measured:
-    """Returns the results in a file, or in the folder that it lies in. Raises ReportError if there are none, or none
-    that is whole."""
+    """Returns the results in a file, or in its folder. Raises ReportError if there are none, or none that is whole."""
     file = path / RESULTS if path.is_dir() else path
     if not file.is_file():
         raise ReportError(f"there is no {file}: give the {RESULTS} that `codezero eval` wrote, or its folder (--out)")

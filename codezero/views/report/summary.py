@@ -68,8 +68,7 @@ class RunFacts:
 
 
 def gather(run: Run) -> RunFacts:
-    """Returns everything that a report says of a run. A repeated round or batch counts once, as it was the last
-    time."""
+    """Returns everything that a report says of a run. A repeated round or batch counts once, as it was last."""
     reports = [one for _, one in sorted({one.round: one for one in run.reports()}.items())]
     batches = [one for _, one in sorted({one.batch: one for one in run.batches()}.items())]
     status = run.status()

@@ -13,8 +13,7 @@ HEAD_BYTES = 400
 
 
 def check(path: Path, force: bool) -> None:
-    """Checks the place for a report. Raises ReportError if something else is there already, or there is no such
-    folder."""
+    """Raises ReportError if something but a report is at `path`, unless forced, or if its folder does not exist."""
     if not path.parent.is_dir():
         raise ReportError(f"there is no folder {path.parent}: make it, or give another --out")
     if path.is_dir():

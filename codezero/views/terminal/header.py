@@ -59,8 +59,7 @@ def ended(snapshot: Snapshot) -> str:
 
 
 def progress(snapshot: Snapshot, width: int) -> list[Text]:
-    """Returns lines with round or batch, a bar for the running stage, the time left, and the usual seconds of all
-    stages."""
+    """Returns lines with round or batch, a bar for the running stage, time left, and usual seconds of all stages."""
     status = snapshot.status
     if status is None:
         return []

@@ -1,5 +1,4 @@
-"""The view on a terminal while a node runs, or while somebody watches one: a thread that draws, and the effects of
-keys."""
+"""The view on a terminal while a node runs, or while somebody watches one: a thread that draws, and keys."""
 
 from __future__ import annotations
 

@@ -74,8 +74,7 @@ def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: ViewOp
 
 
 def _fitted(page: list[Text], room: int) -> list[Text]:
-    """Returns at most `room` lines of the page: blank lines are left out first, from the end, and then the end
-    itself."""
+    """Returns at most `room` lines of the page, without blank lines, the last ones first, and then without its end."""
     while len(page) > room and (blanks := [number for number, line in enumerate(page) if not line.plain]):
         page = page[: blanks[-1]] + page[blanks[-1] + 1 :]
     return page[: max(room, 0)]

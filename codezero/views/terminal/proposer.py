@@ -1,5 +1,4 @@
-"""A proposer's page: the level, solvers' success at each level, and how many problems were written, valid and
-judged."""
+"""A proposer's page: the level, solvers' success at each level, and the problems written, valid and judged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A solver's page: its rewards, the share of right solutions, the groups that it learned from, and time and memory
-used."""
+"""A solver's page: its rewards, the share of right solutions, the groups it learned from, and time and memory."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def safe(value: object) -> str:
-    """Returns one line of text that moves no cursor, changes no colour or direction, and takes the cells it seems to
-    take."""
+    """Returns one line of text that moves no cursor, changes no colour or direction, and is as wide as it seems."""
     text = str(value)
     cut = text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
     shown = printable(unicodedata.normalize("NFC", cut)).replace("\n", "\\n")

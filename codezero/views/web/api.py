@@ -1,5 +1,4 @@
-"""The dashboard's JSON routes for programs: read-only, with answers of bounded size. `/api/openapi.json` describes
-them."""
+"""The dashboard's JSON for programs: read-only, with answers of bounded size. `/api/openapi.json` describes it."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
 
     @app.get("/api/nodes/{key}/rounds")
     def rounds(key: Key, after: int = -1, limit: Limit = 100) -> list[Json]:
-        """Returns a solver's finished rounds with numbers above `after`, ascending; the latest if `after` is -1 or left
-        out."""
+        """Returns a solver's finished rounds with numbers above `after`, ascending; the latest if `after` is -1."""
         reports = found(key).reports()
         chosen = [report for report in reports if report.round > after][:limit] if after >= 0 else reports[-limit:]
         return [msgspec.to_builtins(report) for report in chosen]

@@ -37,9 +37,8 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Guard:
-    """An ASGI app around the dashboard that accepts only GET and HEAD, and only `hosts` and this machine's loopback in
-    the Host header: a foreign page whose name was made to resolve to this machine (DNS rebinding) sends its own
-    name."""
+    """An ASGI app around the dashboard that accepts only GET and HEAD, and only `hosts` and this machine's loopback as
+    Host header: a foreign page whose name was made to resolve to this machine (DNS rebinding) sends its own."""
 
     def __init__(self, app: App, hosts: Iterable[str]) -> None:
         hosts = tuple(hosts)

@@ -73,8 +73,7 @@ class _File:
         self._places: dict[int, _Place] = {}
 
     def places(self) -> dict[int, _Place]:
-        """Returns the place of each round after reading new lines, the last of a round that occurs twice; empty without
-        a file."""
+        """Returns the place of each round, up to date, the last of a round that occurs twice; empty without a file."""
         try:
             with self._path.open("rb") as file:
                 found = self._path.stat()

@@ -1,5 +1,4 @@
-"""HTML from templates. Except for charts, all values are escaped, and characters that would not be seen are made
-visible."""
+"""HTML from templates. All values but charts are escaped, and characters that would not be seen made visible."""
 
 from __future__ import annotations
 

@@ -69,8 +69,7 @@ class WatchedNode:
             return self._groups.read(number)
 
     def made(self, name: str, version: Hashable, make: Callable[[], T]) -> T:
-        """Returns the result of `make`, which is called only if `version` has changed since the last call with this
-        name."""
+        """Returns the result of `make`, which is called only if `version` has changed since the last call."""
         with self._making:
             if name not in self._made or self._made[name][0] != version:
                 self._made[name] = version, make()

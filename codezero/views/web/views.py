@@ -154,8 +154,7 @@ def standings(source: WatchedFolders, board: Board | None, page: int) -> dict[st
 
 
 def leaderboard(source: WatchedFolders, board: Board | None) -> Leaderboard:
-    """Returns the leaderboard of `board` if given, else that of the nodes' own ledgers; for a chain, what was read
-    earlier."""
+    """Returns the leaderboard of `board` if given, else of the nodes' own ledgers; of a chain, what was read before."""
     if board is not None:
         return board()
     return read_swarm_board([node.folder for node in source.nodes().values() if node.solves], limit_s=0, most=MOST)
