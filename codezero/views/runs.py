@@ -104,8 +104,8 @@ class Run:
         return self._batches.read()
 
     def groups(self) -> list[SeenRound]:
-        """Returns the latest rounds with all that was written of them, the newest last; replayed ones as they were
-        last."""
+        """Returns the latest rounds with all that was written of them, the newest last; replayed ones as last
+        played."""
         path = self.log_dir / groups_file.NAME
         seen = [*JsonLines(path.with_suffix(".1.jsonl"), SeenRound).read(), *JsonLines(path, SeenRound).read()]
         return list({one.round: one for one in seen}.values())
