@@ -1,15 +1,15 @@
-"""The error tree. Every error a user can meet derives from `CodezeroError` and says what is wrong, with what value,
-and what to do, in one line; `cli` prints that line and exits with 1. Anything else that surfaces is a bug."""
+"""The error classes. Every error that a user can see derives from `CodezeroError` and says in one line what is wrong,
+with what value, and what to do; `cli` prints that line and exits with 1. Any other error that a user sees is a bug."""
 
 OUTAGE = 75
-"""Exit code of a node that ends with an error that may pass: EX_TEMPFAIL of sysexits.h."""
+"""The exit code of a node that ends with a temporary error: EX_TEMPFAIL of sysexits.h."""
 
 
 class CodezeroError(Exception):
     """Base of every error that is reported to the user as one line."""
 
     may_pass = False
-    """Whether the same may work later with nothing changed: an outage, not a mistake."""
+    """True if the same may work later with nothing changed: an outage, not a mistake."""
 
 
 class ConfigError(CodezeroError):
@@ -29,15 +29,15 @@ class PromptTooLong(TaskError):
 
 
 class EvaluatorError(CodezeroError):
-    """The frozen evaluator gave no usable judgement; what it was asked about stays unscored, it is never rewarded 0."""
+    """The frozen evaluator gave no usable judgement; the rollouts in question stay unscored, never rewarded with 0."""
 
 
 class ProposerError(CodezeroError):
-    """The proposer's model cannot be asked, or its problems not be checked as the configuration wants."""
+    """The proposer's model cannot be asked, or its problems cannot be checked as configured."""
 
 
 class SandboxError(CodezeroError):
-    """Untrusted code cannot be run safely on this machine, or its sandbox broke down; says nothing about the code."""
+    """Untrusted code cannot be run safely on this machine, or the sandbox failed; says nothing about the code."""
 
 
 class WorkerError(CodezeroError):
@@ -47,21 +47,21 @@ class WorkerError(CodezeroError):
 
 
 class ScoringError(CodezeroError):
-    """A file of stored solutions cannot be read, or the one for their scores not written."""
+    """A file of stored solutions cannot be read, or the file of their scores cannot be written."""
 
 
 class ReportError(CodezeroError):
-    """A report cannot be made of what was given, or not be written."""
+    """A report cannot be made from the given files, or cannot be written."""
 
 
 class RolloutError(CodezeroError):
-    """The sampler outside the node's process gives no rollouts."""
+    """The sampler in a process of its own gives no rollouts."""
 
     may_pass = True
 
 
 class TrainingError(CodezeroError):
-    """The machine cannot hold or carry out the chosen training method."""
+    """The machine cannot hold or run the chosen training method."""
 
 
 class StateError(CodezeroError):
@@ -83,11 +83,11 @@ class NetworkError(CodezeroError):
 
 
 class ChainError(CodezeroError):
-    """A chain of one's own cannot be run, reached, or used as asked."""
+    """The user's own chain cannot be run, reached, or used as asked."""
 
 
 class DashboardError(CodezeroError):
-    """The dashboard cannot be served where it was asked for."""
+    """The dashboard cannot be served at the given address."""
 
 
 class Stopping(CodezeroError):

@@ -1,11 +1,11 @@
-"""What the worker processes of a node can do: the one program that parses and walks what strangers wrote.
+"""The functions of a node's worker processes, the only ones that parse and interpret untrusted code.
 
 Nothing imports this module; `workers.pool` names it, and each worker process loads it.
 """
 
 from __future__ import annotations
 
-import encodings.unicode_escape  # noqa: F401 - ast.unparse asks for it by name, and a worker can open no file
+import encodings.unicode_escape  # noqa: F401 - ast.unparse imports it by name, and a worker cannot open files
 
 from codezero.evaluate.examination import EXAMINE
 from codezero.evaluate.examine import examine

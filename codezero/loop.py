@@ -1,4 +1,4 @@
-"""One round, in the order in which it happens. A node repeats it for ever.
+"""One round of a node, in the order of its stages. A node repeats it without end.
 
      ledger: which round is it?                                                      ledger: reward + vote
           │                                                                                           ▲
@@ -7,8 +7,8 @@
                       (local, batched)      pool peers'            evaluator            J of pool step       ▼
                                                                                                         RoundReport
 
-Data moves one way, one named record a stage. Only learning is selective: the ledger settles with all that was scored.
-What flows back is the policy version in UpdateReport, and to proposers what became of their tasks (`Feedback`).
+Data moves one way, one named record per stage. Selection is for learning only: the ledger settles with all scored
+groups. Only the policy version in UpdateReport flows back, and the results of tasks to their proposers (`Feedback`).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Stages:
     learner: Learner
     ledger: Ledger
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
-    """Held while the policy samples and learns; in between, others of the node may ask it."""
+    """A lock that is held while the policy samples and learns; between, other threads of the node may use it."""
     observer: Observer | None = None
 
 
 def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
-    """Plays one round and reports it. Finding nothing to train on is a normal round."""
+    """Plays one round and returns its report. A round without anything to train on is a normal one."""
     clock = StageClock(stages.observer.stage if stages.observer is not None else None)
     with clock.stage("draw"):
         tasks = stages.tasks.draw(num_tasks)
@@ -78,10 +78,10 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
 
 
 class StageClock:
-    """Wall seconds by stage, and since the round began."""
+    """A clock of one round: wall seconds by stage, and since the round began."""
 
     def __init__(self, on_stage: Callable[[str], None] | None = None) -> None:
-        """`on_stage` is told the name of each stage as it begins."""
+        """`on_stage` is called with the name of each stage as it begins."""
         self._on_stage = on_stage
         self.seconds: dict[str, float] = {}
         self._started = time.perf_counter()
@@ -122,7 +122,7 @@ def _report(
         num_external_groups=external.total(),
         dropped=_dropped(swarm, scored, update, skipped),
         reward_mean=sum(r.total for r in rewards) / len(rewards) if rewards else None,
-        # a part that a rollout does not have counts 0, so that the parts add up to reward_mean
+        # A part that a rollout does not have counts as 0, so that the parts add up to reward_mean.
         reward_parts={
             name: sum(r.parts.get(name, 0.0) for r in rewards) / len(rewards)
             for name in sorted({name for r in rewards for name in r.parts})
@@ -176,7 +176,7 @@ def _dropped(
     counts.update(group.refused.value for group in scored if group.refused is not None)
     counts["masked"] += sum(len(group.rewards) - len(group.earned) for group in scored if group.scored)
     counts["unscored"] += sum(not group.scored and group.refused is None for group in scored)
-    # The learner counts own groups; of the pool it has seen only what was chosen, which has an advantage.
+    # The learner counts own groups; of peers' groups it gets only chosen ones, all of which have an advantage.
     lost = sum(group.external and group.scored and not group.has_advantage for group in scored)
     counts["zero_advantage"] += update.num_zero_advantage + lost
     return dict(sorted((+counts).items()))

@@ -1,4 +1,4 @@
-"""One node: the only place that picks classes from the configuration, and that knows the order of start and stop."""
+"""One node: the only module that chooses classes by the configuration and decides the order of start and stop."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ logger = logging.getLogger(__name__)
 
 
 def run_node(config: NodeConfig) -> int:
-    """Runs a node until it is stopped or has played `config.rounds` rounds; returns the exit code.
+    """Runs a node until it is stopped or has played `config.rounds` rounds. Returns the exit code.
 
-    Raises CodezeroError: whatever keeps it from starting or going on, in one line.
+    Raises CodezeroError: it cannot start or go on, for the reason in its one line.
     """
     console = Console()
     view = NodeView(console, config.tracking.view)
@@ -73,15 +73,15 @@ def run_node(config: NodeConfig) -> int:
 
 
 class Node:
-    """The parts of a node, started in an order in which cheap failures come first; `stack` closes them in reverse."""
+    """The parts of a node, started in an order that finds errors early and cheaply; `stack` closes them in reverse."""
 
     def __init__(self, config: NodeConfig, console: Console, stack: ExitStack) -> None:
-        tokens = take_tokens(config.push, os.environ)  # before any child process is there to inherit them
+        tokens = take_tokens(config.push, os.environ)  # before any child process could inherit them
         log_dir = Path(config.tracking.log_dir).expanduser()
         logs.set_up(log_dir, config.tracking.level, console, log_format=config.tracking.log_format)
         system_info.write(log_dir)
         self._config, self._console = config, console
-        torch.manual_seed(config.seed)  # nothing draws from it knowingly; a library that does is repeatable then
+        torch.manual_seed(config.seed)  # codezero does not use this generator; a library that does is repeatable
         self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
         state.note_start(self._folder, settings_of(config))
         self._status = stack.enter_context(StatusFile(self._folder, new_status("solver", self._folder, log_dir)))
@@ -96,7 +96,7 @@ class Node:
         self._services = Services(config, key, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved)
-        stack.callback(self._saver.close)  # also where an error ends the node
+        stack.callback(self._saver.close)  # also if an error ends the node
         self._monitor = RoundMonitor(log_dir, console, self._status, config.rollout.num_generations, names.animal_name)
         sources = make_task_source(config.tasks, config.seed)
 
@@ -177,15 +177,16 @@ class Node:
 
     @property
     def folder(self) -> Path:
-        """Of its state."""
+        """The state folder."""
         return self._folder
 
     def status(self) -> Status:
-        """What it is doing."""
+        """Returns the node's current status."""
         return self._status.status
 
     def run(self) -> None:
-        """Plays rounds until there are enough. A KeyboardInterrupt may end it anywhere without loss."""
+        """Plays `config.rounds` rounds, or without end if it is 0. A KeyboardInterrupt may end it anywhere without
+        loss."""
         played = 0
         while self._config.rounds == 0 or played < self._config.rounds:
             self._measure()
@@ -201,7 +202,7 @@ class Node:
             played += 1
 
     def _measure(self) -> None:
-        """Takes the probes that are due now."""
+        """Takes probes while any is due."""
         if self._probe is None or not self._probe.is_due:
             return
         self._status.stage(PROBING)
@@ -214,7 +215,7 @@ class Node:
                 self._tell(self._probe.learning)
 
     def _tell(self, found: Learning) -> None:
-        """Says what a whole pass came to, and has the next checkpoint kept where it is the best."""
+        """Shows the result of a whole pass. If it is the best so far, the next checkpoint is kept as the best."""
         self._console.line(f"probe: {found.text}")
         self._is_best = self._is_best or found.best == len(found.passes) - 1
         if found.direction is Direction.FALLING and not self._has_fallen:
@@ -226,14 +227,14 @@ class Node:
         self._has_fallen = found.direction is Direction.FALLING
 
     def save(self) -> None:
-        """Saves the last finished round, if that is still to be done. Raises CheckpointError: it cannot be written."""
+        """Saves the last finished round if it is not saved yet. Raises CheckpointError: it cannot be written."""
         if self._saver.is_behind:
             self._status.stage(SAVING)
             self._console.line("saving the last finished round")
         self._saver.close()
 
     def finish(self) -> None:
-        """Says what this run came to and how to go on."""
+        """Shows the results of this run and how to continue."""
         total = self._ledger.total_reward()
         self._console.line(self._monitor.summary())
         self._console.line(
@@ -243,7 +244,7 @@ class Node:
         )
 
     def _resume(self) -> RoundId | None:
-        """Takes up the newest whole checkpoint; None on a first start."""
+        """Restores the newest undamaged checkpoint and returns its round; None if there is no checkpoint."""
         found = self._checkpoints.load_latest()
         if self._probe is not None:
             self._probe.resume(found.round if found is not None else 0)
@@ -261,7 +262,7 @@ class Node:
         return RoundId(number=found.round)
 
     def _offer(self, report: RoundReport) -> None:
-        """Has a finished round saved, now or later."""
+        """Gives a finished round to the saver, which writes it now or later."""
         state.bind_settings(self._folder, self._settings)
         if self._publisher is not None:
             self._publisher.note(report)
@@ -286,7 +287,7 @@ class Node:
 
 
 def _why_not(workers: Workers, encoder: TextEncoder, show_all_tests: bool, proposal: Proposal) -> str | None:
-    """Why a proposal is not taken up: its proposer may be careless or hostile."""
+    """Returns why a proposal is rejected, for its proposer may be careless or hostile; None if it is accepted."""
     reason = jobs.why_not(workers, proposal.question, proposal.tests)
     if reason is None and not encoder.fits(to_task(proposal, show_all_tests)):
         reason = "too_long"

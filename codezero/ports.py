@@ -1,6 +1,8 @@
-"""What the loop asks of the stages. Each stage of `loop.run_round` calls one of these; tests replace them one by one.
+"""The interfaces between the loop and the parts of a node. Each stage of `loop.run_round` calls one of them; tests
+replace them one by one.
 
-A component that raises ends the node, except where a docstring names an outcome as data (an outage, an empty round).
+An error that a part raises ends the node. Outcomes that a docstring calls normal are returned, not raised, such as an
+outage or an empty round.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from codezero.types import (
 )
 
 Progress = Callable[[str, int, int], None]
-"""`progress(stage, done, total)`: called as a long stage advances; must be cheap and never raise."""
+"""A function `progress(stage, done, total)` that is called as a long stage advances; must be cheap and never raise."""
 
 
 class Resumable(Protocol):
-    """A part with state that a checkpoint must carry. The mapping holds plain values and tensors only."""
+    """A part whose state is saved in checkpoints. The mapping holds plain values and tensors only."""
 
     def state_dict(self) -> Mapping[str, Any]: ...
 
@@ -34,56 +36,57 @@ class Resumable(Protocol):
 
 class TaskSource(Resumable, Protocol):
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
-        """The next tasks. Raises TaskError when none is left to draw from."""
+        """Returns the next tasks. Raises TaskError: there is none left to draw from."""
         ...
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
-        """Hears what became of the groups of the round that drew last: which tasks come next may depend on it."""
+        """Records the scores of the last drawn tasks' groups, on which the next tasks may depend."""
         ...
 
     def take_skipped(self) -> Mapping[str, int]:
-        """Rows skipped since the last call, by reason."""
+        """Returns the numbers of rows skipped since the last call, by reason."""
         ...
 
 
 class Solver(Resumable, Protocol):
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
-        """One group of G rollouts a task, in order; a task whose prompt does not fit is left out and counted."""
+        """Returns one group of G rollouts per task, in order; leaves out and counts tasks whose prompts do not fit."""
         ...
 
     def take_skipped(self) -> Mapping[str, int]:
-        """Tasks left out since the last call, by reason."""
+        """Returns the numbers of tasks left out since the last call, by reason."""
         ...
 
 
 class Gossip(Protocol):
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
-        """Publishes own groups and collects peers'. No peer is a normal outcome.
+        """Publishes own groups and returns them with those of peers. To find no peer is a normal outcome.
 
-        `elapsed_s` is what the round has taken so far: how long to wait for others is a share of it.
+        `elapsed_s` is the duration of the round so far; the time to wait for peers is a share of it.
         """
         ...
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
-        """Hears what became of the groups that it collected: authors of hostile ones may lose their turns."""
+        """Records the scores of collected groups, so that authors of hostile ones may be skipped."""
         ...
 
 
 class Evaluator(Protocol):
     def score(self, swarm_round: SwarmRound) -> tuple[ScoredGroup, ...]:
-        """Every group of the round with verdicts and rewards; masked or unscored where it cannot tell."""
+        """Returns every group of the round with verdicts and rewards; what it cannot judge is masked or unscored."""
         ...
 
 
 class Selection(Protocol):
     def choose(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[ScoredGroup, ...]:
-        """The groups to train on: all own ones and at most J of the scored peers' groups whose rewards differ."""
+        """Returns the groups to train on: all own ones and at most J of peers' scored groups whose rewards differ."""
         ...
 
 
 class Feedback(Protocol):
     def give(self, groups: Sequence[ScoredGroup]) -> None:
-        """Tells the proposers of own, scored groups what the attempts came to. A network that is away is no error."""
+        """Sends the results of own, scored groups to the proposers of their tasks. An unreachable network is no
+        error."""
         ...
 
 
@@ -91,35 +94,36 @@ class Proposals(Feedback, Protocol):
     """A solver's connection to proposers."""
 
     def collect(self) -> tuple[Proposal, ...]:
-        """Proposals that were not handed out before. None at all is a normal outcome."""
+        """Returns proposals that were not returned before. An empty result is a normal outcome."""
         ...
 
     def take_rejected(self) -> Mapping[str, int]:
-        """What peers published that was dropped since the last call, by reason."""
+        """Returns the numbers of peers' publications dropped since the last call, by reason."""
         ...
 
 
 class Solvers(Protocol):
-    """A proposer's connection to solvers. Where there is no network, nothing comes back."""
+    """A proposer's connection to solvers. Without a network there is no feedback."""
 
     def remember(self, proposals: Iterable[Proposal]) -> None:
-        """Takes in proposals that were published before a restart, the newest last."""
+        """Restores proposals that were published before a restart, the newest last."""
         ...
 
     def publish(self, proposals: Sequence[Proposal]) -> bool:
-        """Shows proposals, the newest last, and with them the latest before them; False if no node keeps them."""
+        """Publishes proposals, the newest last, together with the latest earlier ones. Returns False if no node stores
+        them."""
         ...
 
     def collect(self) -> tuple[ProposalFeedback, ...]:
-        """What peers say of own proposals and was not handed out before."""
+        """Returns peers' feedback on own proposals that was not returned before."""
         ...
 
     def take_rejected(self) -> Mapping[str, int]:
-        """Feedback that was dropped since the last call, by reason."""
+        """Returns the numbers of feedback dropped since the last call, by reason."""
         ...
 
     def status(self) -> str:
-        """The state of the network in a few words; empty without one."""
+        """Returns the state of the network in a few words; empty without a network."""
         ...
 
 
@@ -127,13 +131,14 @@ class Learner(Resumable, Protocol):
     policy_version: int
 
     def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:
-        """One policy update on all usable groups. Nothing usable, or a loss that is not finite, is a skipped update."""
+        """Makes one policy update on all usable groups. Without any, or with a loss that is not finite, it is
+        skipped."""
         ...
 
 
 class Ledger(Protocol):
     def next_round(self, after: RoundId | None) -> RoundId:
-        """The round to play now, later than `after`; blocks while the swarm's clock has not moved on."""
+        """Returns the round to play now, which is later than `after`; blocks until the swarm's count has reached it."""
         ...
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt | None:
@@ -141,19 +146,19 @@ class Ledger(Protocol):
         ...
 
     def status(self) -> str:
-        """What is in the way of the ledger, in words; empty while nothing is."""
+        """Returns the ledger's problem in words; empty without one."""
         ...
 
 
 class Observer(Protocol):
-    """Watches a round as it goes on. What it is told must be cheap to take in; it never raises."""
+    """A receiver of a round's events. Its methods must be cheap and never raise."""
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """Records that a stage begins."""
         ...
 
     def groups(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
-        """All groups of the round have been judged, and these chosen to train on."""
+        """Records the round's judged groups and those chosen to train on."""
         ...
 
 

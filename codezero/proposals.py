@@ -1,4 +1,4 @@
-"""The records of proposing: what a proposer writes, what its solvers say of it, and what came of a batch.
+"""The records of proposing: a proposer's problems, the feedback of solvers on them, and the report of a batch.
 
     propose ─Proposal─► solvers: draw, solve, score ─ProposalFeedback─► difficulty, learning ─► BatchReport
 
@@ -16,52 +16,54 @@ LEVELS = ("beginner", "easy", "medium", "hard", "expert")
 
 
 def problem_id(question: str, tests: str) -> str:
-    """First 32 hex digits of the SHA-256 of question and tests: other tests to the same question are another problem.
+    """Returns the first 32 hex digits of the SHA-256 of question and tests; the same question with other tests is
+    another problem.
 
-    Each is hashed by itself first, so that nothing can move from one into the other.
+    Each is hashed by itself first, so that a text moved from one to the other gives another id.
     """
     parts = (hashlib.sha256(part.encode("utf-8", "replace")).digest() for part in (question, tests))
     return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
 
 
 def level_name(level: int | str) -> str:
-    """As "2 easy"; of one that there is not, the level alone."""
+    """Returns a level with its name, such as "2 easy"; an unknown level is returned alone."""
     return next((f"{number} {name}" for number, name in enumerate(LEVELS, 1) if str(number) == str(level)), str(level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A problem with unit tests that a proposer wrote; untrusted wherever it came over the network."""
+    """A problem with unit tests that a proposer wrote; untrusted if it came over the network."""
 
     peer_id: str
-    """Who proposed it."""
+    """The proposer's peer id."""
     model_id: str
     question: str
     tests: str
-    """Assert statements, one a line."""
+    """Assert statements, one per line."""
     difficulty: int | None = None
-    """The level it was asked for, 1 (beginner) to 5 (expert); None where the wire does not say."""
+    """The level that the model was asked for, 1 (beginner) to 5 (expert); None if the wire format does not carry it."""
     raw: str = ""
-    """The model's whole answer: how GenRL's feedback names a proposal. Empty where the wire does not carry it."""
+    """The model's whole answer, by which GenRL's feedback names a proposal; empty if the wire format does not carry
+    it."""
 
     @property
     def proposal_id(self) -> str:
-        """The same problem has the same id everywhere."""
+        """The `problem_id`, equal on all nodes."""
         return problem_id(self.question, self.tests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalFeedback:
-    """What one peer's G attempts at a proposal came to. Made by a solver, read by the proposer."""
+    """The results of one peer's G attempts at a proposal. Made by a solver, read by the proposer."""
 
     proposal_id: str
     peer_id: str
     p_correct: tuple[float, ...]
-    """[G] predicted probability that all tests pass, 0..1."""
+    """The predicted probabilities that all tests pass, [G] in 0..1."""
     rewards: tuple[float, ...]
-    """[G], -1.2..1.2"""
+    """The attempts' rewards, [G] in -1.2..1.2."""
     address: str = ""
-    """The network address that is answerable for it, as seen and not as claimed; equal for all identities of one."""
+    """The network address that it came from, as observed and not as claimed; all identities of one address share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,29 +72,29 @@ class BatchReport:
 
     batch: int
     level: int
-    """The level that this batch was written at."""
+    """The level of this batch's problems, 1 to 5."""
     reason: str
-    """Why this level, in words."""
+    """The reason for this level, in words."""
     num_written: int
     num_valid: int
     rejected: Mapping[str, int]
-    """What was written but not published, by reason."""
+    """Numbers of problems written but not published, by reason."""
     num_judged: int
-    """Own proposals that solvers have newly given feedback on."""
+    """The number of own proposals with new feedback of solvers."""
     signal_share: float | None
-    """Share of those whose attempts did not all come to the same; None if there are none."""
+    """The share of those whose attempts had different results; None if there are none."""
     success: Mapping[str, float]
-    """Estimated success rate of the swarm by level, for levels with any evidence."""
+    """The estimated success rate of the swarm by level, for levels with any evidence."""
     dropped: Mapping[str, int]
-    """Feedback of peers that was not used, by reason."""
+    """Numbers of peers' feedback that was not used, by reason."""
     reward_mean: float | None
-    """Mean reward of the proposals trained on; None without training."""
+    """The mean reward of the proposals trained on; None without training."""
     loss: float | None
     skipped: str | None
-    """Why there was no update; None if there was one, or training is off."""
+    """The reason why there was no update; None if there was one, or training is off."""
     network: str
     """The state of the network in a few words."""
     seconds: Mapping[str, float]
     """Wall seconds by stage: write, check, publish, listen, learn."""
     finished_at_s: float = 0.0
-    """Unix time at which it was over; 0 in reports of versions that did not note it."""
+    """Unix time of the batch's end, in seconds; 0 in reports of versions that did not record it."""

@@ -1,4 +1,4 @@
-"""How much better than its group each rollout did: the advantages of GRPO (DeepSeekMath, arXiv 2402.03300, eq. 3)."""
+"""The advantages of GRPO: rewards relative to the rollout's group (DeepSeekMath, arXiv 2402.03300, eq. 3)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from codezero.config import RewardScale
 
 EPSILON = 1e-4
-"""Added to the standard deviation before dividing by it, as TRL does."""
+"""The number added to the standard deviation before dividing by it, as in TRL."""
 
 
 def group_advantages(
     rewards: Sequence[Sequence[float]], scale: RewardScale, least: float = 0.0
 ) -> tuple[tuple[float, ...], ...]:
-    """Rewards [groups][G] to advantages of the same shape; groups may differ in size.
+    """Returns the advantages of rewards [groups][G], in the same shape; groups may differ in size.
 
-    Each reward less its group's mean, divided by the unbiased standard deviation (plus EPSILON) of the group, or of all
-    rewards of the batch (REINFORCE++, arXiv 2501.03262), or by nothing (Dr. GRPO, arXiv 2503.20783). A group of equal
-    rewards, which a group of one is, gets exactly 0: it teaches nothing. So does an attempt whose advantage is below
-    `least` of the largest of the batch, by magnitude.
+    An advantage is the reward minus its group's mean, divided by the unbiased standard deviation (plus EPSILON) of the
+    group, or of all rewards of the batch (REINFORCE++, arXiv 2501.03262), or not divided (Dr. GRPO, arXiv 2503.20783).
+    It is exactly 0 in a group of equal rewards, such as a group of one, and where its magnitude is below `least` times
+    the largest of the batch.
     """
     everything = [reward for group in rewards for reward in group]
     batch_std = statistics.stdev(everything) if scale is RewardScale.batch and len(everything) > 1 else 0.0
@@ -29,7 +29,7 @@ def group_advantages(
 
 
 def _centred(rewards: Sequence[float], scale: RewardScale, batch_std: float) -> tuple[float, ...]:
-    # The mean of equal floats may differ from them in the last bit, so equality is decided on the rewards themselves.
+    # The mean of equal floats may differ from them in the last bit, so the rewards themselves are compared.
     if len(set(rewards)) < 2:
         return (0.0,) * len(rewards)
     mean = statistics.fmean(rewards)

@@ -1,7 +1,7 @@
-"""Compares the sampler's log-probs of what it drew with the learner's: does it draw from the policy that learns?
+"""Checks that the sampler draws from the policy that learns, by comparing both log-probs of the sampled tokens.
 
-Both see the same weights, or a quantised copy of them; another arithmetic moves log-probs a little. More than that
-means that they are not the same: a stale adapter, a wrong base, another temperature or position.
+Both have the same weights, or a quantised copy of them; different arithmetic changes log-probs a little. A larger
+difference shows another policy: a stale adapter, a wrong base, another temperature or position.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from codezero.config import RolloutEngine
 logger = logging.getLogger(__name__)
 
 BOUNDS = {RolloutEngine.transformers: 0.005, RolloutEngine.llama_cpp: 0.005}
-"""Largest median of |difference| of a round, in nats. At version 0 the 0.5B model has 0.0001 to 0.0004 in llama.cpp
-(`benchmarks/rollout.py`), and in float32 nothing to be seen. A policy that is less sure of its tokens has more, as
-has one in bfloat16; neither was measured, so there is room for them."""
+"""The largest normal median of |difference| in a round, in nats. At version 0 the 0.5B model has 0.0001 to 0.0004 in
+llama.cpp (`benchmarks/rollout.py`), and in float32 no measurable one. A policy that is less sure of its tokens, or in
+bfloat16, has more; neither was measured, so the bounds leave room for them."""
 WARN_AT = 2.0
-"""A round that is beyond its bound so many times is warned of."""
+"""The multiple of the bound from which a round is reported as a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class Agreement:
     """The difference between sampler and learner on the trained tokens of own groups, before the round's update."""
 
     median_gap: float
-    """Median of |log-prob of the learner - log-prob of the sampler|, in nats."""
+    """The median of |log-prob of the learner - log-prob of the sampler|, in nats."""
     sample_size: float
-    """Effective sample size as a share of the tokens, (sum w)^2 / (N sum w^2) with w = learner / sampler (Kish)."""
+    """The effective sample size as a share of tokens, (sum w)^2 / (N sum w^2) with w = learner / sampler (Kish)."""
 
 
 def measure(gaps: Tensor) -> Agreement | None:
@@ -39,13 +39,13 @@ def measure(gaps: Tensor) -> Agreement | None:
         return None
     weights = gaps.double().exp()
     return Agreement(
-        median_gap=round(gaps.abs().median().item(), 4),  # below that it is rounding, which differs between processors
+        median_gap=round(gaps.abs().median().item(), 4),  # further digits are rounding, which differs between processors
         sample_size=(weights.sum().square() / (len(weights) * weights.square().sum())).item(),
     )
 
 
 def warn_unless_same(found: Agreement, engine: RolloutEngine) -> None:
-    """Warns of a sampler that is not the policy."""
+    """Logs a warning if sampler and learner differ too much to be the same policy."""
     bound = BOUNDS[engine]
     if found.median_gap <= WARN_AT * bound:
         return

@@ -1,4 +1,4 @@
-"""From scored groups to tensors: which tokens are trained on, and which sequences share a forward pass."""
+"""Turns scored groups into tensors: chooses the tokens to train on, and the sequences that share a forward pass."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from codezero.types import FinishReason, Rollout, RolloutGroup, Task
 logger = logging.getLogger(__name__)
 
 AUTO_TOKENS = {"cpu": 256, "mps": 1024, "cuda": 4096}
-"""Completion tokens in a micro-batch when train.micro_batch_size is 0. On CPU a larger one saves at most a seventh of
-the time, and 256 tokens of a 0.5B model take about 10 s on two cores: the longest a user waits after Ctrl-C."""
+"""The number of completion tokens in a micro-batch if train.micro_batch_size is 0. On CPU a larger one saves at most a
+seventh of the time, and 256 tokens of a 0.5B model take about 10 s on two cores: the longest wait after Ctrl-C."""
 KEPT_PROMPTS = 128
-"""Encoded prompts of peers' tasks that are remembered, at most 10 MB of them."""
+"""The number of encoded prompts of peers' tasks that are cached, at most 10 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSequence:
-    """One completion to learn from or to avoid. Made by `to_sequences`."""
+    """One completion to train on. Made by `to_sequences`."""
 
     prompt_ids: tuple[int, ...]
-    """[P]"""
+    """The prompt's token ids, [P]."""
     completion_ids: tuple[int, ...]
-    """[C], C >= 1; every one of them is trained on."""
+    """The completion's token ids, [C] with C >= 1; all of them are trained on."""
     advantage: float
     old_logprobs: tuple[float, ...] | None = None
-    """[C] under the policy that sampled; None where that is the present one, or unknown."""
+    """The log-probs under the policy that sampled, [C]; None if that is the current one, or unknown."""
     sampler_logprobs: tuple[float, ...] | None = None
-    """[C] as the sampler gave them, of the policy that `old_logprobs` are of; None where they are those, or unknown."""
+    """The log-probs under that policy as computed by the sampler, [C]; None if `old_logprobs` are these, or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainBatch:
-    """Completions of one prompt, right-padded: the one record with tensors, which never leaves `train/`."""
+    """Completions of one prompt, right-padded, as tensors. Used in `train/` only."""
 
     prompt_ids: Tensor
-    """[P]"""
+    """The prompt's token ids, [P]."""
     completion_ids: Tensor
-    """[B, C]"""
+    """The completions' token ids, [B, C]."""
     loss_mask: Tensor
-    """[B, C], bool, from lengths: the padding id may also be a token of its own."""
+    """True for the completions' own tokens, [B, C]; made from lengths, since the padding id may be a token too."""
     old_logprobs: Tensor
-    """[B, C], NaN = unknown or the present policy's: ratio 1."""
+    """`TrainSequence.old_logprobs`, [B, C]; NaN if unknown or the current policy's, so that the ratio is 1."""
     sampler_logprobs: Tensor
-    """[B, C], NaN = unknown, or the same as the old ones."""
+    """`TrainSequence.sampler_logprobs`, [B, C]; NaN if unknown, or the same as the old ones."""
     advantages: Tensor
-    """[B]"""
+    """The completions' advantages, [B]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """How large a micro-batch may be."""
+    """The largest size of a micro-batch."""
 
     max_sequences: int
     max_tokens: int
-    """Completion tokens, padding included; a single longer sequence still makes a micro-batch."""
+    """The most completion tokens, with padding; a single longer sequence is a micro-batch of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,26 +76,26 @@ class PromptBatches:
 
 @dataclass(slots=True, kw_only=True)
 class TextEncoder:
-    """Turns peers' texts into our own tokens."""
+    """The encoder of peers' texts into tokens of the node's own model."""
 
     tokenizer: PreTrainedTokenizerBase
     encode_prompt: Callable[[Task], Sequence[int]]
-    """The prompt our solver would sample from for a task. May raise PromptTooLong."""
+    """A function that returns the ids of the own solver's prompt for a task. May raise PromptTooLong."""
     end_token_id: int
-    """What our model ends its turn with."""
+    """The id of the token that ends the own model's answers."""
     max_prompt_length: int
-    """In tokens: the longest prompt that memory was planned for. Own tasks are chosen, a peer's can have any length."""
+    """The longest prompt that memory is planned for, in tokens; a peer's task can have any length."""
     max_completion_length: int
-    """In tokens."""
+    """The longest completion, in tokens."""
     prompt_ids: Callable[[Task], tuple[int, ...]] = field(init=False)
-    """Gives the ids [P] of the prompt of a peer's task; raises PromptTooLong. A group asks for them when it arrives and
-    for each of its rollouts, so those of the latest tasks are remembered."""
+    """A function that returns the ids [P] of the prompt of a peer's task; raises PromptTooLong. It is called when a
+    group arrives and for each of its rollouts, so results for the latest tasks are cached."""
 
     def __post_init__(self) -> None:
         self.prompt_ids = lru_cache(KEPT_PROMPTS)(self._prompt_ids)
 
     def fits(self, task: Task) -> bool:
-        """Whether a peer's task can be trained on."""
+        """Returns True if the prompt of a peer's task is short enough to train on."""
         try:
             self.prompt_ids(task)
         except PromptTooLong:
@@ -109,10 +109,10 @@ class TextEncoder:
         return ids
 
     def completion_ids(self, rollout: Rollout) -> tuple[int, ...]:
-        """[C] ids of a peer's completion, cut to the longest one; the end token only if the peer's model gave one.
+        """Returns the ids [C] of a peer's completion, cut to the longest allowed; with the end token if the peer's
+        model gave one. Data that is not text has no ids.
 
-        Text that spells a special token stays text, so a peer cannot place control tokens in our training data. What is
-        no text at all has no ids.
+        Text that spells a special token stays text, so that a peer cannot put control tokens into training data.
         """
         text: object = rollout.text
         if not isinstance(text, str):
@@ -125,11 +125,11 @@ class TextEncoder:
 def to_sequences(
     group: RolloutGroup, advantages: Sequence[float], encoder: TextEncoder, policy_version: int
 ) -> tuple[TrainSequence, ...]:
-    """The group's completions that have at least one token; advantages [G].
+    """Returns the group's completions that have at least one token; advantages [G].
 
-    Local rollouts keep their sampled ids, those of the prompt too (which may differ within a group), and their
-    log-probs if an earlier policy sampled them. Peers' texts are encoded by us; a group whose task does not fit gives
-    no sequence.
+    Local rollouts keep their sampled ids, also of the prompt (which may differ within a group), and their log-probs, as
+    old ones if an earlier policy sampled them. Peers' texts are encoded here; a group whose task does not fit gives no
+    sequence.
     """
     found = []
     for rollout, advantage in zip(group.rollouts, advantages, strict=True):
@@ -162,14 +162,14 @@ def to_sequences(
 
 
 def batch_limits(config: TrainConfig, device_type: str) -> BatchLimits:
-    """The configured number of sequences, or a number of tokens that suits the device ("cpu", "cuda", "mps")."""
+    """Returns the configured number of sequences, or a number of tokens that suits the device ("cpu", "cuda", "mps")."""
     if config.micro_batch_size:
         return BatchLimits(max_sequences=config.micro_batch_size, max_tokens=2**31)
     return BatchLimits(max_sequences=2**31, max_tokens=AUTO_TOKENS.get(device_type, AUTO_TOKENS["cpu"]))
 
 
 def plan(sequences: Sequence[TrainSequence], limits: BatchLimits) -> tuple[PromptBatches, ...]:
-    """Sorts sequences by prompt, then fills micro-batches from the longest to the shortest. Deterministic."""
+    """Groups sequences by prompt, then fills micro-batches from the longest to the shortest. Deterministic."""
     by_prompt: dict[tuple[int, ...], list[TrainSequence]] = {}
     for sequence in sequences:
         by_prompt.setdefault(sequence.prompt_ids, []).append(sequence)

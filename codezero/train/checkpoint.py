@@ -1,12 +1,12 @@
-"""Everything a node needs to go on after a kill, saved together.
+"""Checkpoints: the state that a node needs to continue after a kill, saved together.
 
     checkpoints/round-00000012/   learner.pt    trained weights, in float32 where training keeps such, and optimizer
                                   node.pt       random states, task cursor, round, last report
                                   manifest.json size and CRC-32 of both, written last
 
-A checkpoint is built in a temporary folder, flushed to disk and renamed into place, so one that has its name is whole;
-the manifest catches what a disk does to it later. The newest `KEEP` are kept, and in `checkpoints/best` the one that
-was the newest at the last `keep_best`: hard links, which cost as much as one checkpoint once the newest have gone on. A
+A checkpoint is built in a temporary folder, flushed to disk and renamed, so one with a final name is complete; the
+manifest shows later damage by the disk. The newest `KEEP` are kept, and in `checkpoints/best` the one that was the
+newest at the last `keep_best`: hard links, which take the space of one checkpoint once newer ones have replaced it. A
 round without an update links `learner.pt` of the previous one instead of writing it again.
 """
 
@@ -33,17 +33,17 @@ logger = logging.getLogger(__name__)
 KEEP = 2
 FORMAT = 2
 READABLE = (1, 2)
-"""1 held bfloat16 weights, and their float32 masters beside the optimizer."""
+"""The formats that can be read. Format 1 had bfloat16 weights, and their float32 masters beside the optimizer."""
 _LEARNER, _NODE, _MANIFEST = "learner.pt", "node.pt", "manifest.json"
 BEST = "best"
-"""Name of the folder of the best one."""
+"""The name of the best checkpoint's folder."""
 _TEMPORARY_PREFIX = ".saving-"
 _READ_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A saved state that was found whole."""
+    """A saved state that agrees with its manifest."""
 
     round: int
     learner: Mapping[str, Any]
@@ -51,13 +51,13 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """Saves and finds checkpoints in one folder, which belongs to one node at a time."""
+    """The checkpoints of one folder, which belongs to one node at a time."""
 
     def __init__(self, folder: Path) -> None:
-        """Clears what a killed save left behind. Raises CheckpointError: the folder cannot be made or written."""
+        """Removes remains of a killed save. Raises CheckpointError: the folder cannot be made or written."""
         self._folder = folder
         self._linkable: tuple[int, Path, dict[str, int]] | None = (
-            None  # policy version, learner file known good, its entry
+            None  # policy version, its undamaged learner file, the file's entry in the manifest
         )
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -69,10 +69,10 @@ class CheckpointStore:
             ) from error
 
     def save(self, round_number: int, policy_version: int, learner: Mapping[str, Any], node: Mapping[str, Any]) -> Path:
-        """Saves a finished round, and returns its folder, which stays for the next `KEEP` - 1 saves; `learner` is not
-        written again while `policy_version` is that of the last save.
+        """Saves a finished round. Returns its folder, which is kept during the next `KEEP` - 1 saves. `learner` is not
+        written again if `policy_version` is that of the last save.
 
-        Raises CheckpointError: it cannot be written. Earlier checkpoints are untouched then.
+        Raises CheckpointError: it cannot be written; earlier checkpoints are not changed then.
         """
         building = self._folder / f"{_TEMPORARY_PREFIX}{round_number:08d}"
         final = self._path(round_number)
@@ -84,7 +84,7 @@ class CheckpointStore:
             manifest = {"format": FORMAT, "round": round_number, "policy_version": policy_version, "files": files}
             _write_bytes(building / _MANIFEST, json.dumps(manifest).encode())
             _sync_folder(building)
-            shutil.rmtree(final, ignore_errors=True)  # only ever a damaged one: a whole one is never saved over
+            shutil.rmtree(final, ignore_errors=True)  # always a damaged one: a good one is never overwritten
             os.replace(building, final)
             _sync_folder(self._folder)
             self._linkable = (policy_version, final / _LEARNER, files[_LEARNER])
@@ -96,9 +96,9 @@ class CheckpointStore:
         return final
 
     def load_latest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; damaged ones are skipped with a warning. None if none was ever saved.
+        """Returns the newest undamaged checkpoint; skips damaged ones with a warning. None if none was ever saved.
 
-        Raises CheckpointError: there are checkpoints and every one is damaged.
+        Raises CheckpointError: there are checkpoints and all are damaged.
         """
         candidates = self._newest_first()
         for path in candidates:
@@ -120,7 +120,7 @@ class CheckpointStore:
         return None
 
     def load_best(self) -> Checkpoint:
-        """The best checkpoint. Raises CheckpointError: there is none, or it is damaged."""
+        """Returns the best checkpoint. Raises CheckpointError: there is none, or it is damaged."""
         try:
             return _read(self._folder / BEST)[1]
         except _DAMAGED as error:
@@ -129,8 +129,8 @@ class CheckpointStore:
             ) from error
 
     def keep_best(self) -> bool:
-        """Keeps the newest checkpoint as the best, in place of the one before; returns whether there was one, and room
-        for it. A disk that cannot is a warning."""
+        """Keeps the newest checkpoint as the best, in place of the former best. Returns False if there is none, or if
+        it cannot be kept, which is logged as a warning."""
         newest = next(iter(self._newest_first()), None)
         if newest is None:
             return False
@@ -161,7 +161,7 @@ class CheckpointStore:
                 os.link(self._linkable[1], target)
                 return self._linkable[2]
             except OSError as error:
-                logger.debug("no hard link to %s: %s", self._linkable[1], error)  # not every file system has them
+                logger.debug("no hard link to %s: %s", self._linkable[1], error)  # some file systems have none
         return _write_tensors(target, learner)
 
     def _newest_first(self) -> list[Path]:
@@ -182,24 +182,21 @@ class CheckpointStore:
 
 
 def saved_weights(checkpoint: Path) -> dict[str, torch.Tensor]:
-    """The trained weights in a checkpoint's folder, mapped into memory: they stay readable when the folder is removed.
-
-    Raises OSError, RuntimeError or ValueError: it is gone or damaged.
-    """
+    """Returns the trained weights in a checkpoint's folder, mapped into memory: they stay readable when the folder is
+    removed. Raises OSError, RuntimeError or ValueError: it is gone or damaged."""
     saved = torch.load(checkpoint / _LEARNER, map_location="cpu", weights_only=True, mmap=True)
     weights: dict[str, torch.Tensor] = saved["weights"]
     return weights
 
 
 def trainable_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """What training changes, by name: all parameters, or those of the adapters. A tied weight is there once."""
+    """Returns the weights that training changes, by name: all parameters, or those of the adapters; tied ones once."""
     return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 @torch.no_grad()
 def restore_weights(current: Mapping[str, torch.Tensor], saved: Mapping[str, torch.Tensor]) -> None:
-    """Puts saved weights in the place of the current ones. Raises CheckpointError: they are of another model or
-    method."""
+    """Copies saved weights into the current ones. Raises CheckpointError: they are of another model or method."""
     wrong = sorted(current.keys() ^ saved.keys()) or [n for n in current if current[n].shape != saved[n].shape]
     if wrong:
         raise CheckpointError(
@@ -213,12 +210,12 @@ def restore_weights(current: Mapping[str, torch.Tensor], saved: Mapping[str, tor
 def _link_or_copy(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
-    except OSError:  # not every file system has hard links
+    except OSError:  # some file systems have no hard links
         shutil.copyfile(source, target)
 
 
 class _CountedFile:
-    """A file to write, with its size and CRC-32 as it grows: reading some gigabytes back would take seconds."""
+    """A file to write that counts its size and CRC-32, since reading gigabytes back would take seconds."""
 
     def __init__(self, file: FileIO) -> None:
         self._file, self.num_bytes, self.crc32 = file, 0, 0
@@ -228,18 +225,18 @@ class _CountedFile:
         self.crc32 = zlib.crc32(view, self.crc32)
         self.num_bytes += len(view)
         rest = view
-        while rest:  # the system takes 2 GiB at a time
+        while rest:  # the system writes 2 GiB at a time
             rest = rest[self._file.write(rest) :]
         return len(view)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing, since nothing is buffered."""
 
 
 def _write_tensors(path: Path, values: Mapping[str, Any]) -> dict[str, int]:
     with path.open("wb", buffering=0) as file:
         counted = _CountedFile(file)
-        torch.save(dict(values), counted)  # type: ignore[arg-type]  # it asks for these two methods only
+        torch.save(dict(values), counted)  # type: ignore[arg-type]  # it calls these two methods only
         os.fsync(file.fileno())
     return {"bytes": counted.num_bytes, "crc32": counted.crc32}
 
@@ -260,7 +257,7 @@ def _fingerprint(path: Path) -> dict[str, int]:
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest, after comparing the files with it. Raises ValueError when they differ."""
+    """Reads the manifest and compares the files with it. Raises ValueError: they differ."""
     manifest: dict[str, Any] = json.loads((path / _MANIFEST).read_bytes())
     if manifest["format"] not in READABLE:
         raise ValueError(f"format {manifest['format']}, this codezero reads {' and '.join(map(str, READABLE))}")
@@ -275,7 +272,7 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, pi
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Checkpoint]:
-    """The manifest and the checkpoint in a folder. Raises what `_DAMAGED` has: it is not whole."""
+    """Returns the manifest and the checkpoint in a folder. Raises an error of `_DAMAGED`: it is damaged."""
     manifest = _read_manifest(path)
     found = Checkpoint(
         round=manifest["round"], learner=_read_tensors(path / _LEARNER), node=_read_tensors(path / _NODE)

@@ -1,5 +1,5 @@
-"""Which attempts of a group are trained on where not all are: those whose rewards vary most (PODS, Xu et al., arXiv
-2504.13818). All of them are published and judged."""
+"""Chooses the attempts of a group to train on: those whose rewards vary most (PODS, Xu et al., arXiv 2504.13818). All
+attempts are published and judged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from codezero.types import ScoredGroup
 
 
 def most_varied(group: ScoredGroup, most: int) -> ScoredGroup:
-    """The group with at most `most` of its attempts that count; the others are masked. 0 leaves it as it is.
+    """Returns the group with at most `most` of its scored attempts, the others masked; with 0 it is unchanged.
 
-    The subset of largest variance consists of some highest and some lowest rewards (shown there), so only
-    `most` + 1 are compared. Rewards that are not finite stay for the learner to refuse.
+    The subset of largest variance consists of some highest and some lowest rewards (proved in the paper), so only
+    `most` + 1 subsets are compared. A group with rewards that are not finite is unchanged; the learner refuses it.
     """
     totals = {i: reward.total for i, reward in enumerate(group.rewards) if reward is not None}
     if most == 0 or len(totals) <= most or not all(map(math.isfinite, totals.values())):
