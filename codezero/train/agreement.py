@@ -39,7 +39,7 @@ def measure(gaps: Tensor) -> Agreement | None:
         return None
     weights = gaps.double().exp()
     return Agreement(
-        median_gap=round(gaps.abs().median().item(), 4),  # further digits are rounding, which differs between processors
+        median_gap=round(gaps.abs().median().item(), 4),  # beyond that it is rounding, which differs by processor
         sample_size=(weights.sum().square() / (len(weights) * weights.square().sum())).item(),
     )
 

@@ -162,7 +162,7 @@ def to_sequences(
 
 
 def batch_limits(config: TrainConfig, device_type: str) -> BatchLimits:
-    """Returns the configured number of sequences, or a number of tokens that suits the device ("cpu", "cuda", "mps")."""
+    """Returns the configured number of sequences, or a number of tokens for the device ("cpu", "cuda" or "mps")."""
     if config.micro_batch_size:
         return BatchLimits(max_sequences=config.micro_batch_size, max_tokens=2**31)
     return BatchLimits(max_sequences=2**31, max_tokens=AUTO_TOKENS.get(device_type, AUTO_TOKENS["cpu"]))

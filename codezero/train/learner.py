@@ -1,10 +1,10 @@
-"""The learner: one GRPO update of the policy a round, from groups of any size and origin.
+"""The learner: one GRPO update of the policy per round, from groups of any size and origin.
 
     groups ─► advantages ─► sequences ─► optimizer steps ─► prompts ─► micro-batches
               equal rewards              minibatch_size     shared     micro_batch_size
               left out                                      pass
 
-Gradients of micro-batches add up to those of their optimizer step taken at once, whatever its split.
+Gradients of micro-batches add up to the gradient of their optimizer step, whatever the split.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from codezero.types import RolloutGroup, ScoredGroup, SkipReason, UpdateReport
 
 
 class GrpoLearner:
-    """Implements `ports.Learner`. Trains `model` in place."""
+    """The implementation of `ports.Learner`. It trains `model` in place."""
 
     policy_version: int
 
@@ -50,11 +50,12 @@ class GrpoLearner:
         """Trains the parameters of `model` that require gradients: all of them, or the adapters of a peft model.
 
         temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
-        weights training began with (not of those it resumes with); needed when config.beta > 0 unless `model` is a peft
-        model, whose frozen base it is. engine: what samples own rollouts; train.importance is for others than
-        transformers. before_update: called each time before weights and moments change.
+        weights before any training (not of those that a resumed node starts with); needed if config.beta > 0 unless
+        `model` is a peft model, whose frozen base is the reference. engine: the sampler of own rollouts;
+        train.importance has no effect with transformers. before_update: called before each change of weights and
+        moments.
 
-        Raises TrainingError: no reference. ModelError: an architecture whose logits are not its head's output.
+        Raises TrainingError: the reference is missing. ModelError: the model's logits are not its head's output.
         """
         adapter = hasattr(model, "disable_adapter")
         if config.beta > 0 and reference_model is None and not adapter:
@@ -83,11 +84,11 @@ class GrpoLearner:
         self.policy_version = 0
 
     def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:
-        """One policy update on all scored groups whose rewards differ. The version grows by one if weights changed.
+        """Makes one policy update on all scored groups whose rewards differ. The version grows by one if weights
+        changed.
 
-        Masked attempts enter neither advantages nor the loss and its denominators, as if they had never been sampled.
-        A reward, loss or gradient that is not finite stops the update and leaves the weights as they are (as of the
-        optimizer step before it, where a round has several).
+        Masked attempts count neither in advantages nor in the loss and its denominators. A reward, loss or gradient
+        that is not finite stops the update and leaves the weights as they are after the optimizer steps before it.
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
@@ -113,24 +114,24 @@ class GrpoLearner:
         return self._update(sequences, num_zero)
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """What training changes, by name, in float32; an update changes it in place. Saved weights are put back by
-        copying into it and then calling `load_state_dict`."""
+        """Returns the trained weights by name, in float32; updates change them in place. Saved weights are restored by
+        copying into these and then calling `load_state_dict`."""
         return dict(zip(self._names, self._optimizer.masters, strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Optimizer state and policy version, to be saved beside `weights`."""
+        """Returns the optimizer's state and the policy version, to be saved beside `weights`."""
         return {"policy_version": self.policy_version, "optimizer": self._optimizer.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state_dict`, after the weights that belong to it have been copied into `weights`."""
+        """Restores a `state_dict`, after the weights saved with it have been copied into `weights`."""
         self.policy_version = state["policy_version"]
         self._optimizer.load_state_dict(state["optimizer"])
 
     def _update(self, sequences: Sequence[TrainSequence], num_zero: int) -> UpdateReport:
         size = self._config.minibatch_size or len(sequences)
         starts = [*range(0, len(sequences), size)] * self._config.num_iterations
-        # With one step the sampling policy is the present one and the ratio is 1 by definition. With more, clipping can
-        # only hold the later ones near it if its log-probs are kept from before the first.
+        # With one step the sampling policy is the current one and the ratio is 1 by definition. With more, clipping
+        # needs the log-probs from before the first step.
         if len(starts) > 1:
             sequences = self._passes.with_old_logprobs(sequences)
         results: list[StepResult] = []
@@ -138,7 +139,7 @@ class GrpoLearner:
         done, total = 0, len(sequences) * self._config.num_iterations
         for start in starts:
             minibatch = sequences[start : start + size]
-            self._optimizer.drop_gradients()  # there are some if an earlier call was interrupted
+            self._optimizer.drop_gradients()  # some remain if an earlier call was interrupted
             result = self._passes.add_gradients(minibatch, done, total)
             done += len(minibatch)
             fault = "" if math.isfinite(result.loss) else f"loss is {result.loss}"
@@ -187,5 +188,5 @@ class GrpoLearner:
 
 
 def _counting(scored: ScoredGroup) -> RolloutGroup:
-    """The group without its masked attempts."""
+    """Returns the group without its masked attempts."""
     return replace(scored.group, rollouts=tuple(rollout for rollout, _, _ in scored.rewarded))

@@ -1,8 +1,8 @@
-"""How much memory and disk a training method needs, worked out before any weight is loaded.
+"""Estimates the memory and disk that a training method needs, before any weight is loaded.
 
-Every prompt and completion is taken to be as long as allowed. Activations are what a Qwen2 or Llama block keeps for its
-backward pass, which `tests/unit/train/test_memory.py` counts; `benchmarks/memory.py` compares whole plans with what
-processes hold.
+All prompts and completions are assumed to be as long as allowed. Activations are those that a Qwen2 or Llama block
+keeps for its backward pass, as `tests/unit/train/test_memory.py` counts; `benchmarks/memory.py` compares whole plans
+with the memory of processes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from codezero.train.batch import batch_limits
 
 GIB = 2**30
 RUNTIME_BYTES = 540 * 2**20
-"""A process with torch, transformers and peft imported, and the tokenizer."""
+"""The memory of a process with torch, transformers and peft imported, and the tokenizer."""
 SAMPLER_BYTES = 110 * 2**20
-"""llama.cpp's process beside weights, cache and logits."""
+"""The memory of llama.cpp's process without weights, cache and logits."""
 DRAWN_BYTES = 24
-"""For each logit of a step: itself, at the temperature, its log-prob and probability in float32, a sum in float64."""
+"""Bytes per logit of a step: the logit, scaled by the temperature, log-prob and probability in float32, and a sum in
+float64."""
 CHECKPOINTS = 3
-"""On disk at a time: two kept, one being written."""
+"""The number of checkpoints on disk at a time: two kept, one being written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,76 +40,77 @@ class ModelShape:
     """The sizes of a causal language model that memory depends on."""
 
     num_parameters: int
-    """Tied weights counted once."""
+    """The number of parameters, tied weights counted once."""
     linear_parameters: int
-    """Weights of linear layers, the head included: what generation on CPU keeps a second, packed copy of."""
+    """The number of weights in linear layers and head, of which generation on CPU keeps a second, packed copy."""
     lora_width: int
-    """Sum of inputs and outputs of all linear layers but the head: times the rank, the size of the adapters."""
+    """The sum of inputs and outputs of all linear layers but the head; times the rank it is the adapters' size."""
     head_parameters: int
     tied: bool
     vocab_size: int
     hidden_size: int
     intermediate_size: int
     key_value_size: int
-    """Width of a layer's keys, and of its values."""
+    """The width of a layer's keys, and of its values."""
     num_layers: int
     mlp_values: int = 2
-    """Vectors of the MLP's width that a block keeps a token: two where `llm.recompute` makes the others again."""
+    """The number of vectors of the MLP's width that a block keeps per token: two if `llm.recompute` recomputes the
+    others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What a node asks of its model in a round."""
+    """The sizes of a round that memory depends on."""
 
     num_local: int
-    """I, own groups."""
+    """The number of own groups, I."""
     num_external: int
-    """J, most groups of peers that are trained on."""
+    """The largest number of peers' groups that are trained on, J."""
     num_generations: int
-    """G, completions in a group."""
+    """The number of completions in a group, G."""
     prompt_tokens: int
-    """The longest prompt to plan for."""
+    """The longest prompt to plan for, in tokens."""
     completion_tokens: int
-    """The longest completion."""
+    """The longest completion, in tokens."""
     dtype: torch.dtype
     device_type: str
-    """ "cpu", "cuda" or "mps"."""
+    """The type of the device: "cpu", "cuda" or "mps"."""
     evaluator_bytes: int
-    """What the frozen evaluator takes on the same device; 0 if it runs elsewhere."""
+    """The memory of the frozen evaluator on the same device; 0 if it runs elsewhere."""
     workers_bytes: int = 0
-    """What the processes that read solutions take of the same memory."""
+    """The memory of the processes that read solutions; 0 if it is not that of `device_type`."""
     engine: RolloutEngine = RolloutEngine.transformers
-    """What samples."""
+    """The sampler."""
     evaluator_is_base: bool = False
-    """Whether the evaluator's weights are the policy's starting weights, which adapters leave as they are."""
+    """True if the evaluator's weights are the policy's starting weights, which adapters do not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimate:
-    """Bytes by what they hold. A round solves, then learns: its peak is the larger of the two."""
+    """The memory and disk that a node needs, in bytes by use. A round solves, then learns; its peak is the larger."""
 
     method: TrainMethod
     train: TrainConfig
-    """The settings that it is for."""
+    """The settings that the estimate is for."""
     runtime: int
     weights: int
     reference: int
     optimizer: int
-    """Adam's moments, and float32 masters of bfloat16 weights. Kept through the whole round."""
+    """Adam's moments, and float32 masters of bfloat16 weights; in memory during the whole round."""
     evaluator: int
     workers: int
     gradients: int
-    """Learning only."""
+    """The gradients, while learning."""
     activations: int
-    """Learning only, a chunk of logits and of the head's gradient included."""
+    """The activations while learning, with a chunk of logits and of the head's gradient."""
     decode_weights: int
-    """Solving only: the packed copy of the linear weights, or the process of llama.cpp with its own in Q8_0."""
+    """While solving, the packed copy of the linear weights, or llama.cpp's process with its weights in Q8_0."""
     kv_cache: int
-    """Solving only."""
+    """The key-value cache, while solving."""
     logits: int
-    """Solving only: those of a step, and what is drawn from."""
+    """The logits of a step and the numbers derived from them, while solving."""
     disk: int
-    """Checkpoints, and the base that llama.cpp samples from."""
+    """Checkpoints, and the base weights that llama.cpp samples from."""
 
     @property
     def kept(self) -> int:
@@ -127,7 +129,8 @@ class MemoryEstimate:
         return max(self.learn, self.solve)
 
     def line(self) -> str:
-        """`full: 10.4 GiB of memory (weights 1.8, ...) and 16.6 GiB of disk`, leaving out what is below 0.05 GiB."""
+        """Returns text such as `full: 10.4 GiB of memory (weights 1.8, ...) and 16.6 GiB of disk`, without parts below
+        0.05 GiB."""
         items = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in NOT_ITEMS}
         largest = sorted(items, key=lambda name: -items[name])
         parts = ", ".join(
@@ -143,7 +146,7 @@ NOT_ITEMS = ("method", "train", "disk")
 
 
 def read_shape(folder: str | Path) -> ModelShape:
-    """The shape of the model in a prepared folder, from its config.json; no weight is read or allocated.
+    """Returns the shape of the model in a prepared folder, from its config.json; no weight is read or allocated.
 
     Raises ModelError: there is no usable config.
     """
@@ -159,7 +162,7 @@ def read_shape(folder: str | Path) -> ModelShape:
 
 
 def shape_of(model: nn.Module) -> ModelShape:
-    """The shape of a transformers causal language model, on any device, meta included."""
+    """Returns the shape of a transformers causal language model, on any device, meta included."""
     lm: Any = model
     config, head = lm.config.get_text_config(), lm.get_output_embeddings()
     linears = [module for module in lm.modules() if isinstance(module, nn.Linear)]
@@ -181,7 +184,7 @@ def shape_of(model: nn.Module) -> ModelShape:
 
 
 def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: Workload) -> MemoryEstimate:
-    """Memory and disk of training with `method`, which is full or lora."""
+    """Estimates memory and disk of training with `method`, which is full or lora."""
     full = method is TrainMethod.full
     width = load.dtype.itemsize
     trained = shape.num_parameters if full else config.lora_r * shape.lora_width
@@ -192,7 +195,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     master_bytes = 4 * trained if masters else 0
     outside = load.engine is RolloutEngine.llama_cpp
     packed = width * shape.linear_parameters if load.device_type == "cpu" else 0
-    base_bytes = 34 * shape.num_parameters // 32 if outside else 0  # 32 numbers and their scale are 34 bytes
+    base_bytes = 34 * shape.num_parameters // 32 if outside else 0  # 32 numbers with their scale take 34 bytes
     decode_weights = SAMPLER_BYTES + base_bytes if outside else packed
     rows, length = load.num_local * load.num_generations, load.prompt_tokens + load.completion_tokens
     if outside:
@@ -218,24 +221,24 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
 
 
 def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
-    """How many completions of full length are in a micro-batch. Never more than a round has: those of one prompt share
-    micro-batches, and all groups of a round, peers' included, may be about one task."""
+    """Returns the number of completions of full length in a micro-batch, at most all of a round: only those of one
+    prompt share a micro-batch, but all groups of a round, also peers', may have the same task."""
     limits = batch_limits(config, load.device_type)
     in_round = (load.num_local + load.num_external) * load.num_generations
     return max(1, min(limits.max_sequences, limits.max_tokens // load.completion_tokens, in_round))
 
 
 def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: Workload) -> int:
-    """What forward and backward pass of a micro-batch hold beside weights and gradients.
+    """Returns the bytes that forward and backward pass of a micro-batch need beside weights and gradients.
 
-    A block keeps vectors of the hidden width: inputs of its linear layers, their norms (of which one is needed again
-    only if the norm's own weight is trained), queries and attention's output; keys and values at their own width; and
-    `mlp_values` of the MLP's. Completions attend to copies of keys and values, one for each query head, the prompt's
-    too, through a mask in floating point. At their end, with all that kept, are logits and their gradient. The prompt's
-    own pass comes after them (`CompletionScorer`), so the larger of both counts.
+    A block keeps vectors of the hidden width: inputs of its linear layers, those of its norms (one per norm only if the
+    norm's own weight is trained), queries and attention's output; keys and values at their own width; and `mlp_values`
+    vectors of the MLP's width. Completions attend to copies of keys and values, one per query head, the prompt's too,
+    with a mask in floating point. Logits and their gradient come last, while all that is in memory. The prompt's own
+    pass comes after the completions' (`CompletionScorer`), so the larger of both counts.
 
-    Where activations are recomputed every completion carries its own prompt, each block keeps its input, and one block
-    at a time has its activations, and as much again for their gradients.
+    With recomputed activations every completion has its own copy of the prompt, each block keeps its input, and one
+    block at a time has its activations, and as many bytes again for their gradients.
     """
     full, width = method is TrainMethod.full, load.dtype.itemsize
     sequences = micro_batch_sequences(config, load)

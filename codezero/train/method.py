@@ -1,4 +1,4 @@
-"""Which training method this machine can hold, decided before anything is loaded, and the adapters of LoRA."""
+"""Chooses a training method that fits this machine, before anything is loaded, and makes the adapters of LoRA."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codezero.llm.adapters import fuse_adapters
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
 SHARE_OF_FREE = 0.9
-"""Of the free memory, what a node plans with; the rest is for estimates that are off and for other programs."""
+"""The share of free memory that a node plans with; the rest is for errors of the estimate and other programs."""
 SMALLEST = ModelShape(
     num_parameters=494_032_768,
     linear_parameters=493_961_216,
@@ -31,19 +31,20 @@ SMALLEST = ModelShape(
     key_value_size=128,
     num_layers=24,
 )
-"""Qwen2.5-Coder-0.5B-Instruct, the smallest model of the catalogue."""
+"""The shape of Qwen2.5-Coder-0.5B-Instruct, the smallest model that an error message proposes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What a machine has to spare, in bytes."""
+    """The memory and disk that a node may use, in bytes."""
 
     memory: int
     disk: int
 
 
 def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) -> Room:
-    """The configured memory limit or a share of what is free now on `device`, and free disk where states are kept."""
+    """Returns the configured memory limit or a share of the memory now free on `device`, and the free disk space under
+    `state_dir`."""
     if config.memory_limit_gib:
         memory = int(config.memory_limit_gib * GIB)
     elif device.type == "cuda":
@@ -57,11 +58,11 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
 
 
 def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
-    """The estimate of the method to train with: the configured one, or for auto full where it fits, else lora; lora
-    where something samples that only takes adapters. Where a method does not fit as configured, `train` of the estimate
-    has smaller micro-batches, and where these are not enough it recomputes activations: the update is the same.
+    """Returns the estimate of the method to train with: the configured one, for auto full if it fits, else lora; always
+    lora with llama_cpp, which samples with adapters only. If a method does not fit as configured, `train` of the
+    estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same.
 
-    Raises TrainingError: it does not fit; the message says by how much, and the three nearest ways out.
+    Raises TrainingError: nothing fits; the message gives both sizes and up to three changes that help most.
     """
     automatic = config.method is TrainMethod.auto
     methods = [TrainMethod.full, TrainMethod.lora] if automatic else [config.method]
@@ -85,7 +86,8 @@ def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: 
 def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftModel:
     """Adds float32 adapters to every linear layer but the head and freezes the rest (LoRA, arXiv 2106.09685).
 
-    The start is the model itself, bit for bit; equal seeds give equal adapters. The global random state is untouched.
+    The adapted model first gives the same outputs, bit for bit; equal seeds give equal adapters. The global random
+    state is not changed.
     """
     adapters = LoraConfig(
         r=config.lora_r,
@@ -103,10 +105,10 @@ def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftMo
 
 
 def _frugal(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
-    """The settings, then what needs less and less memory for the same update, at the cost of time."""
+    """Yields the settings, then others that need less and less memory for the same update, at the cost of time."""
     yield config
     size = micro_batch_sequences(config, load)
-    while config.micro_batch_size == 0 and size > 1:  # a size that somebody has chosen stays
+    while config.micro_batch_size == 0 and size > 1:  # a configured size stays
         size //= 2
         yield replace(config, micro_batch_size=size)
     if not config.gradient_checkpointing:
@@ -119,7 +121,7 @@ def _fits(plan: MemoryEstimate, room: Room) -> bool:
 
 
 def _ways_out(shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload, room: Room) -> list[str]:
-    """Three changes with what each would need: first those that are enough, within them those that cost least."""
+    """Returns three changes with their needs, first those that are enough, in the order of their costs."""
     better = [(text, plan) for text, plan in _changes(shape, now, config, load) if _lighter(plan, now, room)]
     enough = [(text, plan) for text, plan in better if _fits(plan, room)]
     rest = sorted((way for way in better if way not in enough), key=lambda way: way[1].peak)
@@ -132,7 +134,8 @@ def _ways_out(shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load:
 def _changes(
     shape: ModelShape, now: MemoryEstimate, config: TrainConfig, load: Workload
 ) -> Iterator[tuple[str, MemoryEstimate]]:
-    """Single settings that need less, from the one that costs least quality or time to the one that costs most."""
+    """Yields single settings that need less, from the one that costs least quality or time to the one that costs
+    most."""
     method = now.method
     if micro_batch_sequences(config, load) > 1:
         yield "train.micro_batch_size=1", estimate(shape, method, replace(config, micro_batch_size=1), load)
@@ -156,7 +159,7 @@ def _changes(
 
 
 def _lighter(plan: MemoryEstimate, now: MemoryEstimate, room: Room) -> bool:
-    """Whether a plan needs less of what is short."""
+    """Returns True if a plan needs less memory where memory is short, or less disk where disk is short."""
     return (plan.peak < now.peak and now.peak > room.memory) or (plan.disk < now.disk and now.disk > room.disk)
 
 
@@ -170,9 +173,10 @@ def _gib(size: int) -> str:
 
 
 def _container_free() -> int:
-    """Bytes a container's memory limit leaves; a very large number without one. psutil only sees the machine.
+    """Returns the bytes left under a container's memory limit, a very large number without one. psutil reports the
+    machine only.
 
-    Cached file pages count as used by the container, yet are given up on demand.
+    Cached file pages count as used by the container, but are freed on demand.
     """
     folder = Path("/sys/fs/cgroup")
     for limit, used, stat in (

@@ -1,8 +1,9 @@
-"""AdamW (arXiv 1711.05101) with the state it keeps made small: 12 bytes a parameter with gradients, not 16.
+"""AdamW (arXiv 1711.05101) with a smaller state: 12 bytes per parameter with gradients instead of 16.
 
-Adam's two moments are kept as bfloat16, as in DeepSeek-V3 (arXiv 2412.19437, section 3.3.3), and rounded at random in
-proportion to what is cut off (stochastic rounding). Rounding to nearest would lose every change below 1 in 256, and the
-second moment, which moves by 1 in 1000 a step, would never fall again. `train.moments=float32` keeps them whole.
+Adam's two moments are stored in bfloat16, as in DeepSeek-V3 (arXiv 2412.19437, section 3.3.3), with stochastic
+rounding: up with a probability proportional to the cut-off part. Rounding to nearest would lose every change below 1 in
+256, and the second moment, which changes by 1 in 1000 per step, would never fall. `train.moments=float32` does not
+round them.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from torch import Tensor, nn
 from codezero.config import Moments
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-"""The paper's, and torch's, defaults."""
+"""The defaults of the paper and of torch."""
 CHUNK = 1 << 18
-"""Elements updated at a time: the float32 temporaries stay in the processor's cache."""
+"""The number of elements updated at a time, so that the float32 temporaries stay in the processor's cache."""
 
 
 class MasterAdamW:
     """AdamW at a constant rate on float32 masters of the trained parameters.
 
-    A bfloat16 weight of 0.02 cannot take a step below 6e-5, sixty times what train.learning_rate asks for: rounding
-    would undo every update. Such weights get a float32 master that is updated and rounded back; float32 weights are
-    their own master. Only matrices decay, as is usual; norms and biases do not.
+    A bfloat16 weight of 0.02 cannot change by less than 6e-5, sixty times train.learning_rate: rounding would undo
+    every update. Such weights get a float32 master that is updated and then rounded into the weight; float32 weights
+    are their own masters. Only matrices decay, as is usual; norms and biases do not.
     """
 
     def __init__(
@@ -42,10 +43,8 @@ class MasterAdamW:
         self._squares: list[Tensor] = []
 
     def apply(self, max_grad_norm: float) -> float:
-        """One update from the gradients, which are used up; returns their global norm before clipping.
-
-        A norm that is not finite changes nothing.
-        """
+        """Makes one update from the gradients and frees them. Returns their global norm before clipping; if that is not
+        finite, no weight changes."""
         for parameter, master in zip(self._parameters, self._masters, strict=True):
             if master is not parameter and parameter.grad is not None:
                 master.grad, parameter.grad = parameter.grad.float(), None
@@ -63,16 +62,16 @@ class MasterAdamW:
 
     @property
     def masters(self) -> list[Tensor]:
-        """The trained parameters in float32, in their order; they change in place."""
+        """The trained parameters in float32, in the model's order; updates change them in place."""
         return [master.detach() for master in self._masters]
 
     def state_dict(self) -> dict[str, Any]:
-        """Steps taken and Adam's moments, which change in place; the masters are saved as the weights."""
+        """Returns the number of steps, and Adam's moments, which change in place; masters are saved as the weights."""
         return {"num_steps": self._num_steps, "means": list(self._means), "squares": list(self._squares)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from `state_dict`, after saved weights were put into `masters`; rate, decay and moments stay as
-        configured now."""
+        """Restores a `state_dict`, after saved weights were copied into `masters`; learning rate, decay and precision
+        of the moments stay as configured now."""
         self._num_steps = state["num_steps"]
         self._means, self._squares = (
             [saved.to(m.device, self._dtype) for saved, m in zip(state[name], self._masters, strict=False)]
@@ -96,7 +95,7 @@ class MasterAdamW:
             decay = self._weight_decay if master.ndim >= 2 else 0.0
             flat = (torch.split(x.view(-1), CHUNK) for x in (master, master.grad, mean, square))
             for weight, grad, m, v in zip(*flat, strict=True):
-                m32, v32 = m.float(), v.float()  # themselves if they are float32
+                m32, v32 = m.float(), v.float()  # the same tensors if they are float32
                 self._update(weight, grad, m32, v32, decay)
                 if self._dtype is torch.bfloat16:
                     m.copy_(stochastic_round(m32, noise))
@@ -111,8 +110,8 @@ class MasterAdamW:
         weight.addcdiv_(mean, spread, value=-self._learning_rate / (1 - BETA1**step))
 
     def _noise(self) -> Tensor:
-        """What is added below the kept bits, [CHUNK] in 0..65535; from the step's number, so that a resumed node rounds
-        as an unkilled one does. All chunks of a step share it: an element meets a new value in every step."""
+        """Returns the random numbers that are added below the kept bits, [CHUNK] in 0..65535. Their seed is the step's
+        number, so that a resumed node rounds alike. All chunks share them; an element gets a new one in every step."""
         device = self._masters[0].device
         generator = torch.Generator(device).manual_seed(self._num_steps)
         return torch.randint(1 << 16, (CHUNK,), dtype=torch.int32, device=device, generator=generator)
@@ -125,9 +124,10 @@ class MasterAdamW:
 
 
 def stochastic_round(x: Tensor, noise: Tensor) -> Tensor:
-    """float32 [N], overwritten, with its lower 16 bits rounded up or down so that the mean is kept: exact in bfloat16.
+    """Rounds float32 [N] in place to bfloat16 values, up or down at random so that the mean is kept, and returns it.
 
-    noise: int32 [N or more], uniform in 0..65535. A bfloat16 is the upper half of a float32.
+    noise: int32 [N or more], uniform in 0..65535. A bfloat16 is the upper half of a float32, so the lower 16 bits are
+    rounded.
     """
     bits = x.view(torch.int32)
     bits.add_(noise[: len(bits)]).bitwise_and_(-(1 << 16))

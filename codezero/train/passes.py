@@ -1,4 +1,4 @@
-"""Passes over the policy: many sequences in, gradients or log-probs out, in micro-batches that fit in memory."""
+"""Forward and backward passes of the policy: from sequences to gradients or log-probs, in micro-batches that fit."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What an optimizer step measured before its weights moved; sums are over its trained tokens."""
+    """The measurements of an optimizer step before its weights change; sums are over its trained tokens."""
 
     loss: float
     clipped_tokens: float
     kl_sum: float
     num_tokens: int
     sampler_gaps: Tensor
-    """[N] on the CPU, see `LossShare`."""
+    """`LossShare.sampler_gaps` of all micro-batches, [N], on the CPU."""
 
 
 class PolicyPasses:
-    """Runs the policy, and its reference if there is one, over sequences of any number of prompts.
+    """The passes of the policy, and of its reference if there is one, over sequences of any number of prompts.
 
-    The model stays in eval mode, gradients or not: dropout would make the ratio to the sampling policy random.
+    The model stays in eval mode also for gradients: dropout would make the ratio to the sampling policy random.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PolicyPasses:
         self._device = next(model.parameters()).device
         self._limits = batch_limits(config, self._device.type)
         if config.gradient_checkpointing:
-            with warnings.catch_warnings():  # the name that all of transformers 5 knows warns in its later versions
+            with warnings.catch_warnings():  # the name that works in all of transformers 5 warns in later versions
                 warnings.simplefilter("ignore", FutureWarning)
                 causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
         else:
@@ -71,9 +71,9 @@ class PolicyPasses:
     def add_gradients(self, sequences: Sequence[TrainSequence], done: int, total: int) -> StepResult:
         """Adds the gradient of one optimizer step on `sequences` to the parameters, whose gradients must be empty.
 
-        What teaches nothing is averaged over but not passed through the policy (`_teaching`).
-        Stops at the first loss that is not finite and returns it; the gradients are of no use then. Reports progress
-        from `done` on, in sequences. Raises TrainingError: the accelerator's memory does not hold a single sequence.
+        Sequences without a gradient count in the means but are not run (`_teaching`). Stops at the first loss that is
+        not finite and returns it; the gradients are then useless. Reports progress in sequences, beginning at `done`.
+        Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
         teaching = self._teaching(sequences)
         size = StepSize(
@@ -108,7 +108,8 @@ class PolicyPasses:
             return self._within_memory(teaching, work)
 
     def with_old_logprobs(self, sequences: Sequence[TrainSequence]) -> list[TrainSequence]:
-        """The sequences in their order, those without old log-probs given the present policy's if they teach anything.
+        """Returns the sequences in their order, with the current policy's log-probs as old ones if they have none and
+        have a gradient (`_teaching`).
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
@@ -127,12 +128,12 @@ class PolicyPasses:
         return [replace(s, old_logprobs=old[s]) if s in old else s for s in sequences]
 
     def _teaching(self, sequences: Sequence[TrainSequence]) -> Sequence[TrainSequence]:
-        """Those that have a gradient: with an advantage, or all with a KL penalty; never none, so that an optimizer
-        step of others only is one with gradients of 0."""
+        """Returns the sequences with a gradient: those with an advantage, or all with a KL penalty. If there are none,
+        it returns all, so that the optimizer step has gradients of 0."""
         return [s for s in sequences if s.advantage or self._config.beta > 0] or sequences
 
     def _shares(self, prompts: Sequence[PromptBatches], size: StepSize) -> Iterator[tuple[int, LossShare]]:
-        """(number of sequences, loss) of each micro-batch; the caller differentiates it before taking the next."""
+        """Yields (number of sequences, loss) of each micro-batch; the caller differentiates it before the next."""
         for prompt in prompts:
             references: Sequence[Tensor | None] = [None] * len(prompt.micro_batches)
             if self._config.beta > 0:
@@ -146,14 +147,14 @@ class PolicyPasses:
             scorer.backward()
 
     def _all_logprobs(self, model: nn.Module, prompt: PromptBatches) -> list[Tensor]:
-        """[B, C] of every micro-batch of a prompt."""
+        """Returns the log-probs [B, C] of every micro-batch of a prompt."""
         scorer = self._scorer(model, prompt)
         batches = (collate(members, self._device) for members in prompt.micro_batches)
         return [scorer.logprobs(b.completion_ids, b.loss_mask, self._temperature) for b in batches]
 
     def _scorer(self, model: nn.Module, prompt: PromptBatches) -> CompletionScorer:
         prompt_ids = torch.tensor(prompt.prompt_ids, device=self._device)
-        # A layer that is recomputed in the backward pass cannot also fill a cache.
+        # A layer that is recomputed in the backward pass cannot write a cache.
         return CompletionScorer(model, prompt_ids, share_prompt=not self._config.gradient_checkpointing)
 
     @contextmanager
@@ -166,15 +167,15 @@ class PolicyPasses:
                 yield model
 
     def _within_memory(self, sequences: Sequence[TrainSequence], work: Callable[[Sequence[PromptBatches]], T]) -> T:
-        """Does the work on planned micro-batches; when the accelerator runs out of memory, again from the start with
-        half as many sequences in each. The smaller size is kept for later rounds."""
+        """Returns the result of the work on planned micro-batches. If the accelerator runs out of memory, it starts
+        again with half as many sequences in each, and keeps that size. Raises TrainingError: one does not fit."""
         while True:
             prompts = plan(sequences, self._limits)
             try:
                 return work(prompts)
             except torch.OutOfMemoryError:
                 largest = max(len(members) for prompt in prompts for members in prompt.micro_batches)
-            # Outside the handler, where the exception no longer holds the failed pass's tensors.
+            # Outside the handler, since the exception refers to the failed pass's tensors.
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
             if largest == 1:
@@ -186,8 +187,8 @@ class PolicyPasses:
 
     @contextmanager
     def _recomputing_layers(self) -> Iterator[None]:
-        """Layers recompute their activations only in training mode. Their children stay in eval mode, without dropout,
-        and sampling later finds layers that may use a cache."""
+        """Sets layers to training mode, in which alone they recompute their activations, and back at the end, so that
+        sampling can use a cache. Their children stay in eval mode, without dropout."""
         layers = [module for module in self._model.modules() if isinstance(module, GradientCheckpointingLayer)]
         for layer in layers:
             layer.training = self._config.gradient_checkpointing

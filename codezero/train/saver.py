@@ -1,11 +1,11 @@
 """Saves a node's rounds while the next one is played, without a copy of the weights.
 
-    round N ends ─► offer ─► due? ─► a thread writes weights and moments from where they lie
+    round N ends ─► offer ─► due? ─► a thread writes weights and moments, without a copy
                                                  │
     round N+1:  draw, solve, exchange, score, gradients ─► before_update waits for it ─► weights move
 
-A kill so costs at most one finished round, or those of the last `every_s` seconds where these are more, and the running
-one. They are played again from the checkpoint; docs/how-it-works.md says what that means to what they sent.
+A kill therefore costs the running round and at most one finished round, or those of the last `every_s` seconds if these
+are more. They are played again from the checkpoint; docs/how-it-works.md describes the effect on messages sent.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRound:
-    """All that a checkpoint holds."""
+    """The contents of a checkpoint."""
 
     round: int
     policy_version: int
     learner: Mapping[str, Any]
-    """Tensors that training changes in place: of use until the next update."""
+    """Tensors that training changes in place, so that they are valid until the next update only."""
     node: Mapping[str, Any]
 
 
 class BackgroundSaver:
-    """Saves the rounds of one node. It is used from one thread; a second one writes."""
+    """The saver of one node's rounds. It is used from one thread; a second one writes."""
 
     def __init__(
         self,
@@ -47,34 +47,34 @@ class BackgroundSaver:
         saved: Callable[[int, Path], None] = lambda number, path: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`saved` hears of each checkpoint that is whole: its round and its folder. `every_s` 0 saves every round."""
+        """`saved` is called with the round and folder of each written checkpoint. `every_s` 0 saves every round."""
         self._store, self._every_s, self._saved, self._clock = store, every_s, saved, clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._unsaved: FinishedRound | None = None
         self._writing: tuple[FinishedRound, float, Future[tuple[Path, float]]] | None = None
         self._saved_as_of_s = -math.inf
-        """When the newest checkpoint's writing began."""
+        """The time at which the writing of the newest checkpoint began."""
         self._offered_s, self._write_s = -math.inf, 0.0
 
     def offer(self, finished: FinishedRound) -> None:
-        """Takes the round that has just ended in place of the one before, and begins to write it if another round
-        would make the newest checkpoint too old, or the last try failed. Returns at once."""
+        """Takes the round that has just ended in place of the one before, and starts to write it if the newest
+        checkpoint would be too old after another round, or if the last try failed. Returns at once."""
         self._collect(wait=False)
         now_s = self._clock()
         round_s, self._offered_s = now_s - self._offered_s, now_s
-        # The next round changes what the node's part refers to; the learner's waits for `before_update`.
+        # The next round changes objects of the node's part; the learner's part is valid until `before_update`.
         self._unsaved = replace(finished, node=copy.deepcopy(finished.node))
         if self._writing is None and now_s + round_s + self._write_s - self._saved_as_of_s >= self._every_s:
             self._begin()
 
     def before_update(self) -> None:
-        """Waits for what is being written: from here on the weights are no longer those of the last round."""
+        """Waits for the checkpoint being written: afterwards the weights are no longer those of the last round."""
         self._collect(wait=True)
         self._unsaved = None
 
     def close(self) -> None:
-        """Saves the last finished round, unless its weights have moved since. Raises CheckpointError: it cannot be
-        written; earlier checkpoints are untouched."""
+        """Saves the last finished round, unless its weights have changed since. Raises CheckpointError: it cannot be
+        written; earlier checkpoints are not changed."""
         self._collect(wait=True)
         if self._unsaved is not None:
             self._begin()
@@ -97,7 +97,7 @@ class BackgroundSaver:
         return path, self._clock() - began_s
 
     def _collect(self, *, wait: bool, last: bool = False) -> None:
-        """Takes in what was written, if it is; a failure is told, and what could not be written is kept."""
+        """Takes the result of a finished write. A failure is logged and its round kept, or with `last` it is raised."""
         if self._writing is None or not (wait or self._writing[2].done()):
             return
         finished, began_s, writing = self._writing
