@@ -1,1 +1,1 @@
-"""The model that learns: loading it with the judge, solving tasks with it, asking it."""
+"""The model that learns: loads it with the judge, solves tasks with it, and answers other threads' questions."""

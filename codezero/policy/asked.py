@@ -1,6 +1,6 @@
-"""The policy as other threads of a node may ask it: for an answer, or for how likely it finds some texts.
+"""The policy for other threads of a node: they may ask it for an answer, or for the log-probabilities of texts.
 
-A question waits for its turn, which whoever samples, judges with or trains the same weights must hold meanwhile.
+A question waits for a lock, which every thread holds that samples, judges or trains with the same weights.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from codezero.llm.logprobs import CompletionScorer
 from codezero.llm.sample import SamplingParams, sample_groups
 
 MAX_PROMPT_TOKENS = 4096
-"""Of a question: who asks may be hostile, and learning, which memory is planned for, takes shorter ones."""
+"""The longest question in tokens: it may be hostile, and memory is planned for learning, which has shorter prompts."""
 MAX_BATCH_TOKENS = 6_144
-"""Most tokens in a forward pass of several texts, the prompt counted for each: as many as a judge's."""
+"""The most tokens in a forward pass of several texts, with the prompt for each: as many as in a judge's."""
 
 
 class AskedPolicy:
-    """`services.judge.examination.Answerer` and `services.market.player.Likelihoods`. Takes no random number from
-    anyone."""
+    """The implementation of `services.judge.examination.Answerer` and `services.market.player.Likelihoods`. It uses no
+    random numbers."""
 
     def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int = 256) -> None:
-        # A tokenizer of its own, used in turn: one that splits special tokens for one caller and not for another must
-        # not be shared by threads, or a question could end its own turn.
+        # A tokenizer of its own, used under the lock: each call sets whether it splits special tokens, so that threads
+        # must not share it, or a question could end its own turn of the chat.
         self._policy = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
         self._turn, self._max_new_tokens = turn, max_new_tokens
         self._closed = False
 
     def close(self) -> None:
-        """Whoever asks gets Stopping from now on, in the middle of an answer too: an interpreter that ends while a
-        thread is in torch's code may abort."""
+        """Makes all questions raise Stopping from now on, also in the middle of an answer: an interpreter that ends
+        while a thread is in torch's code may abort."""
         self._closed = True
 
     def answer(self, question: str) -> str:
-        """The greedy reply to a chat that asks `question`. Raises PromptTooLong, Stopping."""
+        """Returns the greedy reply to a chat that asks `question`. Raises PromptTooLong, Stopping."""
         with self._turn:
             self._require_open()
             ids = self._policy.encode_chat([{"role": "user", "content": question}])
@@ -61,7 +61,7 @@ class AskedPolicy:
     def token_logprobs(
         self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
     ) -> list[list[float]]:
-        """For each completion, log p of each of its tokens, when the reply to the chat begins with `opening`.
+        """Returns log p of each token of each completion, as continuations of a reply that begins with `opening`.
 
         Raises PromptTooLong, Stopping."""
         with self._turn, torch.no_grad():

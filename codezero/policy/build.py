@@ -1,4 +1,4 @@
-"""The models of a node: which ones, whether they fit, and loading them."""
+"""The models of a node: chooses them by the configuration and the free memory, and loads them."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
 
 PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
-"""Longest prompts planned for: of problems with unit tests, and of contest statements."""
+"""The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements."""
 
 
 class Models:
-    """Policy, frozen judge and, where the loss needs one, frozen reference."""
+    """The policy, the frozen judge and, if the loss needs one, the frozen reference of a node."""
 
     def __init__(self, config: NodeConfig, folder: Path, console: Console, token: str | None = None) -> None:
-        """Nothing is loaded before the memory plan has been made and printed, and a judge elsewhere has answered.
-        `token` is for models that the hub gives to some only.
+        """Loads the models after the memory plan has been made and printed, and a judge in another process has
+        answered. `token` is for models that the hub gives to some users only.
 
-        Raises ModelError, TrainingError or StateError: weights cannot be had, do not fit, or are not those of `folder`;
-        EvaluatorError: the judge cannot be asked.
+        Raises ModelError, TrainingError or StateError: weights are not available, do not fit, or are not those of
+        `folder`; EvaluatorError: the judge cannot be asked.
         """
         self._config, self._console = config, console
         self.prompt_tokens = prompt_tokens(config)
-        """Longest prompt that memory is planned for."""
+        """The longest prompt that memory is planned for, in tokens."""
         self._device = devices.choose_device(config.model.device)
         outside = config.rollout.engine is RolloutEngine.llama_cpp
         if outside and (self._device.type != "cpu" or not has_llama_cpp()):
@@ -75,7 +75,7 @@ class Models:
         console.line(f"plan: {plan.line()}; {free}")
         self.planned_bytes = plan.peak
         self.train = plan.train
-        """How to train: the configured way, made smaller where memory is short."""
+        """The settings of training: the configured ones, with smaller micro-batches if memory is short."""
         method = plan.method
         fixed = {
             "model.name": config.model.name,
@@ -86,20 +86,20 @@ class Models:
             fixed["train.lora_r"] = str(config.train.lora_r)
         state.check_settings(folder, fixed)
         self.settings = {**fixed, "evaluator.backend": backend.value}
-        """What a resumed node must do alike, or, for the judge, does alike unless told otherwise."""
+        """The settings that a resumed node must keep, and those of the judge, which it keeps unless configured."""
         if backend in (Backend.transformers, Backend.llama_cpp):
             self.settings["evaluator.model"] = weights.name
         self.judge_backend = weights.outside(backend)
-        """What the judge is asked through; None where no model is asked."""
+        """The connection to the judge; None if no model is asked."""
         self.sample: SampleGroups = sample_groups
-        """What draws rollouts."""
+        """The function that samples rollouts."""
         if outside:
             self.sample = LlamaCppEngine(policy_folder, folder / "sampler", cache_bytes=2 * plan.kv_cache).sample_groups
         self.policy = load_model(config.model.name, policy_folder, self._device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = load_model(config.model.name, policy_folder, self._device, dtype).model if needs_copy else None
         self.turn = threading.Lock()
-        """Held by whoever computes with weights of this process: other threads of the node ask the policy too."""
+        """A lock for computing with weights of this process, since other threads of the node ask the policy too."""
         self.judge: LoadedModel | None = self.policy
         frozen: Frozen = contextlib.nullcontext
         if method is TrainMethod.lora:
@@ -120,7 +120,8 @@ class Models:
     def _choose_backend(
         self, weights: JudgeWeights, folder: Path, room: Room, policy_folder: Path, dtype: torch.dtype
     ) -> tuple[Backend, str, MemoryEstimate]:
-        """Where the judge runs, why there, and what the node then needs. Raises TrainingError: it does not fit."""
+        """Returns where the judge runs, why, and the node's memory plan with it. Raises TrainingError: it does not
+        fit."""
 
         def plan_with(backend: Backend) -> MemoryEstimate:
             return self._plan(folder, room, policy_folder, dtype, weights, backend)
@@ -143,7 +144,8 @@ class Models:
         weights: JudgeWeights,
         backend: Backend,
     ) -> MemoryEstimate:
-        """Memory and disk with the judge there; train.method=auto stays with what the state folder was begun with."""
+        """Returns the plan of memory and disk with a judge in `backend`; train.method=auto keeps the method with which
+        the state folder was made. Raises TrainingError: it does not fit."""
         config = self._config
         train = config.train
         begun_with = state.bound_settings(folder).get("train.method")
@@ -152,11 +154,12 @@ class Models:
         evaluator_is_base = backend is Backend.transformers and _is_base(weights, policy_folder, dtype)
         load = workload(config, self._device.type, dtype, weights.num_bytes(backend), evaluator_is_base)
         saved = sum(path.stat().st_size for path in folder.rglob("round-*/*.pt"))
-        room = replace(room, disk=room.disk + saved)  # what earlier checkpoints take is part of what the plan counts
+        room = replace(room, disk=room.disk + saved)  # the plan counts the space of earlier checkpoints too
         return choose_method(memory.read_shape(policy_folder), train, load, room)
 
     def _judge_name(self, folder: Path, room: Room) -> str:
-        """The configured judge; for auto the one the state was begun with, else the largest that fits."""
+        """Returns the configured judge; for auto the one with which the state folder was made, else the largest that
+        fits."""
         if self._config.evaluator.model != "auto":
             return self._config.evaluator.model
         begun_with = state.bound_settings(folder).get("evaluator.model")
@@ -164,14 +167,14 @@ class Models:
 
 
 def prompt_tokens(config: NodeConfig) -> int:
-    """The longest prompt that memory is planned for."""
+    """Returns the longest prompt that memory is planned for, in tokens."""
     return CONTEST_PROMPT_TOKENS if config.tasks.code_contests.weight else PROMPT_TOKENS
 
 
 def workload(
     config: NodeConfig, device_type: str, dtype: torch.dtype, evaluator_bytes: int, evaluator_is_base: bool
 ) -> Workload:
-    """What a node of this configuration asks of its model in a round."""
+    """Returns the sizes of a round of a node with this configuration."""
     return Workload(
         num_local=config.swarm.num_local,
         num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
@@ -194,14 +197,14 @@ def _in_turn(turn: threading.Lock, frozen: Frozen) -> Iterator[None]:
 
 
 def _is_base(weights: JudgeWeights, policy_folder: Path, dtype: torch.dtype) -> bool:
-    """Whether the judge is the policy as it started: adapters then need no second copy of the weights."""
+    """Returns True if the judge has the policy's starting weights: with adapters no second copy is then needed."""
     return weights.folder() == policy_folder and weights.dtype() == dtype
 
 
 def make_probe(
     config: NodeConfig, models: Models, problems: Mapping[str, Task], workers: Workers, progress: Progress
 ) -> Probe | None:
-    """What measures the policy on these problems; None where it is not to be measured."""
+    """Returns the probe that measures the policy on these problems; None if there are none."""
     if not problems:
         return None
 

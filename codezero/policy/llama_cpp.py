@@ -1,4 +1,4 @@
-"""Rollouts by llama.cpp: a quantised base and the adapter of the moment, in a process of its own."""
+"""Rollouts by llama.cpp, from a quantised base with the current adapter, in a process of its own."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from codezero.llm.sample import SamplingParams, StepCallback
 from codezero.types import SampledTokens
 
 TRIES = 3
-"""Processes that a call may use up."""
+"""The number of processes that one call may start."""
 SILENCE_S = 120.0
-"""Longest wait for the next step; the first one reads all prompts, some 10 ms a token."""
+"""The longest wait for a step, in seconds; the first step reads all prompts, at some 10 ms per token."""
 PROCESS_BYTES = 2 << 30
-"""Most that sampling may take beside its base and its key-value cache: drawing from 64 rows takes 0.3 GiB, a batch of
-logits 0.2, and each thread's stack counts with 8 MiB."""
+"""The most memory of sampling beside its base and its key-value cache: drawing from 64 rows takes 0.3 GiB, a batch of
+logits 0.2, and each thread's stack counts as 8 MiB."""
 COMMAND = (
     *(sys.executable, "-s", "-c"),
     "import sys; root = sys.argv[1]; sys.path[:1] = [] if root in sys.path[1:] else [root]; "
@@ -41,14 +41,16 @@ logger = logging.getLogger(__name__)
 
 
 class LlamaCppEngine:
-    """`llm.sample.sample_groups` by a process that is started for each call and ends with it, or with the node.
+    """A rollout engine with the interface of `llm.sample.sample_groups`. It starts a process for each call, which ends
+    with the call or with the node.
 
     Equal states of the generator give equal rollouts on the same machine with the same number of threads.
     """
 
     def __init__(self, model_folder: Path, folder: Path, *, cache_bytes: int, command: Sequence[str] = COMMAND) -> None:
-        """Writes the quantised base of `model_folder` into `folder` where it is not there yet. cache_bytes: most that
-        the key-value cache takes. Raises RolloutError: it cannot be written; ModelError: llama.cpp has no such model.
+        """Writes the quantised base of `model_folder` into `folder` if it is not there yet. cache_bytes: the most
+        memory of the key-value cache. Raises RolloutError: it cannot be written; ModelError: llama.cpp does not support
+        the model.
         """
         self._folder, self._command = folder, command
         self._memory_bytes = PROCESS_BYTES + cache_bytes
@@ -71,8 +73,8 @@ class LlamaCppEngine:
         generator: torch.Generator | None = None,
         on_step: StepCallback | None = None,
     ) -> list[list[SampledTokens]]:
-        """As `llm.sample.sample_groups`, of which it needs neither the weights of `model` but its adapters, nor
-        `pad_id`. Raises RolloutError: no process gives rollouts, after as many as allowed."""
+        """Samples as `llm.sample.sample_groups` does; of `model` it uses the adapters only, and `pad_id` not at all.
+        Raises RolloutError: the adapters cannot be written, or none of `TRIES` processes gives rollouts."""
         if not prompts:
             return []
         adapter = self._folder / "adapter.gguf"
@@ -130,14 +132,14 @@ class LlamaCppEngine:
         )
 
     def _run(self, request: Request, on_step: StepCallback | None, complaints: Any) -> Done:
-        # A session of its own: Ctrl-C is for this process, which ends that one.
+        # It has a session of its own, since Ctrl-C is for the node's process, which then ends it.
         process = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
             start_new_session=True,
-            # Threads that spin while they wait take a busy machine's cores from each other: 3.6 tokens/s, not 12.5.
+            # On a busy machine threads that spin while waiting take cores from others: 3.6 tokens/s instead of 12.5.
             env={"OMP_WAIT_POLICY": "passive", **os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
         assert process.stdin is not None
@@ -156,12 +158,12 @@ class LlamaCppEngine:
             process.kill()
             process.wait()
             process.stdout.close()
-            with suppress(OSError):  # it has not read all of it
+            with suppress(OSError):  # the process has not read all input
                 process.stdin.close()
 
 
 def _lines(file: int) -> Iterator[bytes]:
-    """Whole lines until the end. Raises TimeoutError: nothing came for too long."""
+    """Yields complete lines until the end. Raises TimeoutError: nothing came for `SILENCE_S`."""
     rest = b""
     while wait([file], SILENCE_S):
         data = os.read(file, 1 << 20)
@@ -173,7 +175,7 @@ def _lines(file: int) -> Iterator[bytes]:
 
 
 def _wrong(done: Done, request: Request) -> str:
-    """Describes what is not as asked; returns an empty text where all is."""
+    """Returns what differs from the request, in words; empty if nothing does."""
     num = len(request.prompts) * request.num_generations
     shaped = len(done.ids) == len(done.logprobs) == num and all(
         0 < len(ids) == len(logprobs) <= request.max_new_tokens

@@ -1,4 +1,4 @@
-"""The node measures itself: a fixed set of problems, solved by the policy in parts, in a share of the node's time."""
+"""The node's measurement of itself: the policy solves a fixed set of problems in parts, in a share of the time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from codezero.ports import Progress
 from codezero.types import RolloutGroup, Task
 
 START_SAMPLES, SAMPLES = 4, 2
-"""Solutions at T=1 to each problem before the first round, with which all others are compared, and later."""
+"""The numbers of solutions per problem at T=1: before the first round, as the basis of comparison, and later."""
 START_S = 600.0
-"""Wall time after which a first pass lets rounds begin and goes on between them: on two busy cores it takes an hour."""
+"""Wall seconds after which the first pass is continued between rounds: on two busy cores it takes an hour."""
 LATE = 10
-"""Probes that tell how long the next one takes."""
+"""The number of latest probes from which the duration of the next one is estimated."""
 
 MakeSolver = Callable[[int, float, int], PolicySolver]
-"""`make(num_generations, temperature, seed)`"""
+"""A function `make(num_generations, temperature, number)` that returns a solver; `number` makes its seed."""
 
 
 class Probe:
-    """Takes no random number from anyone, and changes nothing but its file."""
+    """The probe of a node. It uses random numbers of its own, and changes its file only."""
 
     def __init__(
         self,
@@ -45,19 +45,19 @@ class Probe:
         progress: Progress,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`share` is the part of the node's wall time that probes may take. `rows` is how many solutions are sampled at
-        once, and how many problems a probe has. `turn` is held while the policy samples."""
+        """`share` is the share of the node's wall time for probes. `rows` is the number of solutions that are sampled
+        at once, and of problems in a probe. `turn` is a lock that is held while the policy samples."""
         self._problems, self._kind, self._make_solver, self._examiner = problems, kind, make_solver, examiner
         self._file, self._share, self._rows, self._turn, self._progress = file, share, rows, turn, progress
         self._clock, self._began_s, self._wall_s = clock, clock(), 0.0
         self.reports: list[ProbeReport] = []
-        """Those like the next one, the newest last."""
+        """The reports that can be compared with the next one, the newest last."""
         self.learning = learning([])
-        """What they come to, as of the last whole pass."""
+        """The result of the reports up to the last whole pass."""
 
     def resume(self, last_round: int) -> None:
-        """Goes on after this round; what was measured later is of weights that are gone. A node that begins, with 0,
-        takes over what was measured before a first round, of the same weights."""
+        """Restores the reports up to this round; later ones are of lost weights. A new node (0) keeps reports from
+        before a first round, which are of the same weights. Raises StateError: the file cannot be written."""
         lines = self._file.lines(last_round)
         reports = []
         for line in lines:
@@ -72,7 +72,7 @@ class Probe:
 
     @property
     def is_due(self) -> bool:
-        """Whether the next probe fits into its share of the time, or is of the first pass and into `START_S`."""
+        """True if the next probe fits into its share of the time or, in the first pass, into `START_S`."""
         late = self.reports[-LATE:]
         if not late:
             return True
@@ -89,7 +89,7 @@ class Probe:
         return self._wall_s + self._clock() - self._began_s
 
     def take(self, round_number: int, policy_version: int) -> bool:
-        """Solves the next problems and notes what came of it; returns whether that has completed a pass.
+        """Solves the next problems and writes a report. Returns True if that completes a pass.
 
         Raises StateError: it cannot be written."""
         began_s, done = self._clock(), self._num_done
@@ -124,7 +124,7 @@ class Probe:
     def _solved(
         self, part: Mapping[str, Task], num_generations: int, temperature: float, done: int
     ) -> dict[str, list[bool | None]]:
-        """Of each problem whether its solutions are right; one that does not fit the model has none."""
+        """Returns for each problem which solutions are right, None if unknown; a prompt that is too long has none."""
         solver = self._make_solver(num_generations, temperature, done)
         names, found = list(part), dict[str, list[bool | None]]()
         size = max(1, self._rows // num_generations)

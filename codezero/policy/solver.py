@@ -1,4 +1,4 @@
-"""The solver: asks the policy for G attempts at each task, all tasks of a round in one batch."""
+"""The solver: samples G attempts at each task from the policy, all tasks of a round in one batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class PolicySolver:
-    """ports.Solver on the policy. Its random state is its own, so a resumed node samples alike."""
+    """The implementation of `ports.Solver`. It has its own random state, so that a resumed node samples alike."""
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class PolicySolver:
         progress: Progress,
         sample: SampleGroups = sample_groups,
     ) -> None:
-        """`sample` is the rollout engine: the one in this process, or another with its signature."""
+        """`sample` is the rollout engine: the one in this process, or another one with its signature."""
         self._sample = sample
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
         self._skipped: Counter[str] = Counter()
 
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
-        """One group a task, in order; a task whose prompt leaves no room for an answer is left out and counted."""
+        """Returns one group per task, in order; leaves out and counts tasks whose prompts are too long."""
         fitting = []
         for task in tasks:
             try:
@@ -76,7 +76,8 @@ class PolicySolver:
         )
 
     def encode_prompt(self, task: Task) -> list[int]:
-        """Prompt ids of a task. Raises PromptTooLong: the longest answer would not fit the model's context with it."""
+        """Returns the ids of a task's prompt. Raises PromptTooLong: with the longest answer it does not fit the model's
+        context."""
         ids = self._policy.encode_chat(prompt.messages(task.question))
         room = self._policy.context_length - self._config.max_new_tokens
         if len(ids) > room:
@@ -96,7 +97,7 @@ class PolicySolver:
         )
 
     def take_skipped(self) -> Mapping[str, int]:
-        """Tasks left out since the last call, by reason."""
+        """Returns the numbers of tasks left out since the last call, by reason."""
         skipped, self._skipped = self._skipped, Counter()
         return +skipped
 
@@ -116,7 +117,7 @@ def measuring_solver(
     progress: Progress,
     sample: SampleGroups = sample_groups,
 ) -> PolicySolver:
-    """The solver that a node has, which may here also write one solution, or decode greedily (temperature 0)."""
+    """Returns a solver like a node's, which may also write one solution per task or decode greedily (temperature 0)."""
     config = RolloutConfig(max_new_tokens=max_new_tokens)
-    config.num_generations, config.temperature = num_samples, temperature  # a node that trains refuses both
+    config.num_generations, config.temperature = num_samples, temperature  # not by keyword: the settings refuse 1 and 0
     return PolicySolver(policy, config, seed=seed, peer_id="local", progress=progress, sample=sample)
