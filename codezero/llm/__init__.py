@@ -1,1 +1,1 @@
-"""Language models: where weights come from, how they are loaded, sampled and scored. Knows no tasks."""
+"""Language models: obtains their weights, loads, samples and scores them. It does not depend on tasks."""

@@ -1,7 +1,7 @@
 """A linear layer with a LoRA adapter as one step of the backward pass, in float32 on x86 CPUs.
 
-peft computes x Wᵀ + b, x Aᵀ Bᵀ, the latter times s and their sum as steps of their own, forward and back. On a CPU each
-makes a matrix as wide as the layer, in memory that the kernel has to hand out and zero; here all add to the first one.
+peft computes x Wᵀ + b, x Aᵀ Bᵀ, the latter times s and their sum as separate steps, forward and backward. On a CPU each
+makes a matrix as wide as the layer, in memory that the kernel must allocate and zero; here all are added to the first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Adapted(torch.autograd.Function):
 
 
 class AdaptedForward:
-    """The forward of one of peft's linear layers, replaced where gradients are wanted of its one adapter."""
+    """A replacement for the forward of a peft linear layer with one adapter, used if gradients are enabled."""
 
     def __init__(self, layer: Linear) -> None:
         self._layer, self._plain, (self._name,) = layer, layer.forward, layer.active_adapters
@@ -64,7 +64,7 @@ class AdaptedForward:
 
 
 def fuse_adapters(model: nn.Module) -> None:
-    """Sends the layers of a peft model that have an adapter, without dropout, through `_Adapted`, where oneDNN computes
+    """Makes the layers of a peft model that have an adapter, without dropout, compute by `_Adapted` if oneDNN computes
     their base."""
     for layer in model.modules():
         if type(layer) is Linear and isinstance(layer.base_layer.__dict__.get("forward"), onednn.OneDnnForward):

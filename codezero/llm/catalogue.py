@@ -1,6 +1,6 @@
 """The weight files that codezero knows by name, each pinned by its size and SHA-256.
 
-Standard library only: the command line lists these before anything heavy is imported.
+This module imports the standard library only, so that the command line can list the models quickly.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheels:
-    """Python packages that carry a file, whole or in parts."""
+    """Python packages that contain a file, whole or in parts."""
 
     packages: tuple[str, ...]
-    """In the order in which their parts follow each other."""
+    """The packages in the order of their parts."""
     version: str
     member: str
-    """Regular expression for the data files inside a wheel; the digits of their names, if any, give their order."""
+    """A regular expression for the data files inside a wheel; the digits in their names, if any, give their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueModel:
-    """One official GGUF release. The bytes are what counts; where they come from does not."""
+    """One official GGUF release, identified by its bytes, whatever their source."""
 
     name: str
     file: str
     size_bytes: int
     sha256: str
     hub_repo: str | None
-    """Hub repository that holds `file`; None where none is known to hold these exact bytes."""
+    """The hub repository with `file`; None if none is known to have these exact bytes."""
     base: str
-    """Hub id of the unquantised release."""
+    """The hub id of the unquantised release."""
     wheels: Wheels
     parameters: int
-    """Trainable numbers of the prepared model, shared ones counted once."""
+    """The number of trainable parameters of the prepared model, shared ones counted once."""
     tied: bool
-    """Whether the official model uses one matrix as both input embedding and output head."""
+    """True if the official model uses one matrix as both input embedding and output head."""
     licence: str
 
 
@@ -94,5 +94,5 @@ CATALOGUE = (
 
 
 def find(name: str) -> CatalogueModel | None:
-    """The entry of that name in any case, None if there is none. A hub id (`org/name`) is never a catalogue name."""
+    """Returns the entry of that name, ignoring case; None if there is none. A hub id (`org/name`) is never one."""
     return next((model for model in CATALOGUE if model.name.lower() == name.strip().lower()), None)

@@ -1,4 +1,4 @@
-"""The probability of each of a few next tokens: a question answered in one forward pass."""
+"""The probabilities of a few possible next tokens, from one forward pass."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from transformers import DynamicCache
 def choice_probabilities(
     model: Any, prompts: Sequence[Sequence[int]], choices: Sequence[int], *, pad_id: int
 ) -> list[tuple[float, ...]]:
-    """For each prompt of ids, the probabilities of the `choices` as its next token, normalised to sum to 1.
+    """Returns for each prompt of ids the probabilities of the `choices` as its next token, normalised to sum to 1.
 
-    What all prompts begin with, such as the problem and tests of several solutions, is run once.
+    The common beginning of all prompts, such as the problem and tests of several solutions, is run once.
     """
-    shared = commonprefix([list(prompt[:-1]) for prompt in prompts])  # noqa: RUF071 - of ids, not of paths
+    shared = commonprefix([list(prompt[:-1]) for prompt in prompts])  # noqa: RUF071 - these are ids, not paths
     cache = DynamicCache(config=model.config)
     if shared:
         model.base_model(input_ids=torch.tensor([shared], device=model.device), past_key_values=cache, use_cache=True)

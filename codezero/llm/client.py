@@ -1,6 +1,6 @@
-"""Asking a server that may be slow, down, or hostile: one total timeout, bounded repeats, and one kind of error.
+"""A client for JSON servers that may be slow, down or hostile: one total timeout, limited retries, one class of error.
 
-Nothing a server sends is trusted: its reply is capped, must be JSON of the expected shape, and reaches logs escaped.
+Replies are not trusted: their length is limited, they must be JSON of the expected shape, and logs show them escaped.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import msgspec
 from codezero.errors import CodezeroError
 
 MAX_REPLY_BYTES = 1 << 20
-"""Twenty alternatives of one token take 4 KB, a written verdict of 256 tokens some 2 KB."""
+"""The largest reply in bytes. Twenty alternatives of a token take 4 KB, a written verdict of 256 tokens some 2 KB."""
 SHOWN_CHARS = 200
-"""Of a refusal's text, what is shown."""
+"""The number of characters of a refusal that messages show."""
 WAIT_S = 1.0
-"""Before the first repeat, give or take half; each further wait is twice as long."""
+"""Seconds before the first retry, plus or minus half at random; each further wait is twice as long."""
 REFUSED = (400, 413, 422)
-"""Statuses by which servers refuse one request, such as a prompt longer than the model's context."""
+"""The statuses by which servers refuse one request, such as a prompt longer than the model's context."""
 BUSY = (408, 425, 429)
 
 logger = logging.getLogger(__name__)
@@ -35,23 +35,23 @@ Reply = TypeVar("Reply")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purpose:
-    """What a server is asked for, as messages about it have to say."""
+    """The purpose of a server, for messages about it."""
 
     who: str
-    """What the server is to us, such as "the judge"."""
+    """The name for the server in messages, such as "the judge"."""
     section: str
-    """Which settings are about it: those that begin with this and a dot."""
+    """The first part of its settings' names, before the dot."""
     error: type[CodezeroError]
     serves_model: bool = True
-    """Whether there are settings of a model and a backend that may be at fault."""
+    """True if its settings have a model and a backend that may be the cause of an error."""
 
 
 class _Unavailable(Exception):
-    """The server cannot answer now; it may in a moment."""
+    """The server cannot answer now, but perhaps soon."""
 
 
 class JsonClient:
-    """Asks one server in JSON. Redirects are not followed, so neither prompts nor key go anywhere else."""
+    """A client of one server. Redirects are not followed, so that neither prompts nor key go anywhere else."""
 
     def __init__(
         self,
@@ -64,7 +64,8 @@ class JsonClient:
         key: str = "",
         key_env: str = "",
     ) -> None:
-        """`key_env` names where `key` came from, for messages. Raises `purpose.error`: no usable URL or key."""
+        """`key_env` is the environment variable of `key`, for messages. Raises `purpose.error`: URL or key is not
+        usable."""
         self._purpose, self._section = purpose, purpose.section
         self._host = _host(url, purpose)
         if not (key.isascii() and key.isprintable()):
@@ -72,7 +73,7 @@ class JsonClient:
         self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
         self._trust_env = not _is_loopback(self._host)
-        self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # once: it reads all the certificates
+        self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -86,20 +87,20 @@ class JsonClient:
         return self._url
 
     def ask(self, path: str, bodies: Sequence[object], reply: type[Reply]) -> list[Reply | None]:
-        """The replies to `bodies`, in their order; None for a request that the server refuses as it is.
+        """Posts `bodies` and returns the replies, in their order; None for a request that the server refuses.
 
-        Raises the purpose's error: no whole, sensible reply in time, after as many repeats as allowed.
+        Raises the purpose's error: there is no complete, valid reply in time, after all retries.
         """
         return asyncio.run(self._ask_all(path, [msgspec.json.encode(body) for body in bodies], reply))
 
     def get(self, path: str, reply: type[Reply]) -> Reply | None:
-        """What the server has at a path, None where it refuses. Raises as `ask` does."""
+        """Returns the reply to a GET of a path; None if the server refuses it. Raises as `ask` does."""
         (found,) = asyncio.run(self._ask_all(path, [None], reply))
         return found
 
     async def _ask_all(self, path: str, bodies: Sequence[bytes | None], reply: type[Reply]) -> list[Reply | None]:
         turn = asyncio.Semaphore(self._at_once)
-        # Timeouts are ours: the client's own start again with every byte.
+        # Timeouts are set here, since the client's own begin again with every byte.
         async with httpx2.AsyncClient(
             headers=self._headers,
             timeout=None,
@@ -122,7 +123,7 @@ class JsonClient:
             try:
                 return await asyncio.wait_for(self._send(client, path, body), self._timeout_s)
             except asyncio.TimeoutError as error:
-                # Not repeated: a server that is this busy would only get more to do.
+                # No retry: it would give a busy server even more to do.
                 also = ", or use a smaller model" if self._purpose.serves_model else ""
                 raise self._purpose.error(
                     f"{self._who} gave no whole reply in {self._timeout_s:g} s: raise {self._section}.timeout_s{also}"
@@ -136,10 +137,10 @@ class JsonClient:
         ) from failure
 
     async def _send(self, client: httpx2.AsyncClient, path: str, body: bytes | None) -> bytes | None:
-        """Posts the body, or gets without one."""
+        """Sends a POST of the body, or a GET without one. Returns the reply; None if the server refuses it."""
         async with client.stream("GET" if body is None else "POST", self._url + path, content=body) as response:
             raw = bytearray()
-            async for chunk in response.aiter_raw():  # as sent: nothing here is unpacked
+            async for chunk in response.aiter_raw():  # as sent: nothing is decompressed
                 raw += chunk
                 if len(raw) > MAX_REPLY_BYTES:
                     raise self._purpose.error(f"{self._who} sent more than {MAX_REPLY_BYTES} bytes")
@@ -155,7 +156,7 @@ class JsonClient:
         raise self._purpose.error(self._refusal(status, text))
 
     def _shown(self, raw: bytes) -> str:
-        """The beginning of what a server says, without the key, which some repeat."""
+        """Returns the beginning of a server's text, without the key, which some servers repeat."""
         text = raw.decode("utf-8", "replace")
         return ascii((text.replace(self._key, "...") if self._key else text)[:SHOWN_CHARS])[1:-1]
 
@@ -184,7 +185,7 @@ class JsonClient:
 def _host(url: str, purpose: Purpose) -> str:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises ValueError if it is no number
         usable = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
     except ValueError:
         usable = None

@@ -1,6 +1,6 @@
-"""A GGUF file becomes a plain trainable model: float32 safetensors, tokenizer with chat template, configuration.
+"""Converts a GGUF file to a trainable model: float32 safetensors, tokenizer with chat template, configuration.
 
-torch and transformers are imported inside, so that the model store can be imported without them.
+torch and transformers are imported inside functions, so that the model store can be imported without them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tqdm import tqdm
 from codezero.llm.catalogue import CatalogueModel
 
 CONVERTER = 1
-"""Raised whenever the same file would give another folder; folders of an older converter are made again."""
+"""The version of the conversion, increased whenever its result changes; older folders are made again."""
 
 END_TOKENS = ("<|im_end|>", "<|endoftext|>")
-"""Either of them ends an answer, in Qwen2.5 and SmolLM2 alike."""
+"""The tokens that end an answer, both in Qwen2.5 and in SmolLM2."""
 
 
 def convert(gguf: Path, model: CatalogueModel, folder: Path) -> None:
     """Writes `gguf`, the checked file of `model`, as an ordinary model folder into the empty `folder`.
 
-    Takes about 8 bytes of memory a parameter. Raises OSError when the folder cannot be written.
+    Takes about 8 bytes of memory per parameter. Raises OSError: the folder cannot be written.
     """
     import torch
     from safetensors import SafetensorError
@@ -42,7 +42,7 @@ def convert(gguf: Path, model: CatalogueModel, folder: Path) -> None:
         _advance(bar, f"{model.name}: saving safetensors")
         try:
             network.save_pretrained(folder)
-        except SafetensorError as error:  # how safetensors reports a full disk: the number is in the text only
+        except SafetensorError as error:  # safetensors reports a full disk so, with the number in the text only
             code = errno.ENOSPC if f"os error {errno.ENOSPC}" in str(error) else errno.EIO
             raise OSError(code, os.strerror(code), str(folder)) from error
         tokenizer.save_pretrained(folder)
@@ -50,17 +50,17 @@ def convert(gguf: Path, model: CatalogueModel, folder: Path) -> None:
 
 
 def _make_plain(network: Any, model: CatalogueModel) -> None:
-    """Removes what only a GGUF has, and gives the model the shape of the official one."""
-    # The weights are dequantised by now, but save_pretrained refuses a model that is marked as quantised.
+    """Removes properties of GGUF files, and gives the model the shape of the official one."""
+    # The weights are dequantised here, but save_pretrained refuses a model that is marked as quantised.
     network.hf_quantizer, network.is_quantized = None, False
     for noise in ("quantization_config", "_model_name_or_path"):
         if hasattr(network.config, noise):
             delattr(network.config, noise)
     network.config._name_or_path = network.name_or_path = model.name
-    network.config.rms_norm_eps = float(f"{network.config.rms_norm_eps:.6g}")  # 1e-06 went through float32
+    network.config.rms_norm_eps = float(f"{network.config.rms_norm_eps:.6g}")  # 1e-06 was rounded to float32
     if model.tied and not network.config.tie_word_embeddings:
-        # The file quantises the one official matrix twice: as embedding, and, with more bits, as output head. Training
-        # needs a single matrix, as in the official model; the head's copy is nearer to the official numbers.
+        # The file quantises the one official matrix twice: as embedding and, with more bits, as output head. Training
+        # needs a single matrix, as in the official model; the head's copy is nearer to the official values.
         network.get_input_embeddings().weight = network.get_output_embeddings().weight
         network.config.tie_word_embeddings = True
         network.tie_weights()
@@ -71,7 +71,7 @@ def _set_ends(network: Any, tokenizer: Any) -> None:
     ends = [vocabulary[token] for token in END_TOKENS if token in vocabulary]
     network.generation_config.eos_token_id = ends or tokenizer.eos_token_id
     network.generation_config.pad_token_id = tokenizer.pad_token_id
-    network.generation_config._from_model_config = False  # or generate() would take config.json's single end token
+    network.generation_config._from_model_config = False  # else generate() takes the single end token of config.json
     tokenizer.model_max_length = network.config.max_position_embeddings
 
 
@@ -82,9 +82,9 @@ def _advance(bar: tqdm[Any], text: str) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps transformers' own bars and remarks off the terminal; errors are raised, so nothing is lost.
+    """Keeps transformers' own progress bars and messages off the terminal; errors are raised, so nothing is lost.
 
-    The caller must have imported transformers before, or its log handler would keep the discarded stream.
+    The caller must have imported transformers before, else its log handler would keep the discarded stream.
     """
     from transformers.utils import logging
 
@@ -92,7 +92,7 @@ def _quiet() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # one of its bars obeys no switch
+        with contextlib.redirect_stderr(io.StringIO()):  # one of its bars cannot be switched off
             yield
     finally:
         logging.set_verbosity(level)

@@ -1,4 +1,4 @@
-"""Which processor and precision the models run in, how many threads, and how memory is given back."""
+"""Chooses the device, precision and number of threads for models, and makes malloc return freed memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from codezero.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 _M_MMAP_THRESHOLD = -3
-"""The parameter's number in glibc's malloc.h."""
+"""The number of this parameter in glibc's malloc.h."""
 MMAP_THRESHOLD_BYTES = 128 * 1024
 
 
 def choose_device(wanted: Device) -> torch.device:
-    """The device to run on; `auto` prefers CUDA, then Apple's MPS, then the CPU.
+    """Returns the device to run on; `auto` prefers CUDA, then Apple's MPS, then the CPU.
 
-    Raises ConfigError: the wanted device is not there, or this torch has no kernels for the GPU.
+    Raises ConfigError: the wanted device is not there, or this torch has no kernels for the wanted GPU.
     """
     if wanted is Device.cuda or (wanted is Device.auto and torch.cuda.is_available()):
         return _cuda(required=wanted is Device.cuda)
@@ -39,7 +39,7 @@ def _cuda(required: bool) -> torch.device:
         )
     major, minor = torch.cuda.get_device_capability()
     kernels = torch.cuda.get_arch_list()
-    # A cubin runs on every later minor of its major version, so sm_80 serves an sm_86 card.
+    # Code for one compute capability runs on later minor versions of the same major one: sm_80's on an sm_86 card.
     if any(arch.startswith("sm_") and arch[3:-1] == str(major) and int(arch[-1]) <= minor for arch in kernels):
         return torch.device("cuda")
     message = f"this torch has no kernels for {torch.cuda.get_device_name()} (sm_{major}{minor}; it has {kernels})"
@@ -49,14 +49,14 @@ def _cuda(required: bool) -> torch.device:
 
 
 def choose_dtype(wanted: Dtype, device: torch.device) -> torch.dtype:
-    """The precision of weights and arithmetic; `auto` is bfloat16 on CUDA cards that have it, else float32."""
+    """Returns the precision of weights and arithmetic; `auto` is bfloat16 on CUDA cards with it, else float32."""
     if wanted is Dtype.auto:
         return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
     return torch.bfloat16 if wanted is Dtype.bfloat16 else torch.float32
 
 
 def computes_in_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 matrices in hardware, which is about twice as fast as float32."""
+    """Returns True if this CPU multiplies bfloat16 matrices in hardware, about twice as fast as in float32."""
     checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
     return any(check() for check in checks if check is not None)
 
@@ -69,11 +69,11 @@ def set_threads(wanted: int) -> int:
 
 
 def return_freed_memory() -> None:
-    """Gives every block above 128 KiB its own mapping, process-wide; without effect where libc is not glibc.
+    """Makes malloc give every block above 128 KiB its own mapping in this process; has no effect without glibc.
 
-    That is glibc's own starting value, but it raises it to 32 MiB as blocks are freed; from then on activations live on
-    the heap, in holes that the next micro-batch's do not fit: a LoRA step of a 0.5B model on 4 x 406 tokens so peaked
-    at 5.4 GiB instead of 3.6, and was no faster. Setting a value once ends the raising.
+    That is glibc's initial value, but it grows to 32 MiB as blocks are freed. Activations are then on the heap, in gaps
+    that do not fit those of the next micro-batch: a LoRA step of a 0.5B model on 4 x 406 tokens had a peak of 5.4 GiB
+    instead of 3.6, and was not faster. A value that is set once does not grow.
     """
     try:
         done = ctypes.CDLL("libc.so.6").mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
@@ -84,7 +84,7 @@ def return_freed_memory() -> None:
 
 
 def describe(device: torch.device, dtype: torch.dtype) -> str:
-    """`cpu, float32, 2 threads` or `NVIDIA H200, bfloat16`."""
+    """Returns text such as `cpu, float32, 2 threads` or `NVIDIA H200, bfloat16`."""
     precision = str(dtype).removeprefix("torch.")
     if device.type == "cuda":
         return f"{torch.cuda.get_device_name()}, {precision}"

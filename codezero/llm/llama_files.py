@@ -1,6 +1,6 @@
-"""What llama.cpp reads, written from what we hold: a quantised copy of the base weights, and the adapter beside it.
+"""Writes the files that llama.cpp reads: a quantised copy of the base weights, and the adapter.
 
-Both carry no tokenizer: the sampler is given ids and gives ids.
+Neither has a tokenizer, since the sampler's input and output are ids.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from torch import Tensor
 from codezero.errors import ModelError
 
 ARCHITECTURES = {"qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3, "llama": gguf.MODEL_ARCH.LLAMA}
-"""model_type of transformers -> what llama.cpp computes alike with the values that `_write_shape` names."""
+"""llama.cpp's architectures by transformers' model_type, for those that compute alike given `_write_shape`'s values."""
 SOURCE = "codezero.source"
-"""Key of the base file that says what it was made of."""
+"""The key in the base file for the files that it was made of."""
 
 
 def write_base(folder: Path, path: Path) -> None:
-    """Writes the weights of a model folder to `path` as Q8_0, vectors as float32; a file made of the same ones stays.
+    """Writes the weights of a model folder to `path`, in Q8_0, vectors in float32; keeps a file made of the same ones.
 
-    Raises ModelError: an architecture that is not among those above, or a shape that Q8_0 does not have; OSError: the
+    Raises ModelError: the architecture is not one of `ARCHITECTURES`, or Q8_0 does not support the shape; OSError: the
     file cannot be written.
     """
     config = json.loads((folder / "config.json").read_text())
@@ -66,7 +66,7 @@ def write_adapter(model: Any, path: Path) -> None:
     for name, weight in _adapter_weights(model):
         layer, side = name.rsplit(".", 1)
         values = weight.detach().float().cpu()
-        if side == "lora_b":  # its rows are those of the layer's own weight
+        if side == "lora_b":  # it has the rows of the layer's own weight
             values = _permuted(layer + ".weight", values, config)
         writer.add_tensor(f"{_translated(names, layer + '.weight')}.{side}", values.contiguous().numpy())
     _finish(writer)
@@ -103,7 +103,8 @@ def _write_shape(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
 
 
 def _permuted(name: str, weight: Tensor, config: Mapping[str, Any]) -> Tensor:
-    """Rows in the order of llama.cpp, whose Llama rotates neighbours where transformers' rotates halves of a head."""
+    """Returns the weight with its rows in the order of llama.cpp, whose Llama rotates pairs of neighbours, unlike
+    transformers, which rotates halves of a head."""
     if config["model_type"] != "llama" or not name.endswith(("q_proj.weight", "k_proj.weight")):
         return weight
     heads = config["num_attention_heads"]
@@ -122,7 +123,7 @@ def _translated(names: gguf.TensorNameMap, name: str) -> str:
 def _tensors(files: list[Path]) -> Iterator[tuple[str, Tensor]]:
     for file in files:
         with safe_open(file, "pt") as opened:
-            for name in opened.keys():  # noqa: SIM118  # it is no mapping
+            for name in opened.keys():  # noqa: SIM118  # it is not a mapping
                 yield name, opened.get_tensor(name)
 
 

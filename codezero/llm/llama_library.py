@@ -1,9 +1,9 @@
-"""llama.cpp's C interface, from the library inside the xllamacpp wheel: many sequences in one batch, logits out.
+"""llama.cpp's C interface, from the library inside the xllamacpp wheel: batches of sequences in, logits out.
 
-The wheel's own server is not enough: it gives log-probs before the temperature or after top-p, never at the temperature
-before top-p; reads adapters at start only; and composes batches by arrival, so that equal seeds do not give equal
-rollouts. Of C structures only what has stood still for years is relied upon: the batch, and the first four numbers of
-the context's parameters, which are read back. A wheel that differs is refused before it computes anything.
+The wheel's own server does not suffice: it gives log-probs before the temperature or after top-p, but not at the
+temperature before top-p; it reads adapters at start only; and it batches by arrival, so that equal seeds do not give
+equal rollouts. This module uses only parts of C structures that have not changed for years: the batch, and the first
+four numbers of the context's parameters, which are read back. Another wheel is refused before it computes anything.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 BATCH_TOKENS = 256
-"""Tokens of a prompt that are read at once; a larger number takes more memory and hardly less time."""
+"""The number of prompt tokens that are read at once; more take more memory and hardly less time."""
 CACHE_STEP = 256
-"""A sequence's share of the cache is a multiple of so many tokens."""
+"""A sequence's part of the cache is a multiple of this number of tokens."""
 _Int, _Pointer = c.c_int32, c.c_void_p
 
 
 class _Parameters(c.Structure):
-    """Larger than any version's; C reads and writes as much of it as it knows."""
+    """A structure that is larger than any version's; C uses only the part that it knows."""
 
     _fields_ = (("numbers", c.c_uint32 * 256),)
 
@@ -67,12 +67,12 @@ _SILENT = c.CFUNCTYPE(None, c.c_int, c.c_char_p, _Pointer)(lambda level, text, d
 
 
 class LlamaContext:
-    """A model with an adapter over it, and a key-value cache of `num_sequences` sequences. It is never freed: the
-    process that has one ends with it."""
+    """A model with an adapter, and a key-value cache of `num_sequences` sequences. It is not freed before its process
+    ends."""
 
     def __init__(self, base: Path, adapter: Path | None, num_sequences: int, length: int, threads: int) -> None:
-        """`length` is the most tokens a sequence can have. Raises ImportError, OSError, AttributeError: no xllamacpp,
-        or none with these functions; RuntimeError: the files cannot be loaded, or its structures are other ones."""
+        """`length` is the most tokens of a sequence. Raises ImportError, OSError, AttributeError: xllamacpp or one of
+        the functions is missing; RuntimeError: the files cannot be loaded, or the structures differ."""
         import xllamacpp.xllamacpp as wheel
 
         lib = c.CDLL(wheel.__file__)
@@ -111,7 +111,7 @@ class LlamaContext:
             raise RuntimeError(f"it cannot apply {adapter.name}")
 
     def read(self, prompt: Sequence[int], sequence: int) -> NDArray[np.float32]:
-        """Fills an empty sequence with a prompt; returns the logits [V] of what comes next."""
+        """Fills an empty sequence with a prompt. Returns the logits [V] of the next token."""
         for start in range(0, len(prompt), BATCH_TOKENS):
             part = prompt[start : start + BATCH_TOKENS]
             last = start + len(part) == len(prompt)
@@ -120,11 +120,11 @@ class LlamaContext:
         return self._logits(len(rows) - 1).copy()
 
     def share(self, source: int, target: int) -> None:
-        """Gives an empty sequence all that another one holds."""
+        """Copies the contents of a sequence to an empty one."""
         self._lib.llama_memory_seq_cp(self._memory, source, target, -1, -1)
 
     def advance(self, tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[int]) -> NDArray[np.float32]:
-        """Appends one token to each of the sequences; returns the logits [B, V] of what comes next."""
+        """Appends one token to each of the sequences. Returns the logits [B, V] of the next tokens."""
         self._decode([(*row, True) for row in zip(tokens, positions, sequences, strict=True)])
         return np.stack([self._logits(i) for i in range(len(tokens))])
 
@@ -133,7 +133,7 @@ class LlamaContext:
         self._lib.llama_memory_clear(self._memory, False)
 
     def _decode(self, rows: Sequence[tuple[int, int, int, bool]]) -> None:
-        """Each row is (token, position, sequence, whether its logits are wanted)."""
+        """Computes a batch of rows (token, position, sequence, True if its logits are wanted)."""
         batch = self._batch
         for i, (token, position, sequence, wanted) in enumerate(rows):
             batch.token[i], batch.pos[i], batch.logits[i] = token, position, wanted

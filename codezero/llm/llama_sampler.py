@@ -1,6 +1,7 @@
-"""The process that samples with llama.cpp: a line of JSON in (`Request`), one a step out (`Progressed`), then `Done`.
+"""The process that samples with llama.cpp. It reads a line of JSON (`Request`), and writes one per step (`Progressed`)
+and a last one (`Done`).
 
-It lives for one call, so what it took is free while the node learns, and each call finds the adapter of its time.
+It lives for one call, so that its memory is free while the node learns, and each call loads the current adapter.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from codezero.llm.llama_library import LlamaContext
 from codezero.runtime import kernel
 
 MAX_ROWS = 64
-"""Completions that are sampled at a time, whole groups of them. More make no token cheaper on a CPU."""
+"""The most completions sampled at a time, in whole groups. More at a time do not save time per token on a CPU."""
 
 
 class Request(msgspec.Struct, kw_only=True):
     base: str
-    """Path of a GGUF file."""
+    """The path of the GGUF file with the base weights."""
     adapter: str | None
     prompts: list[list[int]]
     num_generations: int
@@ -37,7 +38,7 @@ class Request(msgspec.Struct, kw_only=True):
     seed: int
     threads: int
     memory_bytes: int
-    """Most that it may take beside the mapped base."""
+    """The most memory beside the mapped base, in bytes."""
 
 
 class Progressed(msgspec.Struct, tag=True):
@@ -47,15 +48,15 @@ class Progressed(msgspec.Struct, tag=True):
 
 class Done(msgspec.Struct, tag=True, kw_only=True):
     ids: list[list[int]] = []
-    """Of the completions, G a prompt."""
+    """The token ids of the completions, G per prompt."""
     logprobs: list[list[float]] = []
     error: str = ""
 
 
 def main() -> None:
     out = os.dup(1)
-    os.dup2(2, 1)  # whatever a library prints is a complaint
-    with suppress(OSError):  # not Linux; there it ends with the first step that nobody reads
+    os.dup2(2, 1)  # so that output of a library goes to stderr
+    with suppress(OSError):  # not Linux: there the process ends at the first step that nobody reads
         kernel.die_with_parent()
 
     def say(message: Progressed | Done) -> None:
@@ -76,7 +77,7 @@ def main() -> None:
 
 
 def sample(request: Request, say: Callable[[Progressed | Done], None]) -> Done:
-    """All completions, so many prompts at a time that there are at most `MAX_ROWS` of them, or one prompt's."""
+    """Samples all completions, at most `MAX_ROWS` at a time, or those of one prompt if these are more."""
     per_chunk = max(1, MAX_ROWS // request.num_generations)
     chunks = [request.prompts[i : i + per_chunk] for i in range(0, len(request.prompts), per_chunk)]
     context = LlamaContext(
@@ -101,7 +102,7 @@ def sample(request: Request, say: Callable[[Progressed | Done], None]) -> Done:
 
 
 class _Rows:
-    """Completions in the making: row r is sequence r of the context."""
+    """The unfinished completions: row r is sequence r of the context."""
 
     def __init__(
         self, context: LlamaContext, prompts: Sequence[list[int]], request: Request, random: np.random.Generator
@@ -121,7 +122,7 @@ class _Rows:
         self._logits = np.repeat(np.stack(first), size, axis=0)
 
     def advance(self, *, last: bool) -> bool:
-        """Draws one token for every running row; returns whether any row is still running."""
+        """Draws one token for every running row. Returns True if any row is still running."""
         tokens, logprobs = draw(self._logits, self._request, self._random)
         for row, token, logprob in zip(self._active, tokens, logprobs, strict=True):
             self.ids[row].append(token)
@@ -136,8 +137,8 @@ class _Rows:
 
 
 def draw(logits: NDArray[np.float32], request: Request, random: np.random.Generator) -> tuple[list[int], list[float]]:
-    """`llm.sample.draw` without torch, whose import would cost each round seconds: one token a row of logits [B, V],
-    and their log-probs at the sampling temperature, before top-p and top-k."""
+    """Draws one token per row of logits [B, V]; returns the tokens and their log-probs at the sampling temperature,
+    before top-p and top-k. It is `llm.sample.draw` without torch, whose import would take seconds in each round."""
     rows = np.arange(len(logits))
     if request.temperature > 0:
         logits = logits / np.float32(request.temperature)
@@ -155,14 +156,14 @@ def draw(logits: NDArray[np.float32], request: Request, random: np.random.Genera
 
 
 def _filter(probs: NDArray[np.float32], request: Request) -> NDArray[np.float32]:
-    """Probabilities [B, V] with everything outside the top k and outside the top-p nucleus set to 0."""
+    """Returns the probabilities [B, V] with all outside the top k and outside the top-p nucleus set to 0."""
     if 0 < request.top_k < probs.shape[1]:
         least = np.partition(probs, -request.top_k, axis=1)[:, -request.top_k, None]
         probs = np.where(probs >= least, probs, np.float32(0))
     if request.top_p < 1:
         order = np.argsort(-probs, axis=1, kind="stable")
         ordered = np.take_along_axis(probs, order, axis=1)
-        before = np.cumsum(ordered, axis=1) - ordered  # mass ahead of each token: the first is always kept
+        before = np.cumsum(ordered, axis=1) - ordered  # the mass of likelier tokens: the first is always kept
         kept = np.where(before < request.top_p * ordered.sum(axis=1, keepdims=True), ordered, np.float32(0))
         probs = np.empty_like(probs)
         np.put_along_axis(probs, order, kept, axis=1)
