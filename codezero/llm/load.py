@@ -1,4 +1,4 @@
-"""A prepared model folder becomes a model and its tokenizer, ready to sample from and to train."""
+"""Loads a model and its tokenizer from a prepared folder, ready for sampling and training."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class LoadedModel:
     model: Any
     tokenizer: Any
     end_ids: tuple[int, ...]
-    """Every id that ends an answer."""
+    """All token ids that end an answer."""
     context_length: int
-    """Most tokens, prompt and completion together."""
+    """The most tokens of prompt and completion together."""
 
     @property
     def pad_id(self) -> int:
@@ -31,11 +31,12 @@ class LoadedModel:
         return int(self.end_ids[0] if pad is None else pad)
 
     def encode_chat(self, messages: Sequence[dict[str, str]], *, thinking: bool = True) -> list[int]:
-        """Ids of a chat prompt, up to where the assistant's answer begins; `thinking=False` has models such as Qwen3,
-        whose template knows that switch, answer at once.
+        """Returns the ids of a chat prompt, up to the beginning of the assistant's answer. With `thinking=False` models
+        such as Qwen3, whose template has that switch, answer without thinking.
 
-        The chat template is rendered as text around the messages; special tokens inside message texts are encoded as
-        plain text, so that a question or a solution cannot end its own turn.
+        The chat template is rendered as text around the messages; special tokens inside messages are encoded as plain
+        text, so that a question or a solution cannot end its own turn. Raises ModelError: the template leaves out a
+        message.
         """
         template = self.tokenizer.apply_chat_template
         marks = [f"\x00{i}\x00" for i in range(len(messages))]
@@ -53,7 +54,7 @@ class LoadedModel:
         return ids + self._encode(rest, special=True)
 
     def encode_text(self, text: str) -> list[int]:
-        """Ids of untrusted text: special tokens spelled out in it stay plain text."""
+        """Returns the ids of untrusted text; special tokens spelled out in it stay plain text."""
         return self._encode(text, special=False)
 
     def _encode(self, text: str, *, special: bool) -> list[int]:
@@ -91,7 +92,7 @@ def load_model(name: str, folder: Path, device: torch.device, dtype: torch.dtype
 
 
 def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
-    """The tokenizer's end token first, then those of the generation config."""
+    """Returns the tokenizer's end token, then those of the generation config. Raises ModelError: there is none."""
     configured = model.generation_config.eos_token_id
     extra = configured if isinstance(configured, list) else [configured]
     ids = dict.fromkeys(i for i in [tokenizer.eos_token_id, *extra] if i is not None)

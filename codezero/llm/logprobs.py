@@ -1,18 +1,18 @@
-"""Log-probabilities of completions under a model, with gradients, at the memory and time a small machine has.
+"""Log-probabilities of completions under a model, with gradients, in little memory and time.
 
-Two things are saved against the plain forward pass, without changing the result beyond rounding:
+Three things save memory or time against a plain forward pass, and change the result by rounding only:
 
-- The LM head runs on completion tokens only, a few hundred rows at a time, so logits of the whole batch never exist.
+- The LM head runs on completion tokens only, some hundred rows at a time, so that logits of a whole batch never exist.
   `_HeadLogprobs` recomputes each chunk but the last in its backward pass and adds the head's gradient in place. On two
   cores with 151,936 x 896 weights and 2,048 tokens this took 31 CPU s and 0.3 GiB (with all chunks recomputed), against
   48 CPU s and 1.1 GiB for `torch.utils.checkpoint`, which makes a weight-sized gradient for every chunk.
-- The gradients of head and embedding, each as large as the vocabulary is long, are added where they are kept and never
-  made apart (`gradient_of`); for tied weights of 151,936 x 896 that saves 1 GiB.
+- The gradients of head and embedding, with a row per vocabulary entry, are added in place, without temporaries of that
+  size (`gradient_of`); for tied weights of 151,936 x 896 that saves 1 GiB.
 - All completions of one prompt share one pass over that prompt (`CompletionScorer`): with 150 prompt and 4 x 256
   completion tokens a sixth to a quarter less time on a 0.5B model.
 
-Completions are padded on the right only and start where the prompt ends, so the causal mask alone keeps padding from
-every real token and positions count from 0; no attention mask is needed.
+Completions are padded on the right only and begin at the prompt's end, so that the causal mask alone hides padding from
+all real tokens and positions count from 0; no attention mask is needed.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ from codezero.errors import ModelError
 from codezero.llm import onednn
 
 CHUNK_TOKENS = 256
-"""Rows of logits that exist at a time: 148 MiB for 151,936 float32 entries a row. Larger chunks are hardly faster."""
+"""The number of rows of logits computed at a time: 148 MiB with 151,936 float32 entries per row. More are hardly
+faster."""
 OUTER_ROWS = 16_384
-"""Rows of the head's gradient that are made at a time before they are added: 56 MiB at a width of 896."""
+"""The number of rows of the head's gradient computed at a time before they are added: 56 MiB at a width of 896."""
 
 
 class CompletionScorer:
-    """Scores completions of one prompt, in as many micro-batches as wanted.
+    """The log-probabilities of completions of one prompt, in any number of micro-batches.
 
     The prompt is run once; the completions continue from its cache. Each micro-batch can be differentiated on its own:
-    its backward pass ends at the cache and leaves gradients there, and `backward` sends their sum through the prompt,
-    which is run again for that: so what prompt and completions keep for their gradients is never there at once.
-    Models whose layers keep anything but a plain key-value cache, and gradient checkpointing (`share_prompt=False`),
-    which cannot write one, run the prompt again in front of every completion; the result is the same.
+    its backward pass ends at the cache and leaves gradients there. `backward` then runs the prompt again and sends the
+    gradients' sum through it, so that activations of prompt and completions are not in memory at the same time.
+    Models whose layers have more than a plain key-value cache, and gradient checkpointing (`share_prompt=False`), which
+    cannot write one, run the prompt again in front of every completion; the result is the same.
     """
 
     def __init__(self, model: nn.Module, prompt_ids: Tensor, share_prompt: bool = True) -> None:
-        """prompt_ids [P] with P >= 1, on the model's device. Gradients are kept if they are enabled at this moment."""
+        """prompt_ids [P] with P >= 1, on the model's device. Gradients reach the prompt if they are enabled now."""
         self._lm = causal_lm(model)
         self._prompt_ids = prompt_ids
         self._shared = share_prompt and has_plain_cache(model)
         self._inputs: list[Tensor] = []
-        """What the completions need of the prompt, without a graph behind it."""
+        """The results of `run_prompt` that completions use, without an autograd graph."""
         if self._shared:
             with torch.no_grad():
                 outputs = self.run_prompt()
@@ -58,7 +59,7 @@ class CompletionScorer:
     def logprobs(
         self, completion_ids: Tensor, mask: Tensor, temperature: float = 1.0, chunk_tokens: int = CHUNK_TOKENS
     ) -> Tensor:
-        """log p(token | prompt and earlier tokens) at `temperature`, float32 [B, C]; 0 where the mask is False.
+        """Returns log p(token | prompt and earlier tokens) at `temperature`, float32 [B, C]; 0 if the mask is False.
 
         completion_ids [B, C], right-padded with any id; mask [B, C], bool.
         """
@@ -72,7 +73,7 @@ class CompletionScorer:
         return kept.new_zeros(mask.shape).masked_scatter(mask, kept)
 
     def backward(self) -> None:
-        """Sends the gradients that the micro-batches left at the prompt's cache through the prompt. Call it once."""
+        """Sends the gradients at the prompt's cache, which the micro-batches left, through the prompt. Call it once."""
         if all(leaf.grad is None for leaf in self._inputs):
             return
         pairs = zip(self.run_prompt(), self._inputs, strict=True)
@@ -80,7 +81,7 @@ class CompletionScorer:
         torch.autograd.backward([x for x, _ in used], [grad for _, grad in used])
 
     def run_prompt(self) -> list[Tensor]:
-        """The prompt's last hidden state [1, H], then keys and values by layer."""
+        """Returns the prompt's last hidden state [1, H], then keys and values by layer."""
         cache = DynamicCache(config=self._lm.config)
         states = self._lm.base_model(
             inputs_embeds=embed(self._lm, self._prompt_ids[None]), past_key_values=cache, use_cache=True
@@ -95,7 +96,7 @@ class CompletionScorer:
         cache = DynamicCache(config=self._lm.config)
         for layer in range(len(keys_and_values) // 2):
             cache.update(keys_and_values[2 * layer], keys_and_values[2 * layer + 1], layer)
-        # The last token of a completion is only predicted, never read.
+        # The last token of a completion is predicted only and is not an input.
         embedded = embed(self._lm, completion_ids[:, :-1])
         rest = self._lm.base_model(inputs_embeds=embedded, past_key_values=cache, use_cache=True)
         return torch.cat([first[:, None], rest.last_hidden_state], dim=1)  # [B, C, H]
@@ -110,22 +111,22 @@ class CompletionScorer:
 
 
 def causal_lm(model: nn.Module) -> Any:
-    """The transformers model inside a peft model, or the model itself."""
+    """Returns the transformers model inside a peft model, or the model itself."""
     get_base_model: Any = getattr(model, "get_base_model", None)
     return get_base_model() if get_base_model else model
 
 
 def has_plain_cache(model: nn.Module) -> bool:
-    """Whether every layer caches all keys and values: no sliding window, no recurrent state."""
+    """Returns True if every layer caches all keys and values: no sliding window, no recurrent state."""
     layers = DynamicCache(config=causal_lm(model).config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
 
 
 @torch.no_grad()
 def require_plain_head(model: nn.Module) -> None:
-    """Raises ModelError unless the model's logits are its head applied to its last hidden state and nothing else.
+    """Raises ModelError unless the model's logits are exactly its head applied to its last hidden state.
 
-    Some architectures scale or cap logits afterwards; `CompletionScorer` would silently train another distribution.
+    Some architectures then scale or cap logits; `CompletionScorer` would silently train another distribution.
     """
     lm = causal_lm(model)
     input_ids = torch.tensor([[0, 1]], device=lm.device)
@@ -140,15 +141,15 @@ def require_plain_head(model: nn.Module) -> None:
 
 
 def gradient_of(weight: Tensor) -> Tensor:
-    """The gradient kept for a leaf, made if there is none: for backward passes that add to it themselves, as Megatron's
-    gradient accumulation fusion does. Autograd would first make every summand as a tensor of its own."""
+    """Returns a leaf's gradient, zeros if it has none yet, for backward passes that add to it in place, as Megatron's
+    gradient accumulation fusion does. Autograd would first make a separate tensor of every summand."""
     if weight.grad is None:
         weight.grad = torch.zeros_like(weight)
     return weight.grad
 
 
 def embed(lm: Any, ids: Tensor) -> Tensor:
-    """Input embeddings [..., H] of ids; their gradient goes where `gradient_of` keeps it."""
+    """Returns the input embeddings [..., H] of ids; their gradient is added in place (`gradient_of`)."""
     layer = lm.get_input_embeddings()
     if type(layer) is not nn.Embedding or layer.max_norm is not None or layer.scale_grad_by_freq:
         embedded: Tensor = layer(ids)
@@ -158,7 +159,7 @@ def embed(lm: Any, ids: Tensor) -> Tensor:
 
 
 class _Embedding(torch.autograd.Function):
-    """Rows of a matrix; the gradient of row i is the sum over the places where i was looked up, 0 for padding."""
+    """Rows of a matrix by id; the gradient of row i is the sum over the positions with id i, 0 for padding."""
 
     @staticmethod
     def forward(ctx: Any, ids: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
@@ -196,7 +197,7 @@ class _HeadLogprobs(torch.autograd.Function):
             kept.append(logits.gather(-1, wanted[:, None])[:, 0] - norms[-1])
         ctx.save_for_backward(states, bias, targets, torch.cat(norms))
         ctx.weight, ctx.temperature, ctx.chunk = weight, temperature, chunk
-        ctx.logits = logits  # of the last chunk, on a CPU often the only one: backward need not make it again
+        ctx.logits = logits  # the last chunk's, on a CPU often the only one: backward need not recompute it
         return torch.cat(kept)
 
     @staticmethod
@@ -222,12 +223,12 @@ class _HeadLogprobs(torch.autograd.Function):
                 _add_outer(grad_weight, grad_logits, states[rows])
             if grad_bias is not None:
                 grad_bias += grad_logits.sum(0)
-        ctx.logits = None  # autograd may keep ctx a while longer
+        ctx.logits = None  # autograd may keep ctx for longer
         return grad_states, None, grad_bias, None, None, None
 
 
 def _add_outer(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """total [V, H] += leftᵀ right, of left [N, V] and right [N, H], without a temporary of the whole size."""
+    """Adds leftᵀ right to total [V, H], for left [N, V] and right [N, H], without a temporary of the whole size."""
     if not onednn.takes(left):
         total.addmm_(left.T, right)
         return

@@ -1,6 +1,6 @@
-"""`codezero.json`, the list of contents of a prepared model folder, and the checks that rest on it.
+"""`codezero.json`, the list of files of a prepared model folder, and the checks by it.
 
-The file is written last, so a folder that has one was finished.
+The file is written last, so a folder with one is complete.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class FileRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     name: str
-    """Catalogue name or hub id."""
+    """The catalogue name or hub id."""
     source: str
     """The pinned file's name, or the hub's commit."""
     source_sha256: str | None
-    """Of the pinned file; None for a hub snapshot, whose weights are listed in `files` as they came."""
+    """The SHA-256 of the pinned file; None for a hub snapshot, whose weights are in `files` as downloaded."""
     converter: int | None
-    """Version of the conversion that made the folder; None for a hub snapshot."""
+    """The version of the conversion that made the folder; None for a hub snapshot."""
     files: dict[str, FileRecord]
-    """By name, every file of the folder but this one."""
+    """All files of the folder but this one, by name."""
 
 
 def sha256_of(path: Path, label: str) -> str:
-    """Hex digest of a file, with a progress bar called `label`. Raises OSError."""
+    """Returns the hex digest of a file; shows a progress bar named `label`. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as file, byte_bar(path.stat().st_size, label) as bar:
         while chunk := file.read(CHUNK_BYTES):
@@ -51,12 +51,12 @@ def sha256_of(path: Path, label: str) -> str:
 
 
 def byte_bar(total: int, label: str) -> tqdm[Any]:
-    """A progress bar on stderr that counts bytes; silent where stderr is no terminal."""
+    """Returns a progress bar on stderr that counts bytes; it is silent if stderr is not a terminal."""
     return tqdm(total=total, desc=label, unit="B", unit_scale=True, unit_divisor=1024, disable=None)
 
 
 def describe_files(folder: Path, label: str) -> dict[str, FileRecord]:
-    """Size and hash of every file directly in `folder`. Raises OSError."""
+    """Returns size and hash of every file directly in `folder`. Raises OSError."""
     return {
         path.name: FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path, f"{label}: hashing {path.name}"))
         for path in sorted(folder.iterdir())
@@ -65,12 +65,12 @@ def describe_files(folder: Path, label: str) -> dict[str, FileRecord]:
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Raises OSError."""
+    """Writes the manifest into the folder. Raises OSError."""
     (folder / MANIFEST).write_text(json.dumps({"format": FORMAT, **asdict(manifest)}, indent=2) + "\n")
 
 
 def read(folder: Path) -> Manifest | None:
-    """The manifest of a prepared folder; None where there is none, or it is of another format or unreadable."""
+    """Returns the manifest of a prepared folder; None if it is missing, unreadable or of another format."""
     try:
         fields = json.loads((folder / MANIFEST).read_text())
         if fields.pop("format") != FORMAT:
@@ -82,7 +82,7 @@ def read(folder: Path) -> Manifest | None:
 
 
 def wrong_size(folder: Path, manifest: Manifest) -> str | None:
-    """What is missing or of the wrong size, in words; None if nothing is. Costs one stat a file."""
+    """Returns in words which file is missing or of the wrong size; None if none is. Costs one stat per file."""
     for name, record in manifest.files.items():
         path = folder / name
         if not path.is_file():
@@ -93,10 +93,10 @@ def wrong_size(folder: Path, manifest: Manifest) -> str | None:
 
 
 def check_contents(folder: Path, manifest: Manifest) -> None:
-    """Hashes everything again. Raises ModelError naming the first file that is missing, changed or was added."""
+    """Hashes all files again. Raises ModelError: a file is missing, changed or was added; the message names it."""
     fault = wrong_size(folder, manifest)
     if fault is None:
-        # transformers loads some files merely because they are there, adapter_config.json for one
+        # transformers loads some files, such as adapter_config.json, merely because they exist.
         added = {path.name for path in folder.iterdir()} - set(manifest.files) - {MANIFEST}
         fault = f"{min(added)} does not belong there" if added else None
     for name, record in manifest.files.items() if fault is None else ():

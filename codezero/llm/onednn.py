@@ -1,11 +1,11 @@
 """Linear layers through oneDNN on x86 CPUs, in float32.
 
-torch sends float32 linears on a CPU to its BLAS, which is slow for the few rows of a decoding step (it repacks the
-weight in every call) and, on AMD processors, for large ones too. oneDNN, which ships inside torch, is 2 to 5 times
-faster there with the same float32 arithmetic. `benchmarks/linear.py` shows the ratios of a machine.
+torch computes float32 linears on a CPU with its BLAS, which is slow for the few rows of a decoding step (it repacks the
+weight in every call) and, on AMD processors, for many rows too. oneDNN, which is part of torch, is 2 to 5 times faster
+there with the same float32 arithmetic. `benchmarks/linear.py` measures the ratios of a machine.
 
-The operators are the ones torch's own compiler emits for CPU inference. They have no autograd, so `_OneDnnLinear`
-adds it: the gradients of y = x Wᵀ + b are ∂x = ∂y W and ∂W = ∂yᵀ x.
+The operators are those that torch's compiler uses for CPU inference. They have no autograd, so `_OneDnnLinear` adds it:
+the gradients of y = x Wᵀ + b are ∂x = ∂y W and ∂W = ∂yᵀ x.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import torch
 from torch import Tensor, nn
 
 PACK_ROWS = 8
-"""The row count that packed weights are laid out for; the layout serves 1 to 64 rows about equally well."""
+"""The number of rows for which weights are packed; the layout is about equally fast for 1 to 64 rows."""
 
 
 @cache
 def is_available() -> bool:
-    """Whether this machine and this torch can run linears through oneDNN."""
+    """Returns True if this machine and this torch can compute linears by oneDNN."""
     return (
         platform.machine().lower() in ("x86_64", "amd64")
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -35,12 +35,12 @@ def is_available() -> bool:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x Wᵀ + b without autograd, through oneDNN where `takes(x)`, else through torch. Any strides."""
+    """Returns x Wᵀ + b without autograd, by oneDNN if `takes(x)`, else by torch. Tensors may have any strides."""
     return _linear(x, weight, bias) if takes(x) else nn.functional.linear(x, weight, bias)
 
 
 def takes(x: Tensor) -> bool:
-    """Whether a linear of this input can go through oneDNN."""
+    """Returns True if oneDNN can compute a linear of this input."""
     return x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0 and is_available()
 
 
@@ -72,7 +72,7 @@ class _OneDnnLinear(torch.autograd.Function):
 
 
 class OneDnnForward:
-    """The forward of one `nn.Linear`, replaced; packed while decoding."""
+    """A replacement for the forward of one `nn.Linear`, with packed weights while decoding."""
 
     def __init__(self, layer: nn.Linear) -> None:
         self.layer = layer
@@ -96,7 +96,8 @@ def _forwards(model: nn.Module) -> Iterator[tuple[nn.Linear, OneDnnForward | Non
 
 
 def route_linears(model: nn.Module) -> int:
-    """Sends every float32 CPU linear of the model through oneDNN, for inference and training; returns how many."""
+    """Makes every float32 CPU linear of the model compute by oneDNN, in inference and training. Returns the number of
+    layers changed."""
     routed = 0
     for layer, forward in _forwards(model):
         if forward is None:
@@ -107,9 +108,9 @@ def route_linears(model: nn.Module) -> int:
 
 @contextmanager
 def packed_weights(model: nn.Module) -> Iterator[None]:
-    """Keeps the routed layers' weights in oneDNN's blocked layout for the many small calls of decoding.
+    """Keeps a copy of the routed layers' weights in oneDNN's blocked layout, for the many small calls of decoding.
 
-    Costs a second copy of those weights for as long as it lasts. The weights must not change inside.
+    The copies exist within the context only. The weights must not change in it.
     """
     routed = [forward for _, forward in _forwards(model) if forward is not None]
     try:

@@ -1,4 +1,4 @@
-"""One forward pass over answers to a prompt: how likely the model finds each, and what it would say next about it."""
+"""Scores answers to a prompt in one forward pass: their log-probabilities, and those of a next word after each."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from codezero.llm.logprobs import CHUNK_TOKENS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedAnswer:
-    """A continuation of the prompt: the answer itself, and what follows it up to the next word to choose."""
+    """A continuation of the prompt: the answer, and the text between it and the word to choose."""
 
     ids: Sequence[int]
-    """[C], at least one."""
+    """The answer's token ids, [C] with C >= 1."""
     then: Sequence[int] = ()
-    """Ids between the answer and the choice, such as a question about it."""
+    """The token ids between the answer and the choice, such as a question about the answer."""
 
 
 @torch.no_grad()
 def review_answers(
     model: Any, prompt: Sequence[int], answers: Sequence[ReviewedAnswer], choices: Sequence[int], *, pad_id: int
 ) -> list[tuple[list[float], list[float]]]:
-    """For each answer the log-probabilities of its tokens [C], and those of the `choices` as the token after `then`.
+    """Returns for each answer the log-probabilities of its tokens [C], and of the `choices` as the token after `then`.
 
-    The prompt [P ids, at least one] is run once for all answers, which share one batch. Logits exist for a few hundred
-    tokens at a time: those of a peer's longest answer would take more memory than the model.
+    The prompt (at least one id) is run once for all answers, which share one batch. Logits are computed for a few
+    hundred tokens at a time: those of a peer's longest answer would take more memory than the model.
     """
     shared, last = list(prompt[:-1]), prompt[-1]
     cache = DynamicCache(config=model.config)
@@ -63,8 +63,8 @@ def review_answers(
 
 
 def _of_choices(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:
-    """[choices] in float32 from the hidden state [H]. A bfloat16 model's own logits are multiples of 1/8 where they are
-    over 16, which is as much as its choice between Yes and No differs from solution to solution."""
+    """Returns the log-probabilities of the choices in float32 from the hidden state [H]. A bfloat16 model's own logits
+    above 16 are multiples of 1/8, a step as large as the differences of Yes and No between solutions."""
     head = model.get_output_embeddings()
     exact: Tensor = head.weight[list(choices)].float() @ hidden.float()
     whole: Tensor = head(hidden).float().logsumexp(-1)
@@ -72,6 +72,6 @@ def _of_choices(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:
 
 
 def _logprobs(model: Any, hidden: Tensor) -> Tensor:
-    """[N, vocabulary] in float32."""
+    """Returns the log-probabilities [N, vocabulary] in float32 from hidden states [N, H]."""
     logits: Tensor = model.get_output_embeddings()(hidden).float()
     return logits.log_softmax(-1)

@@ -1,8 +1,9 @@
-"""Sampling: prompt ids become G completions each, as one batch, with every prompt prefilled once.
+"""Samples G completions of each prompt, as one batch, with every prompt prefilled once.
 
     prompts [N] ──prefill once, left-padded──► cache [N, P] ──repeat each row G times──► cache [N·G, P] ──decode──►
 
-Rows that have ended leave the batch as soon as half of it has; what they sampled is kept exactly, end token included.
+Ended rows are removed from the batch when they are at least half of it. All sampled ids are kept exactly, with the end
+token.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from codezero.llm import onednn
 from codezero.types import SampledTokens
 
 StepCallback = Callable[[int, int], None]
-"""`on_step(steps done, steps at most)`"""
+"""A function `on_step(steps done, most steps)` that is called after each step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """How tokens are drawn. The defaults sample from the model's own distribution."""
+    """The settings of sampling. The defaults sample from the model's own distribution."""
 
     max_new_tokens: int
     temperature: float = 1.0
-    """0 decodes greedily."""
+    """The sampling temperature; 0 decodes greedily."""
     top_p: float = 1.0
     top_k: int = 0
 
 
 class SampleGroups(Protocol):
-    """A rollout engine: what samples as `sample_groups` does."""
+    """A rollout engine: a function with the interface of `sample_groups`."""
 
     def __call__(
         self,
@@ -62,7 +63,7 @@ def sample_groups(
     generator: torch.Generator | None = None,
     on_step: StepCallback | None = None,
 ) -> list[list[SampledTokens]]:
-    """Draws `num_generations` completions for each of N prompts of ids; returns N lists of G.
+    """Draws `num_generations` completions for each of N prompts of ids. Returns N lists of G.
 
     A completion ends with its first token of `end_ids`, which is kept, or is cut off at `params.max_new_tokens`.
     Log-probs are those of the model's distribution at the sampling temperature, before top-p and top-k.
@@ -130,7 +131,7 @@ class _Decoder:
         return logits
 
     def advance(self, *, last: bool) -> bool:
-        """Draws one token for every running row; returns whether any row is still running."""
+        """Draws one token for every running row. Returns True if any row is still running."""
         tokens, logprobs = draw(self.logits, self.params, self.generator)
         for row, token, logprob in zip(self.active.tolist(), tokens.tolist(), logprobs.tolist(), strict=True):
             if row >= 0:
@@ -163,7 +164,7 @@ class _Decoder:
 
 
 def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-    """One token a row from logits [B, V]: ids [B] and their log-probs [B] at the sampling temperature."""
+    """Draws one token per row of logits [B, V]. Returns ids [B] and their log-probs [B] at the sampling temperature."""
     if params.temperature == 0:
         logprobs = logits.float().log_softmax(-1)
         tokens = logprobs.argmax(-1)
@@ -175,20 +176,21 @@ def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | No
 
 
 def _filter(probs: Tensor, params: SamplingParams) -> Tensor:
-    """Probabilities [B, V] with everything outside the top k and outside the top-p nucleus set to 0."""
+    """Returns the probabilities [B, V] with all outside the top k and outside the top-p nucleus set to 0."""
     if params.top_k > 0:
         least = probs.topk(min(params.top_k, probs.shape[-1]), dim=-1).values[:, -1:]
         probs = probs.where(probs >= least, 0.0)
     if params.top_p < 1:
         ordered, order = probs.sort(dim=-1, descending=True)
-        before = ordered.cumsum(-1) - ordered  # mass ahead of each token: the first is always kept
+        before = ordered.cumsum(-1) - ordered  # the mass of likelier tokens: the first is always kept
         outside = (before >= params.top_p * ordered.sum(-1, keepdim=True)).gather(-1, order.argsort(-1))
         probs = probs.masked_fill(outside, 0.0)
     return probs
 
 
 def _inverse_cdf(probs: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Samples rows of unnormalised probabilities [B, V]; several times faster on a CPU than `torch.multinomial`."""
+    """Draws one id per row of unnormalised probabilities [B, V]; on a CPU several times faster than
+    `torch.multinomial`."""
     cdf = probs.cumsum(-1)  # accumulated in double on a CPU
     u = torch.rand(len(probs), 1, device=probs.device, generator=generator)
     # right=True: the first index whose cumulative mass exceeds u, so a token of mass 0 is never drawn

@@ -1,4 +1,4 @@
-"""A model from the hub as its authors published it: configuration, tokenizer and safetensors, never pickled weights."""
+"""Downloads a model from the hub: configuration, tokenizer and safetensors, but no pickled weights."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from codezero.llm.manifest import Manifest, describe_files
 from codezero.llm.sources import HUB_TIMEOUT_S, Report, first_line
 
 SUFFIXES = (".safetensors", ".json", ".jinja", ".model")
-"""With `merges.txt` and `vocab.txt`, all that transformers needs; pickles (.bin, .pt) could run code and stay away."""
+"""The files that transformers needs, beside `merges.txt` and `vocab.txt`; not pickles (.bin, .pt), which could run
+code."""
 
 
 def download(
     repo: str, folder: Path, need_space: Callable[[int], None], report: Report, token: str | None = None
 ) -> Manifest:
-    """Fills `folder` with the current commit of a hub repository; files of an interrupted try are taken up again.
+    """Downloads the current commit of a hub repository into `folder`, continuing interrupted downloads. Returns its
+    manifest.
 
-    Calls `need_space(bytes)` before anything is written. Raises ModelError: no such repository, no safetensors in it,
-    hub out of reach, or a file that differs from what the hub announced. OSError on disk trouble.
+    Calls `need_space(bytes)` before anything is written. Raises ModelError: the repository does not exist or has no
+    safetensors, the hub cannot be reached, or a file differs from the hub's announcement. OSError: the disk fails.
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import (
@@ -48,12 +50,12 @@ def download(
         )
     except OfflineModeIsEnabled as error:
         raise ModelError(f"{repo} is not in the cache and HF_HUB_OFFLINE is set: unset it to download") from error
-    except RepositoryNotFoundError as error:  # a gated one as well
+    except RepositoryNotFoundError as error:  # also for a gated repository
         raise ModelError(
             f"the hub has no model {repo} for you: check the name, and for a gated model accept its terms on the hub "
             "and set HF_TOKEN"
         ) from error
-    # HTTPError is httpx's, by the one name that holds for every hub version; hf_xet raises bare RuntimeErrors
+    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors
     except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
         raise ModelError(
             f"the hub did not give {repo}, {first_line(error)}: try again later, or use a name from "
@@ -81,7 +83,8 @@ def _require_safetensors(repo: str, names: set[str]) -> None:
 
 
 def _check_file(repo: str, path: Path, file: Any, sha256: str | None) -> None:
-    """The hub announces a size for every file and a SHA-256 for large ones."""
+    """Compares a file with the size that the hub announces, and the SHA-256 that it announces for large files. Raises
+    ModelError: they differ."""
     size = path.stat().st_size if sha256 is not None else None
     announced = file.lfs.sha256 if file.lfs is not None else sha256
     if size is None or (file.size is not None and size != file.size) or sha256 != announced:

