@@ -1,4 +1,4 @@
-"""Settings of what a node learns, from what, and how: model, rollouts, tasks, measuring, update."""
+"""Settings of a node's learning: model, rollouts, tasks, measurement, update."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class ModelConfig:
     name: str = "Qwen2.5-Coder-0.5B-Instruct"
     """The solver's weights: a catalogue name (`codezero models list`), a hub id, or a local folder."""
     device: Device = Device.auto
-    """Where it runs; auto prefers cuda, then mps, then cpu."""
+    """The device that models run on; auto prefers cuda, then mps, then cpu."""
     dtype: Dtype = Dtype.auto
     """Precision of weights and arithmetic; auto is float32 on cpu and mps, bfloat16 on cuda."""
     cache_dir: str = "~/.cache/codezero"
-    """Where prepared models are kept."""
+    """The folder of prepared models."""
     threads: int = 0
     """CPU threads for arithmetic; 0 takes one per physical core."""
 
@@ -83,12 +83,12 @@ class ModelConfig:
 @dataclass
 class RolloutConfig:
     engine: RolloutEngine = RolloutEngine.transformers
-    """What samples: transformers in this process, or llama_cpp in a process of its own, on a quantised copy of the base
-    with the adapter over it (a CPU, train.method=lora; needs codezero[llama-cpp])."""
+    """The sampler: transformers in this process, or llama_cpp in a process of its own, with a quantised copy of the
+    base and the adapter (on a CPU with train.method=lora; needs codezero[llama-cpp])."""
     num_generations: int = 4
-    """G, attempts per task: the group that advantages are relative to."""
+    """Attempts per task, G: the group that advantages are relative to."""
     max_new_tokens: int = 256
-    """Longest completion in tokens; a longer one is cut off and marked as such."""
+    """The longest completion in tokens; a longer one is cut off and marked as such."""
     temperature: float = 1.0
     """Sampling temperature; training divides logits by the same value."""
     top_p: float = 1.0
@@ -116,7 +116,7 @@ class DatasetConfig:
     path: str | None = None
     """A local .jsonl or .parquet file in the dataset's own schema; null streams it from the hub."""
     split: str = "train"
-    """Which split to draw from."""
+    """The split to draw from."""
 
 
 @dataclass
@@ -124,9 +124,9 @@ class BuiltinConfig:
     weight: float = 1.0
     """Share of the built-in problems in the mixture, relative to the others; 0 leaves them out."""
     min_difficulty: int = 1
-    """Easiest level drawn, 1 (beginner) to 5 (expert)."""
+    """The easiest level drawn, 1 (beginner) to 5 (expert)."""
     max_difficulty: int = 5
-    """Hardest level drawn, 1 (beginner) to 5 (expert)."""
+    """The hardest level drawn, 1 (beginner) to 5 (expert)."""
 
     def __post_init__(self) -> None:
         require(
@@ -140,8 +140,8 @@ class BuiltinConfig:
 @dataclass
 class ProposalsConfig:
     share: float = 0.5
-    """Share of a round's tasks that are taken from peers' proposals while there are any; the rest, and all of them
-    while there are none, come from the sources below. 0 leaves proposals alone."""
+    """Share of a round's tasks that are peers' proposals; the other tasks, and all if there are no proposals, come from
+    the sources below. 0 takes no proposals."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 1, "tasks.proposals.share", self.share, "use a share in [0, 1]")
@@ -161,13 +161,13 @@ class TasksConfig:
     """informative prefers tasks that this node's attempts sometimes solve and sometimes do not, proposals among them;
     uniform takes each task of a source once before one comes again, and each proposal once."""
     fallback: bool = True
-    """Use the built-in problems when a dataset cannot be had from the hub; a missing local file is always an error."""
+    """Use the built-in problems if a dataset is not available from the hub; a missing local file is always an error."""
     show_all_tests: bool = False
-    """Show a solver all assertions of a problem of MBPP or a proposal; otherwise the first, and one more for each kind
-    of result that nobody could guess. All of them decide in either case."""
+    """Show a solver all assertions of an MBPP problem or a proposal; otherwise the first, and one more for each kind
+    of result that cannot be guessed. Solutions are judged by all of them in either case."""
     hidden_tests: bool = True
     """Judge contest programs by private and generated tests too, and leave out problems with several right answers.
-    These tests are neither shown nor sent; from the hub they take up to 230 MB before the first round."""
+    These tests are neither shown nor sent; from the hub up to 230 MB are downloaded before the first round."""
 
     def __post_init__(self) -> None:
         for name in ("mbpp", "code_contests", "builtin"):
@@ -180,9 +180,8 @@ class TasksConfig:
 @dataclass
 class ProbeConfig:
     share: float = 0.05
-    """Share of the node's time that goes into measuring it on problems it never trains on, judged by the dry run;
-    before the first round it takes up to ten minutes for it. 0 measures nothing, nor does a run of fewer than 20
-    rounds."""
+    """Share of the node's time for measuring it on problems that it never trains on, judged by the dry run; before the
+    first round that takes up to ten minutes. 0 measures nothing, and a run of fewer than 20 rounds is not measured."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 0.5, "probe.share", self.share, "use a share such as 0.05, or 0 for no probes")
@@ -191,13 +190,13 @@ class ProbeConfig:
 @dataclass
 class TrainConfig:
     method: TrainMethod = TrainMethod.auto
-    """full updates every weight, lora small adapters; auto takes full where memory and disk hold it."""
+    """The trained weights: full trains all, lora small adapters; auto takes full if memory and disk suffice."""
     loss_type: LossType = LossType.grpo
-    """How token losses are averaged: grpo, dr_grpo, dapo, bnpo or cispo (names as in TRL)."""
+    """The loss, with its average over tokens: grpo, dr_grpo, dapo, bnpo or cispo (names as in TRL)."""
     epsilon: float = 0.2
     """Lower clip range of the probability ratio."""
     epsilon_high: float = 0.28
-    """Upper clip range; for cispo the ceiling of the ratio itself."""
+    """Upper clip range; for cispo the upper bound of the ratio itself."""
     beta: float = 0.0
     """Weight of the KL penalty against the starting weights; 0 keeps no reference model."""
     learning_rate: float = 1e-6
@@ -207,37 +206,37 @@ class TrainConfig:
     weight_decay: float = 0.0
     """Decoupled weight decay; 0 makes AdamW plain Adam."""
     moments: Moments = Moments.bfloat16
-    """Precision of Adam's two moments; bfloat16, rounded stochastically, saves 4 bytes a parameter."""
+    """Precision of Adam's two moments; bfloat16, rounded stochastically, saves 4 bytes per parameter."""
     max_grad_norm: float = 1.0
-    """Gradients are scaled down to this global norm."""
+    """The largest global norm of gradients; larger ones are scaled down to it."""
     scale_rewards: RewardScale = RewardScale.group
-    """Divide centred rewards by the standard deviation of the group, of the batch, or by none."""
+    """The standard deviation that centred rewards are divided by: of the group, of the batch, or none."""
     min_advantage: float = 0.0
-    """Attempts whose advantage is below this share of the round's largest, by magnitude, count as having none: they are
-    not passed through the model, which saves time for a slightly different gradient."""
+    """The smallest advantage, as a share of the round's largest by magnitude; a smaller one counts as 0. Such attempts
+    are not run through the model, which saves time and changes the gradient slightly."""
     importance: Importance = Importance.token
-    """Weigh own rollouts by how much likelier the learner finds them than the sampler did, by token or by sequence
-    (TRL's token_truncate and sequence_truncate); for samplers other than transformers, which compute differently."""
+    """The weights of own rollouts, learner's probability / sampler's: by token, by sequence or none (TRL's
+    token_truncate and sequence_truncate). They have no effect if transformers samples, which computes alike."""
     importance_cap: float = 3.0
-    """Largest such weight (TRL's vllm_importance_sampling_clip_max)."""
+    """The largest such weight (TRL's vllm_importance_sampling_clip_max)."""
     max_trained: int = 0
-    """Attempts of a group that are trained on, those whose rewards vary most; 0 takes all. All are published."""
+    """The most attempts of a group to train on, those whose rewards vary most; 0 takes all. All are published."""
     num_iterations: int = 1
     """Passes over a round's groups."""
     minibatch_size: int = 0
     """Sequences per optimizer step; 0 takes the whole round in one step."""
     micro_batch_size: int = 0
-    """Sequences per forward and backward pass; 0 chooses by device, fewer where memory is short. Changes memory,
-    not the result."""
+    """Sequences per forward and backward pass; 0 chooses by device, fewer if memory is short. It changes memory, not
+    the result."""
     gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass: less memory, about a third more time. Done anyway where training
+    """Recompute activations in the backward pass: less memory, about a third more time. It is done also when training
     does not fit otherwise."""
     lora_r: int = 16
     """Rank of the LoRA adapters."""
     lora_alpha: int = 32
     """LoRA scale; the update is multiplied by lora_alpha / lora_r."""
     memory_limit_gib: float = 0.0
-    """Memory the node may plan with, in GiB; 0 takes what is free now."""
+    """Memory that the node may use by its plan, in GiB; 0 takes the memory that is free at the start."""
 
     def __post_init__(self) -> None:
         require(self.epsilon >= 0, "train.epsilon", self.epsilon, "use 0.2 unless you know better")

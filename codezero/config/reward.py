@@ -1,4 +1,4 @@
-"""Settings of how solutions are judged and what they are worth."""
+"""Settings of the judgement and the rewards of solutions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from codezero.config.check import require
 from codezero.config.learning import Dtype
 
 MAX_REWARD = 1.2 + 1e-6
-"""Largest reward by magnitude, so that the rewards of a swarm's nodes can be compared: 1.2, and what floating point may
-add to it."""
+"""The largest reward by magnitude, so that the rewards of a swarm's nodes can be compared: 1.2, with a margin for
+rounding."""
 
 
 class Backend(Enum):
@@ -32,42 +32,43 @@ class VerdictMode(Enum):
 @dataclass
 class EvaluatorConfig:
     backend: Backend = Backend.auto
-    """Where the frozen judge runs: transformers (in this process), llama_cpp (a process of its own), ollama, openai (a
-    server that speaks that protocol), or auto. execution asks no model: it RUNS the tests, in a sandbox."""
+    """The kind of judge: transformers (in this process), llama_cpp (in a process of its own), ollama, openai (any
+    server with that protocol), or auto. execution asks no model: it RUNS the tests, in a sandbox."""
     model: str = "auto"
-    """The frozen judge: auto (1.5B where memory allows, else 0.5B), a catalogue name, a hub id or a folder; for
-    llama_cpp a catalogue name or a .gguf file; for ollama and openai the name that the server knows it by."""
+    """The frozen judge: auto (1.5B if memory allows, else 0.5B), a catalogue name, a hub id or a folder; for llama_cpp
+    a catalogue name or a .gguf file; for ollama and openai the server's name for the model."""
     verdict: VerdictMode = VerdictMode.auto
-    """likelihood asks how likely the judge finds the solution as its own answer (in this process only); logit reads its
-    yes against no; generate lets it write JSON; auto is likelihood where it can be had, else logit."""
+    """The way of judging: likelihood scores the solution as the judge's own answer (in this process only); logit
+    compares its yes with no; generate makes it write JSON; auto is likelihood if available, else logit."""
     dry_run: bool = True
-    """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; what it
-    cannot decide is left to the judge."""
+    """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; cases
+    that it cannot decide are left to the judge."""
     mask: bool = True
-    """With dry_run, leave an attempt out of its group where neither that nor the judge can tell whether it is right;
-    without, a judge that is unsure decides, and a group with an attempt that it has no opinion of stays unscored."""
+    """With dry_run, leave an attempt out of its group if neither dry run nor judge can tell that it is right or wrong;
+    without mask, an unsure judge decides, and a group with an attempt without its opinion stays unscored."""
     workers: int = 0
     """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
-    the node may use, and no more than there are cores. Changes the time that judging takes, not its result."""
+    the node may use, and no more than there are cores. The number changes the time of judging, not its result."""
     fresh: int = 16
-    """Tests with inputs that nobody has seen, drawn for a task of which the node has a reference solution at hand, for
-    attempts that pass what is visible; 0 for none. Needs dry_run."""
+    """Tests with new inputs, drawn for tasks with a reference solution on this node, for attempts that pass the visible
+    tests; 0 for none. Needs dry_run."""
     fatal_rules: bool = True
-    """Count what breaks a fatal rule (does not parse, lacks the function, games the tests) as wrong, unasked."""
+    """Count solutions that break a fatal rule (do not parse, lack the function, game the tests) as wrong without asking
+    the judge."""
     dtype: Dtype = Dtype.auto
     """Precision of the judge in this process; auto is bfloat16 on cuda and on CPUs that compute in it, else float32."""
     max_new_tokens: int = 256
-    """Longest verdict in tokens, for generate."""
+    """The longest verdict in tokens, for generate."""
     batch_size: int = 4
-    """Rollouts judged in one forward pass, or asked of a server at once."""
+    """The most rollouts in one forward pass of the judge, or requests to a server at a time."""
     url: str = ""
-    """Base URL of the server, for ollama and openai; empty takes the one each listens on by default on this machine."""
+    """Base URL of the server, for ollama and openai; empty takes the server's default address on this machine."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable that holds the server's key, if it wants one."""
+    """Environment variable with the server's key, if it needs one."""
     timeout_s: float = 120.0
     """Seconds after which a request to a judge outside this process has failed."""
     retries: int = 2
-    """Times a failed request is repeated, after a growing, jittered wait."""
+    """Number of retries of a failed request, after growing, jittered waits."""
     execute_external: bool = False
     """With backend=execution, also run code that peers sent; without it their groups stay unscored."""
 
@@ -83,7 +84,7 @@ class EvaluatorConfig:
 @dataclass
 class RewardConfig:
     correct: float = 0.7
-    """Weight of the predicted probability that all tests pass (0..1)."""
+    """Weight of the predicted probability (0..1) that all tests pass."""
     structure: float = 0.1
     """Weight of the mean score (0..1) of the rules on structure: parses, defines what the tests call, returns."""
     formatting: float = 0.1
@@ -93,13 +94,13 @@ class RewardConfig:
     hard_verdict: bool = False
     """Round the predicted probability to 0 or 1 before weighting it."""
     no_text: float = -1.2
-    """Instead of everything, when the attempt is not text."""
+    """The whole reward of an attempt that is not text."""
     no_code: float = -1.0
-    """Instead of the parts above, when there is no fenced Python block."""
+    """The reward instead of the parts above for an answer without a fenced Python block."""
     finished: float = 0.2
-    """Added when the model ended its answer itself."""
+    """The reward added if the model ended its answer itself."""
     truncated: float = -0.2
-    """Added when the token limit cut the answer off."""
+    """The reward added if the token limit cut the answer off."""
 
     def __post_init__(self) -> None:
         ends = (self.finished, self.truncated)

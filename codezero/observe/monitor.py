@@ -17,11 +17,12 @@ from codezero.runtime.console import Console
 from codezero.types import RoundId, RoundReport, ScoredGroup
 
 MAX_NAMED = 2
-"""Most peers that a round's line names."""
+"""The most peers that a round's line names."""
 
 
 class RoundMonitor:
-    """ports.Monitor and ports.Observer. `rounds.jsonl` has exactly one line per finished round, also after kills."""
+    """The implementation of `ports.Monitor` and `ports.Observer`. `rounds.jsonl` has exactly one line per finished
+    round, also after kills."""
 
     def __init__(
         self, log_dir: Path, console: Console, status: StatusFile, num_generations: int, name_of: Callable[[str], str]
@@ -57,7 +58,7 @@ class RoundMonitor:
         self._console.line(round_line(report, self._num_generations, self._name_of))
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress: shows the progress of a stage."""
+        """Shows the progress of a stage, as a `ports.Progress`."""
         self._console.progress(stage, done, total)
         self._status.progress(stage, done, total)
 
@@ -122,7 +123,7 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
 
 
 def mixed(share: float) -> str:
-    """The share of groups that taught something, in words."""
+    """Returns the share of groups with right and wrong attempts, as text."""
     return f"mixed {share:.0%}"
 
 

@@ -1,7 +1,7 @@
-"""What a node's probes found: parts of passes in `logs/probe.jsonl`, and what they come to.
+"""The results of a node's probes: reports of single probes in `logs/probe.jsonl`, and the progress that they show.
 
-A probe solves the next few of a fixed set of problems that are never trained on, so that a pass over all of them goes
-along with many rounds; the first pass is made before the first round.
+A probe solves the next few of a fixed set of problems that are never trained on, so that a pass over all of them takes
+many rounds; the first pass begins before the first round.
 """
 
 from __future__ import annotations
@@ -15,64 +15,65 @@ from codezero.evaluate.gain import Direction, Gain, newest
 NAME = "probe.jsonl"
 """The name of the file in the folder of logs."""
 LEAST_ROUNDS = 20
-"""Rounds of the shortest run that is measured; a run without a limit always is."""
+"""The number of rounds of the shortest run that is measured; a run without a limit is always measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReport:
-    """One probe: a line of the file."""
+    """The report of one probe, which is one line of the file."""
 
     round: int
-    """The round that it came after; 0 is before the first."""
+    """The round before the probe; 0 if it was taken before the first."""
     policy_version: int
     kind: str
-    """The problems, and all that decides how they are solved; probes of different kinds are not compared."""
+    """An identifier of the problems and the settings of solving; probes of different kinds are not compared."""
     num_problems: int
-    """Of a whole pass."""
+    """The number of problems in a whole pass."""
     samples: int
-    """Solutions at T=1 to each problem."""
+    """The number of solutions at T=1 per problem."""
     greedy: Mapping[str, bool]
-    """Whether the greedy solution is right, by problem."""
+    """True for each problem whose greedy solution is right."""
     right: Mapping[str, int]
-    """Right ones of the solutions at T=1, by problem, in the order of the set."""
+    """The number of right solutions at T=1 by problem, in the order of the set."""
     unknown: int
-    """Solutions that the dry run could not tell of; they count as wrong."""
+    """The number of solutions that the dry run could not decide; they count as wrong."""
     seconds: float
-    """Wall time of this probe."""
+    """Wall seconds of this probe."""
     spent_s: float
-    """Wall time of all probes of this node so far."""
+    """Wall seconds of all probes of this node so far."""
     wall_s: float
-    """Wall time of the node so far, as far as it is known: what came after the last probe of a run is not."""
+    """Wall seconds of the node so far; those after the last probe of an earlier run are unknown and not counted."""
     finished_at_s: float
-    """Unix time."""
+    """Unix time of the probe's end, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """All problems solved once more. Shares are of solutions that are right, in 0..1."""
+    """One pass over all problems, with shares of right solutions in 0..1."""
 
     last_round: int
-    """When it was complete."""
+    """The round of the pass's last probe."""
     sampled: float
-    """At T=1."""
+    """The share of right solutions at T=1."""
     greedy: float
+    """The share of right greedy solutions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """Whether a node learns, as its probes tell."""
+    """The progress of a node's learning as shown by its probes."""
 
     direction: Direction
     text: str
-    """The same in one sentence."""
+    """The progress in one sentence."""
     passes: Sequence[Pass]
-    """The whole ones; the first is the start."""
+    """The complete passes; the first one is the start."""
     gain: Gain | None
-    """The newest look; None where it is too early for one."""
+    """The newest comparison with the start; None if it is too early for one."""
 
     @property
     def best(self) -> int | None:
-        """The pass at which the smoothed curve was highest; None before one that follows the start."""
+        """The index of the pass with the highest smoothed share; None before a second pass."""
         if len(self.passes) < 2:
             return None
         ends = range(1, len(self.passes))
@@ -80,7 +81,7 @@ class Learning:
 
 
 def learning(reports: Sequence[ProbeReport]) -> Learning:
-    """What probes come to, given in the order in which they were taken; only those like the newest count."""
+    """Returns the progress that probes show, given in the order of time; only those of the newest one's kind count."""
     reports = [one for one in reports if one.kind == reports[-1].kind and one.samples > 0]
     found: dict[str, list[tuple[float, bool, int]]] = {}
     for one in reports:
@@ -139,10 +140,10 @@ def _told(gain: Gain, passes: Sequence[Pass], num_problems: int) -> str:
 
 
 def percent(share: float) -> str:
-    """As 24.1 %."""
+    """Returns a share as text such as `24.1 %`."""
     return f"{100 * share:.1f} %"
 
 
 def points(share: float) -> str:
-    """A difference in percentage points, with its sign."""
+    """Returns a difference of shares in percentage points, with its sign, as text."""
     return f"{100 * share:+.1f}"

@@ -22,7 +22,7 @@ class ReportFile:
         """Makes the file end with the last saved report: drops incomplete and newer lines, adds a missing last one. If
         `last` is None, the file of an earlier run is renamed to a free name.
 
-        A node that was killed between saving a round and reporting it has no line of it; one that lost its newest
+        A node that was killed after saving a round and before reporting it has no line of it; one that lost its newest
         checkpoint has lines of rounds that it will repeat.
         """
         if last is None:
@@ -35,12 +35,12 @@ class ReportFile:
         self.replace(kept)
 
     def lines(self, number: int) -> list[str]:
-        """The whole lines of reports up to this number."""
+        """Returns the complete lines of reports up to this number."""
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         return [line for line in lines if 0 <= self._number_of(line) <= number]
 
     def replace(self, lines: Sequence[str]) -> None:
-        """Has the file hold these lines alone. Raises StateError: it cannot be written."""
+        """Replaces the contents of the file by these lines. Raises StateError: it cannot be written."""
         temporary = self._path.with_suffix(".tmp")
         self._write(temporary, "".join(line + "\n" for line in lines), "w")
         os.replace(temporary, self._path)
@@ -50,7 +50,7 @@ class ReportFile:
         self._write(self._path, _to_json(report) + "\n", "a")
 
     def set_aside(self) -> None:
-        """Leaves the file under a free name."""
+        """Renames the file, if there is one, to a free name."""
         number = 1
         while self._path.with_suffix(f".{number}.jsonl").exists():
             number += 1

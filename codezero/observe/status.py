@@ -160,7 +160,7 @@ class StatusFile:
         self.update(stage=name, stage_began_at_s=time.time(), done=0, total=0)
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress: records the progress of the current stage, whatever its name."""
+        """Records the progress of the current stage, whatever its name, as a `ports.Progress`."""
         self.update(done=done, total=total)
 
     def took(self, seconds: Mapping[str, float]) -> None:

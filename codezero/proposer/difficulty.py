@@ -1,7 +1,7 @@
-"""Which level the next batch of problems is written at, from what solvers made of the last ones.
+"""Chooses the level of the next batch of problems by solvers' results on the last ones.
 
-Two policies behind one interface: `TargetPolicy` keeps their success near one half (`posterior` has its statistics),
-`TrendPolicy` is the public node's way. What they are given may be late, sparse, and of any level.
+There are two policies: `TargetPolicy` keeps the solvers' success near one half (`tasks.posterior` has its statistics),
+`TrendPolicy` is that of the public node. Results may be late, few, and of any level.
 """
 
 from __future__ import annotations
@@ -22,58 +22,59 @@ from codezero.tasks.posterior import Posterior, p_nearer
 logger = logging.getLogger(__name__)
 
 CONFIDENT = 0.75
-"""Posterior probability, on the safe side by `posterior`'s way of counting, from which home is outside the band."""
+"""The posterior probability, estimated conservatively by `Posterior`, from which home is outside the band."""
 PROBABLE = 0.5
-"""From which a level to move to is. Lower than for home: two levels beyond either end would otherwise take turns, each
-coming back into question as what is known of it fades."""
+"""The posterior probability from which a level to move to is outside the band. It is lower than for home: otherwise
+home could alternate between a too easy and a too hard level, each tried again as its evidence fades."""
 CERTAIN = 0.95
-"""Posterior probability from which another known level counts as nearer to the middle of the band."""
+"""The posterior probability from which another known level counts as nearer to the middle of the band."""
 HEARD = 0.5
-"""Evidence, in judged proposals, from which anything is said of a level."""
+"""The least evidence, in judged proposals, for any statement about a level."""
 KNOWN = 4.0
-"""Evidence from which a level is compared with another."""
+"""The least evidence, in judged proposals, for comparing a level with home."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChoice:
-    """The level of one batch and why, in words."""
+    """The level of one batch, and the reason in words."""
 
     level: int
     reason: str
 
 
 class Difficulty(Protocol):
-    """Chooses levels; resumable."""
+    """A policy that chooses levels, with a state that can be saved."""
 
     def choose(self) -> LevelChoice:
-        """The level of the next batch: called once a batch."""
+        """Returns the level of the next batch; called once per batch."""
         ...
 
     def observe(self, judged: Sequence[JudgedProposal]) -> None:
-        """Takes what newly came back, of batches of any age and level."""
+        """Records new results, of batches of any age and level."""
         ...
 
     def success(self) -> Mapping[int, float]:
-        """Estimated success rate by level, for levels with any evidence."""
+        """Returns the estimated success rate by level, in 0..1, for levels with any evidence."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Returns the state as plain JSON values."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises StateError: the state is damaged."""
+        """Restores a state. Raises StateError: it is damaged."""
         ...
 
 
 def difficulty(config: ProposerConfig) -> Difficulty:
-    """The policy that the settings name."""
+    """Returns the policy that the settings name."""
     return TrendPolicy(config) if config.policy is DifficultyPolicy.trend else TargetPolicy(config)
 
 
 class TrendPolicy:
-    """Up a level when the mean reward of the last `window` judged proposals is `threshold` above that of the window
-    before, down when it is as much below; decided every `update_every` batches (SPEC §3)."""
+    """The public node's policy (SPEC §3). Every `update_every` batches it compares the mean reward of the last `window`
+    judged proposals with that of the window before: one level up if it is more than `threshold` higher, one level down
+    if it is more than that lower."""
 
     def __init__(self, config: ProposerConfig) -> None:
         self._config = config
@@ -126,16 +127,16 @@ class TrendPolicy:
 
 
 class TargetPolicy:
-    """Stays at a home level while its success rate may lie in the band, and leaves it when the posterior says that it
-    does not.
+    """A policy that stays at a home level while its success rate may be in the band, and moves when the posterior
+    probability says that it is not.
 
-    The next level that way becomes home, one that is as easy (or hard) as home passed over, unless it is probably
-    beyond the band on the other side. Then home stays, but for a known level that is surely nearer to the middle of the
-    band: of a too easy and a too hard neighbour the one that teaches more is kept. Evidence fades, so that a change of
-    skill shows.
+    Home moves to the next harder (or easier) level; levels that are probably too easy (or too hard) too are passed
+    over. If a level on the way is probably beyond the band on the other side, home stays or moves to a known level that
+    is almost certainly nearer to the middle of the band. Evidence fades, so that changes of skill are noticed.
 
-    A share `explore` of batches, evenly spaced, goes to the less known neighbour. While home is outside the band they
-    go by turns to the neighbour on the way and to the least known of all levels: a model's levels need not be in order.
+    A share `explore` of batches, evenly spaced, is written at the neighbour level with less evidence. While home is
+    outside the band these alternate between the neighbour on the way and the level with the least evidence of all,
+    since a model's levels need not be in order of difficulty.
     """
 
     def __init__(self, config: ProposerConfig) -> None:
@@ -188,7 +189,7 @@ class TargetPolicy:
         self._levels = levels
 
     def _outside(self, level: int, confidence: float = CONFIDENT) -> int | None:
-        """+1 where the level is too easy, -1 where it is too hard, None where it may be in the band."""
+        """Returns +1 if the level is too easy, -1 if it is too hard, None if its success may be in the band."""
         posterior = self._levels[level]
         if posterior.evidence < HEARD:
             return None
@@ -199,7 +200,7 @@ class TargetPolicy:
         return None
 
     def _least_known(self, out: int | None) -> int:
-        """The level to explore."""
+        """Returns the level to explore; `out` is `_outside` of home."""
         onward = self._levels.keys() & {self.home + out} if out else set()
         everywhere = out is not None and self._num_explored % 2 == 1
         neighbours = {level for level in self._levels if abs(level - self.home) == 1}
@@ -214,7 +215,8 @@ class TargetPolicy:
         return self._nearest_known() if onward is None else onward
 
     def _onward(self, out: int) -> int | None:
-        """The next level that way which may be in the band, or the last one; None where a level too far lies before."""
+        """Returns the next level in this direction that may be in the band, else the last level if it is probably
+        nearer to the band's middle than home; None if not, or if a level beyond the band comes first."""
         level = self.home
         while level + out in self._levels:
             level += out
@@ -226,13 +228,13 @@ class TargetPolicy:
         return level if self._p_nearer(level) >= PROBABLE else None
 
     def _nearest_known(self) -> int:
-        """Home, or a known level that is surely nearer to the middle of the band."""
+        """Returns home, or a known level that is almost certainly nearer to the middle of the band."""
         known = [level for level, p in self._levels.items() if level != self.home and p.evidence >= KNOWN]
         best = max(known, key=self._p_nearer, default=self.home)
         return best if self._p_nearer(best) >= CERTAIN else self.home
 
     def _p_nearer(self, level: int) -> float:
-        """Probability that a level is nearer to the middle of the band than home."""
+        """Returns the probability that a level is nearer to the middle of the band than home."""
         middle = (self._config.band_low + self._config.band_high) / 2
         return p_nearer(self._levels[level], self._levels[self.home], middle)
 
