@@ -17,11 +17,11 @@ class ConfigError(CodezeroError):
 
 
 class ModelError(CodezeroError):
-    """Weights or tokenizer cannot be had, are damaged, or are of the wrong kind."""
+    """Weights or tokenizer are not available, damaged, or of the wrong kind."""
 
 
 class TaskError(CodezeroError):
-    """A task source is missing, unreadable or holds no usable row."""
+    """A task source is missing or unreadable, or has no usable row."""
 
 
 class PromptTooLong(TaskError):
@@ -73,7 +73,7 @@ class CheckpointError(StateError):
 
 
 class IdentityError(CodezeroError):
-    """The node's key cannot be read, written, or is in use by another live node of this machine."""
+    """The node's key cannot be read or written, or is in use by another live node of this machine."""
 
 
 class NetworkError(CodezeroError):
@@ -91,7 +91,7 @@ class DashboardError(CodezeroError):
 
 
 class Stopping(CodezeroError):
-    """The node ends; nothing is wrong."""
+    """The node is stopping, which is not a failure."""
 
 
 class LedgerError(CodezeroError):

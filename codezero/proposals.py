@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEVELS = ("beginner", "easy", "medium", "hard", "expert")
-"""Names of difficulty 1 to 5."""
+"""The names of difficulty levels 1 to 5."""
 
 
 def problem_id(question: str, tests: str) -> str:

@@ -306,15 +306,14 @@ class UpdateReport:
     num_zero_advantage: int = 0
     """The number of groups left out because all their rewards are equal."""
     sampler_gap: float | None = None
-    """The median of |log-prob of the learner - log-prob of the sampler| over own trained tokens, in nats; None without
-    any."""
+    """The median of |log-prob of learner - log-prob of sampler| over own trained tokens, in nats; None without any."""
     sample_size: float | None = None
     """The effective sample size of own tokens under the learner, as a share of their number in 0..1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that the ledger took a round's reward and vote."""
+    """Proof that the ledger has recorded a round's reward and vote."""
 
     round_id: RoundId
     reward: float
@@ -377,8 +376,7 @@ class RoundReport:
     market: str = ""
     """The reason why the node cannot play the prediction market, in words; empty without a problem."""
     sampler_gap: float | None = None
-    """The difference between sampler and learner in nats per token (`UpdateReport.sampler_gap`); None if no own tokens
-    were trained on."""
+    """The difference of sampler and learner in nats (`UpdateReport.sampler_gap`); None without own trained tokens."""
     sample_size: float | None = None
     """The effective sample size as a share of own tokens, in 0..1 (`UpdateReport.sample_size`)."""
     mixed: float | None = None

@@ -94,7 +94,7 @@ class RolloutConfig:
     top_p: float = 1.0
     """Nucleus sampling mass; 1.0 samples from the whole distribution."""
     top_k: int = 0
-    """Keep only the k most likely tokens; 0 keeps all."""
+    """Number of most likely tokens that are sampled from; 0 takes all."""
 
     def __post_init__(self) -> None:
         require(
@@ -158,8 +158,8 @@ class TasksConfig:
     builtin: BuiltinConfig = field(default_factory=BuiltinConfig)
     """The problems that ship with codezero."""
     draw: TaskDraw = TaskDraw.informative
-    """informative prefers tasks that this node's attempts sometimes solve and sometimes do not, proposals among them;
-    uniform takes each task of a source once before one comes again, and each proposal once."""
+    """The order of tasks: informative prefers those, also proposals, that this node's attempts sometimes solve and
+    sometimes not; uniform takes each task of a source once before any comes again, and each proposal once."""
     fallback: bool = True
     """Use the built-in problems if a dataset is not available from the hub; a missing local file is always an error."""
     show_all_tests: bool = False

@@ -44,14 +44,14 @@ class EvaluatorConfig:
     """Interpret solutions on their tests' literal inputs, in a budgeted interpreter of a pure subset of Python; cases
     that it cannot decide are left to the judge."""
     mask: bool = True
-    """With dry_run, leave an attempt out of its group if neither dry run nor judge can tell that it is right or wrong;
-    without mask, an unsure judge decides, and a group with an attempt without its opinion stays unscored."""
+    """With dry_run, leave an attempt out of its group if neither dry run nor judge can tell whether it is right.
+    Without mask, an unsure judge decides, and a group with an attempt without its opinion stays unscored."""
     workers: int = 0
     """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
     the node may use, and no more than there are cores. The number changes the time of judging, not its result."""
     fresh: int = 16
-    """Tests with new inputs, drawn for tasks with a reference solution on this node, for attempts that pass the visible
-    tests; 0 for none. Needs dry_run."""
+    """Number of tests with inputs that nobody has seen, drawn for tasks with a reference solution on this node, for
+    attempts that pass the visible tests; 0 for none. Needs dry_run."""
     fatal_rules: bool = True
     """Count solutions that break a fatal rule (do not parse, lack the function, game the tests) as wrong without asking
     the judge."""

@@ -24,7 +24,7 @@ class _Adapted(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, down: Tensor, up: Tensor, scale: float
     ) -> Tensor:
-        """x [..., in], weight [out, in], down A [r, in], up B [out, r]."""
+        """Returns y [..., out] of x [..., in], weight [out, in], down A [r, in], up B [out, r]."""
         rows = x.reshape(-1, x.shape[-1])
         inner = onednn.linear(rows, down)  # [N, r]
         ctx.save_for_backward(rows, weight, down, up, inner)

@@ -189,7 +189,7 @@ class _HeadLogprobs(torch.autograd.Function):
     def forward(
         ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, temperature: float, chunk: int
     ) -> Tensor:
-        """states [N, H], weight [V, H], bias [V] or None, targets [N]."""
+        """Returns [N] of states [N, H], weight [V, H], bias [V] or None, targets [N]."""
         kept, norms = [], []
         for rows, wanted in zip(torch.split(states, chunk), torch.split(targets, chunk), strict=True):
             logits = _logits(rows, weight, bias, temperature)

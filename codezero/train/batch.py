@@ -188,7 +188,7 @@ def plan(sequences: Sequence[TrainSequence], limits: BatchLimits) -> tuple[Promp
 
 
 def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBatch:
-    """Tensors of a micro-batch of one prompt, B = len(sequences), C = the longest completion."""
+    """Returns the tensors of a micro-batch of one prompt, B = len(sequences), C = the longest completion."""
     longest = max(len(s.completion_ids) for s in sequences)
     completion_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     loss_mask = torch.zeros(len(sequences), longest, dtype=torch.bool)
