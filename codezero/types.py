@@ -1,7 +1,6 @@
 """The records that the stages of a round give to each other, in the order in which they are made.
 
-All are frozen, keyword-only and hold tuples. In shapes, G is the number of rollouts in a group, P of prompt tokens and
-C of completion tokens.
+All are frozen, keyword-only and hold tuples. In shapes, G counts rollouts in a group, P prompt and C completion tokens.
 """
 
 from __future__ import annotations
