@@ -61,7 +61,8 @@ class AskedPolicy:
     def token_logprobs(
         self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
     ) -> list[list[float]]:
-        """Returns log p of each token of each completion, as continuations of a reply that begins with `opening`.
+        """Returns log p of each token of each completion, each of which continues a reply to the chat that begins with
+        `opening`.
 
         Raises PromptTooLong, Stopping."""
         with self._turn, torch.no_grad():

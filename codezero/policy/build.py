@@ -46,7 +46,7 @@ class Models:
     """The policy, the frozen judge and, if the loss needs one, the frozen reference of a node."""
 
     def __init__(self, config: NodeConfig, folder: Path, console: Console, token: str | None = None) -> None:
-        """Loads the models after the memory plan has been made and printed, and a judge in another process has
+        """Loads the models after the memory plan has been made and printed, and a judge outside this process has
         answered. `token` is for models that the hub gives to some users only.
 
         Raises ModelError, TrainingError or StateError: weights are not available, do not fit, or are not those of

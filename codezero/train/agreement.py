@@ -20,7 +20,7 @@ BOUNDS = {RolloutEngine.transformers: 0.005, RolloutEngine.llama_cpp: 0.005}
 llama.cpp (`benchmarks/rollout.py`), and in float32 no measurable one. A policy that is less sure of its tokens, or in
 bfloat16, has more; neither was measured, so the bounds leave room for them."""
 WARN_AT = 2.0
-"""The multiple of the bound from which a round is reported as a warning."""
+"""The multiple of the bound above which a round is reported as a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
