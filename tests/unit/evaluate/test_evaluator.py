@@ -464,7 +464,7 @@ def test_long_prompts_share_a_forward_pass_with_fewer_others(roomy, monkeypatch)
     monkeypatch.setattr("codezero.evaluate.backends.transformers.choice_probabilities", remember)
     judge = local_judge(roomy, EvaluatorConfig(batch_size=4, verdict=VerdictMode.logit))
     judge.judge([submission(task(), f"def f(x): return {n}") for n in range(6)])
-    judge.judge([submission(task(question="x" * 5_000), f"def f(x): return {n}") for n in range(6)])
+    judge.judge([submission(task(question="x" * 1_300), f"def f(x): return {n}") for n in range(6)])
     assert sizes == [4, 2, 3, 3]
 
 

@@ -8,7 +8,7 @@ from codezero.ledger.chain import ChainLedger
 from codezero.ledger.faults import PeerTaken
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
-from codezero.ledger.outbox import TROUBLE, Outbox
+from codezero.ledger.outbox import Outbox
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 
@@ -129,9 +129,9 @@ def test_status_shows_what_was_earned_what_is_unsent_and_what_waits(tmp_path, ca
     outbox = Outbox(tmp_path / "outbox.sqlite", LedgerScope(chain_id=31337, contract="0xabc", peer_id="me"))
     outbox.credit(RoundId(number=4), 2.5, ["b"])
     outbox.fold()
-    outbox.remember(TROUBLE, "the RPC is \x1b[31mdown")
+    outbox.note_trouble("the RPC is \x1b[31mdown")
     assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
-    _, earned, unsent, trouble, reward, vote = capsys.readouterr().out.splitlines()
+    _, _, earned, unsent, trouble, reward, vote = capsys.readouterr().out.splitlines()
     assert earned == "earned   +1.50 in 1 round"
     assert unsent == "unsent   +0.50 of peer me for 0xabc on chain 31337"
     assert trouble == "trouble  the RPC is \\x1b[31mdown"
@@ -142,8 +142,9 @@ def test_status_shows_what_was_earned_what_is_unsent_and_what_waits(tmp_path, ca
 def test_status_of_a_node_without_a_chain_is_what_it_has_earned(tmp_path, capsys):
     ledger(tmp_path, Submitter(4)).settle(RoundId(number=4), [played(1.0)])
     assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
-    node, earned, accepted = capsys.readouterr().out.splitlines()
+    node, learns, earned, accepted = capsys.readouterr().out.splitlines()
     assert (node, earned) == ("solver   not running; it has noted no status", "earned   +1.00 in 1 round")
+    assert learns.startswith("learns   Not measured: ")
     assert accepted.startswith("accepted reward +1.00 and a vote for ")
 
 

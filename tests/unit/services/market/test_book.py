@@ -186,7 +186,7 @@ def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters
     made.put_bet(bet())
     made.note_trouble("the judge said \x1b[2J")
     assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
-    shown = capsys.readouterr().out.splitlines()[1:]
+    shown = capsys.readouterr().out.splitlines()[2:]
     assert shown[1].startswith("market   1 bet of peer QmPeer at 0x1111")
     assert shown[1].endswith(" on chain 1; 0 not confirmed, 1 game to be claimed")
     assert shown[2] == "trouble  the judge said \\x1b[2J"
