@@ -11,6 +11,7 @@ import pytest
 from codezero.cli import main
 from codezero.harness import policy
 from codezero.harness.sources import ProblemSource, load
+from codezero.policy import solver as policy_solver
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from tests.builders import save_tiny
@@ -81,7 +82,7 @@ def written(monkeypatch):
             return RolloutGroup(peer_id="p", model_id="m", policy_version=0, task=task, rollouts=rollouts)
 
     monkeypatch.setattr(policy, "load_policy", lambda *_: (None, "nothing"))
-    monkeypatch.setattr(policy, "solver", lambda _, num, *rest: Scripted(num, rest[2]))
+    monkeypatch.setattr(policy_solver, "measuring_solver", lambda _, num, *rest: Scripted(num, rest[2]))
     return asked
 
 
