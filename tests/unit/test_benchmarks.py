@@ -105,7 +105,7 @@ def test_learning_is_compared_by_medians_of_pairs():
         benchmark="round", arm="", settings={}, seed=0, power=[], targets=[], sittings=[], counts=counts
     )
     rows = round_benchmark.learn_table({"lora": result, "full": result}).splitlines()[2:]
-    assert rows == [f"| {method} | 10 | 5 | 0.50 [0.40, 0.60], at most 0.5: met |" for method in ("full", "lora")]
+    assert rows == [f"| {method} | 10 | 5 | 0.50 [0.40, 0.60], at most 0.5: met |" for method in ("lora", "full")]
 
 
 def test_training_texts_are_the_wanted_tokens_again():
