@@ -240,6 +240,8 @@ def test_recursion_as_deep_as_cpython_allows():
     code = "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)"
     assert outcomes(code, "assert f(900) == 900\nassert f(5000) == 5000") == [PASS, FAIL]
     assert run(code, "assert f(970) == 970") == [(UNKNOWN, "recursion depth")]
+    called = code + "\ndef g(n):\n    for i in range(30_000): f(0)\n    return f(n)"
+    assert run(called, "assert g(970) == 970") == [(UNKNOWN, "recursion depth")]
     deepest = "import sys\nsys.setrecursionlimit(10**6)\n" + code
     assert run(deepest, "assert f(20_000) == 20_000\nassert f(30_000) == 30_000") == [
         (PASS, ""),

@@ -27,6 +27,8 @@ TABLE = "Input:\n2\n1 2\n\nOutput:\n3\n\nInput:\n1\n5\nOutput:\n5\n"
         "t = threading.Thread(target=main)\nt.start()\nt.join()",
         "import sys\ninput()\nsys.stdout.writelines([str(sum(map(int, x.split()))) for x in sys.stdin if x.strip()])",
         "import sys\nprint('note', file=sys.stderr)\ninput()\nprint(sum(map(int, input().split())), flush=True)",
+        "import sys\ninput()\nsys.stdout.write('')\nsys.stdout.flush()\n"
+        "sys.stdout.buffer.write(str(sum(map(int, input().split()))).encode())",
         "def main():\n    input()\n    print(sum(map(int, input().split())))\n\nif __name__ == '__main__':\n    main()",
     ],
 )
