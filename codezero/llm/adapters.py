@@ -46,19 +46,22 @@ class _Adapted(torch.autograd.Function):
 
 
 class AdaptedForward:
-    """A replacement for the forward of a peft linear layer with one adapter, used if gradients are enabled."""
+    """A replacement for the forward of a peft linear layer with one adapter."""
 
     def __init__(self, layer: Linear) -> None:
         self._layer, self._plain, (self._name,) = layer, layer.forward, layer.active_adapters
 
     def __call__(self, x: Tensor) -> Tensor:
         layer, name = self._layer, self._name
-        if layer.disable_adapters or not torch.is_grad_enabled() or not onednn.takes(x):
+        if layer.disable_adapters or not onednn.takes(x):
             plain: Tensor = self._plain(x)
             return plain
-        base, down, up = layer.base_layer, layer.lora_A[name], layer.lora_B[name]
+        base, down, up = layer.base_layer, layer.lora_A[name].weight, layer.lora_B[name].weight
+        if not torch.is_grad_enabled():  # the base's own forward may have packed weights
+            result: Tensor = base(x)
+            return result.add_(onednn.linear(onednn.linear(x, down), up), alpha=layer.scaling[name])
         found: Tensor = _Adapted.apply(  # type: ignore[no-untyped-call]
-            x, base.weight, base.bias, down.weight, up.weight, layer.scaling[name]
+            x, base.weight, base.bias, down, up, layer.scaling[name]
         )
         return found
 
