@@ -1,11 +1,10 @@
 """The keys of a native swarm's records: bodies are stored under their own hash, announcements in directories.
 
-A directory has the newest announcement of each of its peers, in a slot for each version. Proposers are few: all
-proposals share one directory, and the feedback to each proposer has one, of which a reader takes as many as servers
-keep. Rollouts are sharded. The shard of a peer is a prefix of its hash, with as many bits as it takes for about
-`SHARD_PEERS` peers to share one, so what a node reads and writes in a round does not grow with the swarm. Publisher and
-reader each estimate this depth; a reader also looks in the shards of a slightly different estimate, and a publisher
-whose shard is full goes one bit deeper.
+A directory has the newest announcement of each of its peers. Proposers are few: all proposals share one directory, and
+the feedback to each proposer has one, of which a reader takes as many as servers keep. Rollouts are sharded. The shard
+of a peer is a prefix of its hash, with as many bits as it takes for about `SHARD_PEERS` peers to share one, so what a
+node reads and writes in a round does not grow with the swarm. Publisher and reader each estimate this depth; a reader
+also looks in the shards of a slightly different estimate, and a publisher whose shard is full goes one bit deeper.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from codezero.network import wire
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.records import OfferedRecord, Version
 from codezero.network.dht.server import RecordRules
-from codezero.network.wire import ROLLOUTS, Announcement, WireError
+from codezero.network.wire import ROLLOUTS, VERSION, Announcement, WireError
 
 SHARD_PEERS = 24
 """The intended number of peers in a shard; a server keeps 64."""
@@ -63,10 +62,10 @@ def directory_key(swarm: str, topic: str, shard: str = "") -> str:
     return f"codezero/1/{swarm}/{topic}/{shard}"
 
 
-def slot(peer_id: str, version: int) -> str:
-    """Returns the subkey of a peer's announcement in a directory. For version 1 it is that of peers that know no other;
-    these do not keep announcements of later versions, and skip them when others show them."""
-    return peer_id if version == 1 else f"{peer_id}/{version}"
+def slot(peer_id: str) -> str:
+    """Returns the subkey of a peer's announcement in a directory: it names the version, so that announcements of a
+    later one can stand beside it."""
+    return f"{peer_id}/{VERSION}"
 
 
 def peer_of(subkey: str) -> str:
@@ -91,7 +90,7 @@ def _accept(item: OfferedRecord) -> Version | None:
     except (msgspec.DecodeError, WireError):
         return None
     fits = (
-        item.subkey == slot(announcement.peer_id, content[0])
+        item.subkey == slot(announcement.peer_id)
         and item.expires_at_s == announcement.expires_at_s
         and announcement.published_at_s <= time.time() + MAX_CLOCK_ERROR_S
         and any(item.key == key_id(key) for key in _keys_of(announcement))

@@ -13,7 +13,7 @@ from codezero.identity.key import Identity
 from codezero.network import directory, wire
 from codezero.network.board import PROPOSAL_TTL_S, Notice, Sight
 from codezero.network.dht.dht import Dht
-from codezero.network.signed import HasOldReaders, SignedTopic
+from codezero.network.signed import SignedTopic
 from codezero.network.wire import Announcement, Marks, Reason
 from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
@@ -41,9 +41,7 @@ class NativeBoard:
     async def publish(self, dht: Dht, round_id: RoundId, record: bytes, ttl_s: float) -> bool:
         bits = round(directory.depth(dht.estimate_size()))
         shards = [directory.shard_of(self._swarm, self._peer_id, bits + deeper) for deeper in range(DEEPER)]
-        return await self._topic.publish(
-            dht, record, ttl_s, self._has_old_readers, round_number=round_id.number, shards=shards
-        )
+        return await self._topic.publish(dht, record, ttl_s, round_number=round_id.number, shards=shards)
 
     async def look(self, dht: Dht, round_id: RoundId) -> Sight:
         if self._shards[0] != round_id:
@@ -61,12 +59,6 @@ class NativeBoard:
         self._exchanges_s.append(self._looked_at_s)
         self._topic.duplicate_identity = False
 
-    async def _has_old_readers(self, dht: Dht) -> bool:
-        """Returns True if the last look shows peers of version 1, in a large swarm a sample: readers publish too."""
-        if self._topic.old_peers is None:
-            await self._topic.look(dht, directory.shards_to_read(dht.estimate_size(), random.Random()))
-        return bool(self._topic.old_peers)
-
     def _age(self, published_at_s: float) -> int | None:
         """Returns an age in own exchanges; None if it is too old, which nothing is in a node's first exchanges."""
         age = sum(looked_s > published_at_s for looked_s in self._exchanges_s)
@@ -78,8 +70,7 @@ class NativeProposalBoard:
 
     def __init__(self, swarm: str, identity: Identity, instance: str) -> None:
         self._swarm, self._identity, self._instance = swarm, identity, instance
-        self._solvers, self._proposers = self._topic(wire.ROLLOUTS), self._topic(wire.PROPOSALS)
-        self.proposals = _NativeFeed(self._proposers, wire.pack_proposals, wire.unpack_proposals, self._has_old_solvers)
+        self.proposals = _NativeFeed(self._topic(wire.PROPOSALS), wire.pack_proposals, wire.unpack_proposals)
 
     def name_of(self, proposal: Proposal) -> str:
         return proposal.proposal_id
@@ -88,15 +79,7 @@ class NativeProposalBoard:
         return wire.feedback_to(proposer)
 
     def feedback_at(self, place: str) -> _NativeFeed[Marks]:
-        async def is_proposer_old(dht: Dht) -> bool:
-            return any(place == self.place_for(peer_id) for peer_id in self._proposers.old_peers or ())
-
-        return _NativeFeed(self._topic(place), wire.pack_feedback, wire.unpack_feedback, is_proposer_old)
-
-    async def _has_old_solvers(self, dht: Dht) -> bool:
-        """Returns True if a look at rollouts, which solvers publish, shows peers of version 1 (a sample of them)."""
-        await self._solvers.look(dht, directory.shards_to_read(dht.estimate_size(), random.Random()))
-        return bool(self._solvers.old_peers)
+        return _NativeFeed(self._topic(place), wire.pack_feedback, wire.unpack_feedback)
 
     def _topic(self, name: str) -> SignedTopic:
         return SignedTopic(self._swarm, name, self._identity, self._instance)
@@ -110,13 +93,12 @@ class _NativeFeed(Generic[T]):
         topic: SignedTopic,
         pack: Callable[[Sequence[T]], bytes],
         unpack: Callable[[bytes, Announcement], tuple[tuple[T, ...], tuple[Reason, ...]]],
-        has_old_readers: HasOldReaders,
     ) -> None:
-        self._topic, self.pack, self._unpack, self._has_old_readers = topic, pack, unpack, has_old_readers
+        self._topic, self.pack, self._unpack = topic, pack, unpack
         self.duplicate_identity = False
 
     async def publish(self, dht: Dht, record: bytes) -> bool:
-        kept = await self._topic.publish(dht, record, PROPOSAL_TTL_S, self._has_old_readers)
+        kept = await self._topic.publish(dht, record, PROPOSAL_TTL_S)
         self.duplicate_identity, self._topic.duplicate_identity = self._topic.duplicate_identity, False
         return kept
 

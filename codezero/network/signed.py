@@ -6,8 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from hivemind.p2p import PeerID
@@ -19,8 +18,6 @@ from codezero.network.dht.addresses import UNKNOWN, is_direct
 from codezero.network.dht.dht import Dht, DirectoryEntry
 from codezero.network.wire import Announcement, Reason, WireError
 
-HasOldReaders = Callable[[Dht], Awaitable[bool]]
-"""A function that returns True if some readers of a topic speak version 1 only."""
 MIN_WITNESSES = 2
 """How many replicas must agree on a publisher's address if this node has seen no connection of the publisher."""
 
@@ -34,24 +31,12 @@ class SignedTopic:
         self._started_at_s = time.time()
         self.duplicate_identity = False
         """True if publishing has shown another live node with this node's key. The owner of the topic resets it."""
-        self.old_peers: frozenset[str] | None = None
-        """Peers of the last look that speak version 1 only; None before the first look."""
 
     async def publish(
-        self,
-        dht: Dht,
-        body: bytes,
-        ttl_s: float,
-        has_old_readers: HasOldReaders,
-        *,
-        round_number: int = 0,
-        shards: Sequence[str] = ("",),
+        self, dht: Dht, body: bytes, ttl_s: float, *, round_number: int = 0, shards: Sequence[str] = ("",)
     ) -> bool:
-        """Stores a body and announces it in the first shard that has space. Returns False if no node keeps it. It is
-        published in version 1 as well if a reader, or the nodes that are asked to keep it, know no other.
-
-        Raises WireError: the body is larger than other nodes accept.
-        """
+        """Stores a body and announces it in the first shard that has space. Returns False if no node keeps it. Raises
+        WireError: other nodes would refuse the announcement."""
         now = time.time()
         announcement = Announcement(
             swarm=self._swarm,
@@ -64,27 +49,22 @@ class SignedTopic:
             digest=hashlib.sha256(body).digest(),
             size=len(body),
         )
-        if not await _keep(dht, body, announcement):
+        if not any(await dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s)):
             return False
-        kept, is_read_by_old = await asyncio.gather(
-            self._announce(dht, announcement, wire.VERSION, shards), has_old_readers(dht)
-        )
-        if kept and not is_read_by_old:
-            return True
-        old_body = wire.to_version_1(body)
-        if old_body != body:
-            announcement = replace(announcement, digest=hashlib.sha256(old_body).digest(), size=len(old_body))
-            if not await _keep(dht, old_body, announcement):
-                return kept
-        return await self._announce(dht, announcement, 1, shards) or kept
+        signed = wire.sign_announcement(announcement, self._identity)
+        for shard in shards:
+            key, subkey = self._key(shard), directory.slot(announcement.peer_id)
+            kept, before = await dht.replace(key, subkey, signed, announcement.expires_at_s)
+            self.duplicate_identity |= self._shows_duplicate(before)
+            if any(kept):
+                return True
+        return False
 
     async def look(self, dht: Dht, shards: Iterable[str] = ("",)) -> Sight:
-        """Returns the newest valid announcement of each peer; of two of the same time, that of the later version. Ages
-        are not set."""
-        keys = [directory.directory_key(self._swarm, self._topic, shard) for shard in shards]
-        shown = await asyncio.gather(*[dht.read(key) for key in keys])
+        """Returns the newest valid announcement of each peer. Ages are not set."""
+        shown = await asyncio.gather(*[dht.read(self._key(shard)) for shard in shards])
         sight = Sight(duplicate_identity=self.duplicate_identity)
-        newest: dict[str, tuple[float, int, Announcement]] = {}
+        newest: dict[str, Announcement] = {}
         claims: dict[str, dict[str, str]] = {}
         for subkey, entry in (pair for replicas in shown for replica in replicas for pair in replica.items()):
             peer_id = directory.peer_of(subkey)
@@ -93,11 +73,9 @@ class SignedTopic:
                 continue
             if entry.address is not None:
                 claims.setdefault(peer_id, {})[entry.witness] = entry.address
-            found = (announcement.published_at_s, entry.value[0], announcement)
-            if peer_id not in newest or newest[peer_id][:2] < found[:2]:
-                newest[peer_id] = found
-        self.old_peers = frozenset(peer_id for peer_id, (_, version, _) in newest.items() if version == 1)
-        for peer_id, (_, _, announcement) in newest.items():
+            if peer_id not in newest or newest[peer_id].published_at_s < announcement.published_at_s:
+                newest[peer_id] = announcement
+        for peer_id, announcement in newest.items():
             sight.notices.append(await _notice(dht, announcement, claims.get(peer_id, {}).values()))
         return sight
 
@@ -112,17 +90,8 @@ class SignedTopic:
             raise WireError(Reason.UNAVAILABLE, "no node near has the body")
         return body
 
-    async def _announce(self, dht: Dht, announcement: Announcement, version: int, shards: Iterable[str]) -> bool:
-        """Puts an announcement into the first shard that has space. Returns False if no node keeps it."""
-        signed = wire.sign_announcement(announcement, self._identity, version)
-        subkey = directory.slot(announcement.peer_id, version)
-        for shard in shards:
-            key = directory.directory_key(self._swarm, self._topic, shard)
-            kept, before = await dht.replace(key, subkey, signed, announcement.expires_at_s)
-            self.duplicate_identity |= self._shows_duplicate(before)
-            if any(kept):
-                return True
-        return False
+    def _key(self, shard: str) -> str:
+        return directory.directory_key(self._swarm, self._topic, shard)
 
     def _shows_duplicate(self, before: Sequence[Mapping[str, DirectoryEntry]]) -> bool:
         """Returns True if the entries that were replaced by publishing have one of another live node with this key."""
@@ -148,10 +117,6 @@ class SignedTopic:
             sight.own = True
             return None
         return announcement
-
-
-async def _keep(dht: Dht, body: bytes, announcement: Announcement) -> bool:
-    return any(await dht.store(directory.body_key(announcement.digest), None, body, announcement.expires_at_s))
 
 
 async def _notice(dht: Dht, announcement: Announcement, claimed: Collection[str]) -> Notice:

@@ -90,5 +90,4 @@ def publishes_body(node: Node, body: bytes) -> None:
     key = directory.directory_key(node.config.name, wire.ROLLOUTS, "")
     node.link.run(node.dht.store(directory.body_key(hashlib.sha256(body).digest()), None, body, expires_at_s))
     content = wire.sign_announcement(one, node.identity)
-    slot = directory.slot(node.peer_id, content[0])
-    assert any(node.link.run(node.dht.store(key, slot, content, expires_at_s)))
+    assert any(node.link.run(node.dht.store(key, directory.slot(node.peer_id), content, expires_at_s)))

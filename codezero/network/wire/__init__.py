@@ -15,7 +15,7 @@ from codezero.network.wire.announcement import (
     read_announcement,
     sign_announcement,
 )
-from codezero.network.wire.body import MAX_BODY_BYTES, to_version_1
+from codezero.network.wire.body import MAX_BODY_BYTES
 from codezero.network.wire.codec import MAX_GROUPS, MAX_RECORD_BYTES, MAX_TEXT_CHARS, Reason, WireError
 from codezero.network.wire.fitting import fit
 from codezero.network.wire.genrl import GenrlRecord, pack_genrl, read_genrl
@@ -71,7 +71,6 @@ __all__ = [
     "read_genrl_feedback",
     "read_genrl_proposals",
     "sign_announcement",
-    "to_version_1",
     "unpack_feedback",
     "unpack_groups",
     "unpack_proposals",

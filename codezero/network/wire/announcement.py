@@ -12,8 +12,8 @@ from msgspec.msgpack import Decoder
 from codezero.identity.key import Identity, is_signed_by, peer_id_of
 from codezero.network.wire.codec import Count, Name, Reason, WireError, decode_exactly, encode, sized
 
-VERSION = 2
-"""The first byte of an announcement, which is also the version of what it announces. Version 1 is read in full."""
+VERSION, GENRL_VERSION = 2, 1
+"""The first byte of an announcement: of a native body, and in a payload of GenRL's format."""
 MAX_ANNOUNCEMENT_BYTES = 2048
 """The most bytes of a signed announcement."""
 
@@ -68,7 +68,7 @@ def sign_announcement(announcement: Announcement, identity: Identity, version: i
     signature = identity.sign(_PREFIX + first + content)
     envelope = _Envelope(content=content, public_key=identity.public_key, signature=signature)
     raw = first + encode(envelope)
-    read_announcement(raw)
+    read_announcement(raw, version=version)
     return raw
 
 
@@ -79,14 +79,13 @@ def read_announcement(
     topic: str | None = None,
     peer_id: str | None = None,
     round_number: int | None = None,
+    version: int = VERSION,
 ) -> Announcement:
-    """Returns a signed announcement, in version `raw[0]`. Raises WireError: it is malformed or not properly signed, or
-    for another swarm, topic, peer or round than is given."""
+    """Returns a signed announcement. Raises WireError: it is malformed or not properly signed, or for another version,
+    swarm, topic, peer or round than is given."""
     raw = sized(raw, MAX_ANNOUNCEMENT_BYTES)
-    if not raw or raw[0] not in (1, VERSION):
-        raise WireError(
-            Reason.WRONG_VERSION, f"version {raw[0] if raw else 'missing'}, this node reads versions 1 and {VERSION}"
-        )
+    if raw[:1] != bytes([version]):
+        raise WireError(Reason.WRONG_VERSION, f"version {raw[0] if raw else 'missing'}, only {version} is read here")
     envelope = decode_exactly(_ENVELOPE, raw[1:])
     announcement = decode_exactly(_CONTENT, envelope.content)
     if peer_id_of(envelope.public_key) != announcement.peer_id:

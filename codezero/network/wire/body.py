@@ -3,21 +3,20 @@
 A body is one zstd frame of msgpack: a list of items, which are groups, proposals or feedback. Peer and topic are only
 in the announcement, whose signature covers the body through the digest.
 
-Version 2 adds one field to items, `extensions`: values by name, of which a reader uses the names that it knows. An
-empty one is omitted, so a body without extensions has the same bytes in both versions.
+The last field of an item, `extensions`, has values by name, of which a reader uses the names that it knows; an empty
+one is omitted.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
-import msgspec
 import zstandard
 from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
 from codezero.network.wire.announcement import Announcement, require_announced
-from codezero.network.wire.codec import MAX_RECORD_BYTES, Name, Reason, WireError, decode, decode_exactly, encode, sized
+from codezero.network.wire.codec import MAX_RECORD_BYTES, Name, Reason, WireError, decode_exactly, sized
 
 MAX_BODY_BYTES = 2 * 2**20
 """The most bytes of a body before compression."""
@@ -37,25 +36,6 @@ class BodyItem(Struct, kw_only=True, omit_defaults=True):
 _Item = TypeVar("_Item", bound=BodyItem)
 
 
-class _Task1(Struct):
-    origin: Literal["mbpp", "code_contests", "builtin", "proposer"]
-
-
-class _Rollout1(Struct):
-    finish: Literal["stop", "length"]
-
-
-class _Item1(Struct):
-    """Decodes only groups that version 1 has words for. Proposals and feedback have neither of these fields."""
-
-    task: _Task1 | None = None
-    rollouts: list[_Rollout1] = []
-
-
-_FIELDS = Decoder(list[dict[str, Raw]])
-_ITEM_1 = Decoder(_Item1)
-
-
 def pack_body(plain: bytes) -> bytes:
     """Compresses a body. Raises WireError: it is too large."""
     if len(plain) > MAX_BODY_BYTES:
@@ -64,7 +44,7 @@ def pack_body(plain: bytes) -> bytes:
 
 
 def unpack_items(body: object, announcement: Announcement, decoder: Decoder[list[_Item]]) -> list[_Item]:
-    """Decodes the items of an announced body, of either version. Raises WireError: it is malformed or too large."""
+    """Decodes the items of an announced body. Raises WireError: it is malformed or too large."""
     body = sized(body, MAX_RECORD_BYTES)
     require_announced(body, announcement)
     items = decode_exactly(decoder, _decompress(body))
@@ -73,24 +53,6 @@ def unpack_items(body: object, announcement: Announcement, decoder: Decoder[list
             if len(memoryview(value)) > MAX_EXTENSION_BYTES:
                 raise WireError(Reason.OVERSIZED, f"{len(memoryview(value))} bytes of {name}")
     return items
-
-
-def to_version_1(body: bytes) -> bytes:
-    """Returns an own body for peers of version 1: without extensions, and without groups that use later words, for
-    which such a peer would refuse the whole body."""
-    items = decode(_FIELDS, _decompress(body))
-    known = [item for item in items if _is_known_to_1(item)]
-    if len(known) == len(items) and not any("extensions" in item for item in items):
-        return body
-    return pack_body(encode([{name: value for name, value in item.items() if name != "extensions"} for item in known]))
-
-
-def _is_known_to_1(item: dict[str, Raw]) -> bool:
-    try:
-        _ITEM_1.decode(encode(item))
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 def _decompress(body: bytes) -> bytes:

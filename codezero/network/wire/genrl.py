@@ -1,8 +1,7 @@
 """The format of GenRL 0.3.0: one msgpack record `{batch_id: [Payload, ...]}` for each peer and round (SPEC §2).
 
 In the `metadata` of each payload, which GenRL's nodes ignore, codezero's nodes put an announcement of this one group.
-Its digest covers the task, the texts and how they ended. It is of version 1, which all codezero nodes read. GenRL's own
-nodes sign nothing.
+Its digest covers the task, the texts and how they ended. GenRL's own nodes sign nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from msgspec.msgpack import Decoder
 
 from codezero.identity.key import Identity
 from codezero.network.wire.announcement import (
+    GENRL_VERSION,
     ROLLOUTS,
     Announcement,
     read_announcement,
@@ -128,7 +128,7 @@ def pack_genrl(
             digest=hashlib.sha256(content).digest(),
             size=len(content),
         )
-        payload = _to_payload(sent, sign_announcement(announcement, identity, version=1))
+        payload = _to_payload(sent, sign_announcement(announcement, identity, GENRL_VERSION))
         record.setdefault(sent.task.task_id, []).append(payload)
     return sized(encode(record), MAX_RECORD_BYTES)
 
@@ -172,8 +172,14 @@ def _announcement(payload: _Payload, *, swarm: str, peer_id: str, round_number: 
     raw = _field(payload.metadata, "codezero")
     if raw is None:
         return None
-    announced = decode(_BYTES, raw)
-    return read_announcement(announced, swarm=swarm, topic=ROLLOUTS, peer_id=peer_id, round_number=round_number)
+    return read_announcement(
+        decode(_BYTES, raw),
+        swarm=swarm,
+        topic=ROLLOUTS,
+        peer_id=peer_id,
+        round_number=round_number,
+        version=GENRL_VERSION,
+    )
 
 
 def _to_group(payload: _Payload, peer_id: str, announcement: Announcement | None) -> RolloutGroup:

@@ -82,9 +82,9 @@ def test_what_one_publishes_another_sees_and_takes():
     [
         (lambda: b"", Reason.WRONG_VERSION),
         (lambda: b"\x03" + b"x" * 100, Reason.WRONG_VERSION),
-        (lambda: b"\x01\xc1", Reason.MALFORMED),
-        (lambda: b"\x01" + b"\x91" * 2000, Reason.MALFORMED),
-        (lambda: b"\x01" + b"\xa4\xff\xfe\xfd\xfc", Reason.MALFORMED),
+        (lambda: b"\x02\xc1", Reason.MALFORMED),
+        (lambda: b"\x02" + b"\x91" * 2000, Reason.MALFORMED),
+        (lambda: b"\x02" + b"\xa4\xff\xfe\xfd\xfc", Reason.MALFORMED),
         (lambda: b"x" * 300_00, Reason.OVERSIZED),
         (lambda: signed("bob"), Reason.WRONG_PEER),
         (lambda: signed("alice", swarm="another"), Reason.WRONG_SWARM),
@@ -261,7 +261,7 @@ def test_a_publisher_whose_shard_is_full_goes_one_bit_deeper():
         (found,) = await alice.read(deeper)
         return set(found)
 
-    assert run(scenario) == {directory.slot(ALICE, wire.VERSION)}
+    assert run(scenario) == {directory.slot(ALICE)}
 
 
 def test_two_swarms_on_the_same_nodes_do_not_see_each_other():

@@ -49,9 +49,9 @@ SHOWN = {
     "forged signature": (lambda: signed("alice", topic=wire.PROPOSALS)[:-1] + b"\0", "bad_signature"),
     "expired": (lambda: signed("alice", ago_s=700.0, topic=wire.PROPOSALS), "stale"),
     "of the future": (lambda: signed("alice", ago_s=-100.0, topic=wire.PROPOSALS), "stale"),
-    "giant": (lambda: b"\x01" + b"x" * 200_000, "oversized"),
-    "deep nesting": (lambda: b"\x01" + b"\x91" * 2000, "malformed"),
-    "no UTF-8": (lambda: b"\x01" + b"\xa4\xff\xfe\xfd\xfc", "malformed"),
+    "giant": (lambda: b"\x02" + b"x" * 200_000, "oversized"),
+    "deep nesting": (lambda: b"\x02" + b"\x91" * 2000, "malformed"),
+    "no UTF-8": (lambda: b"\x02" + b"\xa4\xff\xfe\xfd\xfc", "malformed"),
     "nothing": (lambda: b"", "wrong_version"),
     "a body that nobody has": (lambda: signed("alice", topic=wire.PROPOSALS), "unavailable"),
 }

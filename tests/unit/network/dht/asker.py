@@ -42,14 +42,18 @@ def body_key(body: bytes) -> bytes:
     return key(directory.body_key(hashlib.sha256(body).digest()))
 
 
+def slot(name: str = "alice") -> str:
+    return directory.slot(identity(name).peer_id)
+
+
 def signed(name: str = "alice", published_ago_s: float = 0.0, ttl_s: float = 60.0, swarm: str = SWARM, **changes):
-    """An announcement in version 1 as it lies in the DHT, its key's name and its expiry."""
+    """An announcement as it lies in the DHT, its key's name and its expiry."""
     own = identity(name)
     published_at_s = time.time() - published_ago_s
     fields = {"published_at_s": published_at_s, "expires_at_s": published_at_s + ttl_s, "swarm": swarm, **changes}
     one = announce(peer_id=own.peer_id, **fields)
     where = directory.directory_key(swarm, one.topic)
-    return bin_(wire.sign_announcement(one, own, version=1)), where, one.expires_at_s
+    return bin_(wire.sign_announcement(one, own)), where, one.expires_at_s
 
 
 class Asker:

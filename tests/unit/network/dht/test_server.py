@@ -12,7 +12,7 @@ from codezero.network import directory, genrl, wire
 from codezero.network.dht.dht import key_id
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.server import OWNERS, read_owners
-from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_stored, key, run, signed, tag
+from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_stored, key, run, signed, slot, tag
 from tests.unit.network.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import SWARM, identity
 
@@ -47,10 +47,10 @@ def test_an_announcement_is_stored_in_each_of_its_peers_shards_and_nowhere_else(
     async def scenario():
         asker = await Asker.create()
         value, _, expires_at_s = signed()
-        own = identity().peer_id
+        own, alice = identity().peer_id, tag(slot())
         for bits in range(21):
             shard = key(directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, bits)))
-            assert await asker.store((shard, tag(own), value, expires_at_s)) == [True]
+            assert await asker.store((shard, alice, value, expires_at_s)) == [True]
         other_half = str(1 - int(directory.shard_of(SWARM, own, 1)))
         for elsewhere in (
             directory.directory_key(SWARM, wire.ROLLOUTS, other_half),
@@ -58,7 +58,7 @@ def test_an_announcement_is_stored_in_each_of_its_peers_shards_and_nowhere_else(
             directory.directory_key(SWARM, wire.ROLLOUTS, directory.shard_of(SWARM, own, 21)),
             "7",
         ):
-            assert await asker.store((key(elsewhere), tag(own), value, expires_at_s)) == [False]
+            assert await asker.store((key(elsewhere), alice, value, expires_at_s)) == [False]
 
     run(scenario)
 
@@ -72,20 +72,24 @@ def test_an_announcement_is_stored_under_its_own_topic_only():
             value, _, expires_at_s = signed(topic=topic)
             for other in topics:
                 where = key(directory.directory_key(SWARM, other))
-                assert await asker.store((where, tag(own), value, expires_at_s)) == [other == topic]
+                assert await asker.store((where, tag(slot()), value, expires_at_s)) == [other == topic]
             shard = directory.directory_key(SWARM, topic, directory.shard_of(SWARM, own, 1))
-            assert await asker.store((key(shard), tag(own), value, expires_at_s)) == [topic == wire.ROLLOUTS]
+            assert await asker.store((key(shard), tag(slot()), value, expires_at_s)) == [topic == wire.ROLLOUTS]
 
     run(scenario)
 
 
 def test_what_the_rules_refuse_is_not_stored():
-    mallory, alice = identity("mallory").peer_id, identity().peer_id
+    alice, own = slot(), identity().peer_id
     value, where, expires_at_s = signed()
     future, _, future_expiry = signed(published_ago_s=-120.0)
     soon = time.time() + 60
     refused = {
-        "an announcement under another peer id": (key(where), tag(mallory), value, expires_at_s),
+        "an announcement under another peer id": (key(where), tag(slot("mallory")), value, expires_at_s),
+        **{
+            f"an announcement under the subkey {name!r}": (key(where), tag(name), value, expires_at_s)
+            for name in (own, f"{own}/1", f"{own}/3", f"{own}/2/2", f"{own}/02", "/2")
+        },
         "an announcement that lives longer than signed": (key(where), tag(alice), value, expires_at_s + 1),
         "an announcement that lives less long than signed": (key(where), tag(alice), value, expires_at_s - 1),
         "an announcement of the future": (key(where), tag(alice), future, future_expiry),
@@ -124,9 +128,9 @@ def test_an_honest_entry_in_a_directory_handed_on_is_stored_though_others_are_ju
     async def scenario():
         asker = await Asker.create()
         value, where, expires_at_s = signed()
-        handed = sent([["QmJunk", b"x", expires_at_s], [identity().peer_id, value, expires_at_s]], maxsize=1)
+        handed = sent([["QmJunk", b"x", expires_at_s], [slot(), value, expires_at_s]], maxsize=1)
         assert await asker.store((key(where), b"", handed, expires_at_s)) == [False]
-        assert set(await asker.entries(where)) == {identity().peer_id, OWNERS}
+        assert set(await asker.entries(where)) == {slot(), OWNERS}
 
     run(scenario)
 
@@ -136,11 +140,11 @@ def test_a_replayed_announcement_never_replaces_a_newer_one():
         asker = await Asker.create()
         old, where, old_expiry = signed(published_ago_s=10.0, ttl_s=3000.0)
         new, _, new_expiry = signed(ttl_s=newer_ttl_s)
-        alice = tag(identity().peer_id)
+        alice = tag(slot())
         assert await asker.store((key(where), alice, old, old_expiry)) == [True]
         assert await asker.store((key(where), alice, new, new_expiry)) == [True]
         assert await asker.store((key(where), alice, old, old_expiry)) == [False]
-        assert (await asker.entries(where))[identity().peer_id] == new
+        assert (await asker.entries(where))[slot()] == new
 
     run(lambda: scenario(60.0))  # also where the newer one expires earlier, as after a restart with quick rounds
     run(lambda: scenario(3500.0))
@@ -165,9 +169,9 @@ def test_a_directory_says_which_address_brought_each_entry():
         other = await asker.another("trent", "7.7.7.7")
         for who, name in ((asker, "alice"), (other, "bob")):
             value, where, expires_at_s = signed(name)
-            assert await who.store((key(where), tag(identity(name).peer_id), value, expires_at_s)) == [True]
+            assert await who.store((key(where), tag(slot(name)), value, expires_at_s)) == [True]
         found = await asker.entries(directory.directory_key(SWARM, wire.ROLLOUTS, ""))
-        assert read_owners(found[OWNERS]) == {identity("alice").peer_id: "6.6.6.6", identity("bob").peer_id: "7.7.7.7"}
+        assert read_owners(found[OWNERS]) == {slot("alice"): "6.6.6.6", slot("bob"): "7.7.7.7"}
 
     run(scenario)
 
@@ -178,8 +182,8 @@ def test_the_address_of_a_peer_stays_with_its_entry_when_another_one_stores_it_a
         other = await asker.another("trent", "7.7.7.7")
         value, where, expires_at_s = signed()
         for who in (asker, other):
-            assert await who.store((key(where), tag(identity().peer_id), value, expires_at_s)) == [True]
-        assert read_owners((await asker.entries(where))[OWNERS]) == {identity().peer_id: "6.6.6.6"}
+            assert await who.store((key(where), tag(slot()), value, expires_at_s)) == [True]
+        assert read_owners((await asker.entries(where))[OWNERS]) == {slot(): "6.6.6.6"}
 
     run(scenario)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections.abc import Mapping
 
 from hivemind.dht.routing import DHTID
 
@@ -12,12 +13,13 @@ from codezero.network import directory, genrl, wire
 from codezero.network.dht import records, server
 from codezero.network.dht.dictionary import pack_dictionary
 from codezero.network.dht.records import OfferedRecord
-from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, key, run, signed, tag
+from tests.unit.network.dht.asker import PLAIN, Asker, bin_, body_key, is_refused, key, run, signed, slot, tag
 from tests.unit.network.dht.test_dictionary import nested, sent
 from tests.unit.network.wire_builders import SWARM, group, identity
 from tests.unit.network.wire_builders import genrl as genrl_record
 
 NUM_REQUESTS = 10_000
+NAMES = ("alice", "bob", "mallory")
 
 
 def mutated(raw: bytes, dice: random.Random) -> bytes:
@@ -36,10 +38,10 @@ def mutated(raw: bytes, dice: random.Random) -> bytes:
     return bytes(raw)
 
 
-def hostile_records(dice: random.Random, names):
+def hostile_records(dice: random.Random, subkeys: Mapping[str, str]):
     """Any part of an honest record with any part of another one, mutated or not."""
     kinds = ((0, 60, wire.ROLLOUTS), (50, 3000, wire.PROPOSALS), (-200, 60, wire.ROLLOUTS))
-    announcements = [signed(name, ago_s, ttl_s, topic=topic) for name in names for ago_s, ttl_s, topic in kinds]
+    announcements = [signed(name, ago_s, ttl_s, topic=topic) for name in subkeys for ago_s, ttl_s, topic in kinds]
     bodies = [b"", b"body", b"x" * 1000]
     now = time.time()
     keys = [key(where) for _, where, _ in announcements] + [body_key(body) for body in bodies]
@@ -50,11 +52,9 @@ def hostile_records(dice: random.Random, names):
     values += [bin_(genrl_record([group()])), b"", b"\xc1", nested(300), tag("text"), tag([1]), tag({"a": 1})]
     times = [expires_at_s for _, _, expires_at_s in announcements]
     times += [now + 60, now + 4000, now - 1, math.nan, math.inf, -math.inf, 0.0, 1e300]
-    tags = [tag(identity(name).peer_id) for name in names]
+    tags = [tag(subkey) for subkey in subkeys.values()]
     tags += [PLAIN, b"", tag("@"), tag(7), tag(""), tag(b"x"), nested(300), b"\xc1", tag("x" * 200)]
-    entries = [
-        [identity(name).peer_id, value, end] for name, (value, _, end) in zip(names, announcements, strict=False)
-    ]
+    entries = [[subkey, value, end] for subkey, (value, _, end) in zip(subkeys.values(), announcements, strict=False)]
     values += [sent(entries, maxsize=0), sent([[{}, b"", 1.0], *entries]), pack_dictionary([("a", b"b", now + 9)])]
     while True:
         honest = dice.randrange(len(announcements) + len(bodies))  # at one place of keys, values and times
@@ -68,14 +68,14 @@ def hostile_records(dice: random.Random, names):
         yield tuple(record)
 
 
-def fuzz(rules, monkeypatch) -> dict[DHTID, dict[str | None, records.StoredRecord]]:
+def fuzz(rules, subkey_of, monkeypatch) -> dict[DHTID, dict[str | None, records.StoredRecord]]:
     monkeypatch.setattr(server, "RATE_PER_S", 1e9)
     monkeypatch.setattr(server, "BURST", 1e9)
 
     async def scenario():
         dice = random.Random(1)
         asker = await Asker.create(rules)
-        hostile = hostile_records(dice, ["alice", "bob", "mallory"])
+        hostile = hostile_records(dice, {name: subkey_of(name) for name in NAMES})
         for _ in range(NUM_REQUESTS):
             some = [next(hostile) for _ in range(dice.choice([1, 1, 2, 5]))]
             await is_refused(asker.store(*some), "DHTID must be")  # a key too long
@@ -94,20 +94,20 @@ def as_items(stored, sender: str):
 
 
 def test_a_native_server_survives_and_has_nothing_that_its_rules_refuse(monkeypatch):
-    stored = fuzz(directory.RULES, monkeypatch)
+    stored = fuzz(directory.RULES, slot, monkeypatch)
     items = list(as_items(stored, "somebody"))
     now = time.time()
     assert len({item.subkey for item in items}) == 4  # the honest ones of these are stored
     for item in items:
         assert directory.RULES.accept(item) is not None
         assert now - 600 < item.expires_at_s <= now + server.MAX_TTL_S
-        assert item.subkey in (None, *(identity(name).peer_id for name in ("alice", "bob", "mallory")))
+        assert item.subkey in (None, *map(slot, NAMES))
         if item.subkey is None:
             assert item.key.to_bytes() in [body_key(body) for body in (b"", b"body", b"x" * 1000)]
 
 
 def test_a_genrl_server_survives_and_has_only_peers_entries(monkeypatch):
-    stored = fuzz(genrl.RULES, monkeypatch)
+    stored = fuzz(genrl.RULES, lambda name: identity(name).peer_id, monkeypatch)
     items = list(as_items(stored, "somebody"))
     assert len(items) >= 10
     assert all(genrl.RULES.accept(item) is not None for item in items)

@@ -1,4 +1,4 @@
-"""Version 2: extensions that readers skip, words that they do not know, and what peers of version 1 are given."""
+"""Extensions that readers skip, words that they do not know, and what goes when a record is too large."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from codezero.network.wire import (
     pack_feedback,
     pack_groups,
     pack_proposals,
-    to_version_1,
     unpack_feedback,
     unpack_groups,
     unpack_proposals,
@@ -73,7 +72,6 @@ def test_extensions_are_skipped_whatever_they_are(body, unpack):
 def test_any_extension_is_skipped(extensions):
     for body, unpack in BODIES.values():
         assert read(unpack, extended(body, extensions)) == read(unpack, body)
-        assert to_version_1(extended(body, extensions)) == body
 
 
 @EACH_BODY
@@ -165,20 +163,6 @@ def test_a_level_that_others_do_not_know_is_not_sent(difficulty):
     for pack, item in ((pack_groups, group(difficulty=difficulty)), (pack_proposals, proposal(difficulty=difficulty))):
         with pytest.raises(WireError, match="unknown_value"):
             pack([item])
-
-
-@EACH_BODY
-def test_version_1_is_given_the_same_bytes_without_extensions(body, unpack):
-    assert to_version_1(body) is body
-    assert to_version_1(extended(body)) == body
-
-
-def test_version_1_is_not_given_what_it_has_no_word_for():
-    one, two, other = (group(question=name) for name in ("one", "two", "other"))
-    later = decode(zstandard.decompress(pack_groups([one, two])))
-    later[0]["task"]["origin"], later[1]["rollouts"][0]["finish"] = "environment", "tool"
-    (known,) = decode(zstandard.decompress(pack_groups([other])))
-    assert to_version_1(zstandard.compress(encode([*later, known]))) == pack_groups([other])
 
 
 # The size of a record
