@@ -115,7 +115,7 @@ class Solvers(Protocol):
         ...
 
     def collect(self) -> tuple[ProposalFeedback, ...]:
-        """Returns peers' feedback on own proposals that was not returned before."""
+        """Returns the feedback on own proposals in peers' new records; a record repeats its peer's earlier feedback."""
         ...
 
     def take_rejected(self) -> Mapping[str, int]:

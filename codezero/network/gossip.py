@@ -7,7 +7,7 @@ import hashlib
 import logging
 import random
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,9 +18,9 @@ from codezero.network.board import MAX_TTL_S, MIN_TTL_S, Board, Notice, Sight
 from codezero.network.dht.dht import Dht
 from codezero.network.dht.link import SwarmLink
 from codezero.network.memory import remember
-from codezero.network.reading import BY_ADDRESS_AND_PEER
+from codezero.network.reading import BY_ADDRESS_AND_PEER, MAX_FETCHES, MAX_REJECTED, Reader
 from codezero.network.shares import in_turns
-from codezero.network.wire import Reason, WireError, fit
+from codezero.network.wire import Reason, fit
 from codezero.types import Refusal, RolloutGroup, RoundId, ScoredGroup, SwarmRound, Task
 
 logger = logging.getLogger(__name__)
@@ -29,21 +29,14 @@ FIRST_POLL_S, LAST_POLL_S = 0.2, 2.0
 """First and longest wait in seconds between two looks at the board; each is half as long again as the last."""
 PUBLISH_TRIES = 2
 """The first try may ask nodes that are gone; the second does not."""
-MAX_FETCHES = 8
-"""The most publications fetched at a time."""
 TAKE_S, GATHER_S = 10.0, 20.0
 """Longest waits in seconds: for one publication, and until the last batch of them is begun. So nodes that answer slowly
 cost a round at most half a minute."""
 ROUNDS_OUT = 10
 """The number of rounds for which an address is skipped after one of its groups has crashed the workers that read it."""
-MAX_REJECTED = 1000
-"""The most rejections that are reported of a round, since a lying replica can make up any number."""
 DUPLICATE_IDENTITY = (
     "WARNING: another live node uses this node's key; give one of them its own with swarm.identity_path"
 )
-
-_Rejected = Counter[tuple[str, Reason]]
-"""The number of things that were dropped, by (claimed peer id, reason)."""
 
 
 class SwarmGossip:
@@ -64,7 +57,7 @@ class SwarmGossip:
         self._num_generations, self._knows = num_generations, knows
         self._fits, self._fitting = fits, asyncio.Lock()
         self._pool_size = config.pool or 2 * config.num_external
-        self._used: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._reader = Reader(link, config.banned_peers)
         self._known_groups: OrderedDict[bytes, None] = OrderedDict()
         self._rounds_out: dict[str, int] = {}
         """The number of rounds for which an address is still skipped, by address."""
@@ -108,6 +101,7 @@ class SwarmGossip:
         self._awaited = now.heard
         self._rounds_out = {address: left - 1 for address, left in self._rounds_out.items() if left > 1}
         self._board.finished(round_id)
+        rejected = self._reader.take_rejected()
         if record is not None and now.kept_by is None:
             logger.warning(
                 "round %d: no other node has kept our groups: others do not see them, the node trains on. If it is so "
@@ -120,7 +114,7 @@ class SwarmGossip:
             external=tuple(in_turns(now.pool[: self._pool_size], BY_ADDRESS_AND_PEER, lambda _: random.random())),
             rejected=(
                 *((group.peer_id, "too_large_to_share") for group in too_large),
-                *sorted((peer, reason.value) for peer, reason in now.rejected.elements())[:MAX_REJECTED],
+                *sorted((peer, reason.value) for peer, reason in rejected.elements())[:MAX_REJECTED],
             ),
             network=DUPLICATE_IDENTITY if now.duplicate_identity else now.in_sight or self._link.status(),
         )
@@ -138,9 +132,9 @@ class SwarmGossip:
             now.duplicate_identity |= sight.duplicate_identity
             active = sum(notice.age is not None for notice in sight.notices)
             now.in_sight = f"{active} peer{'s' * (active != 1)} in sight" if active else ""
-            if len(now.rejected) < MAX_REJECTED:
-                now.rejected.update(sight.rejected - now.rejected.keys())  # each look shows earlier ones again
-            fresh = [notice for notice in sight.notices if self._is_fresh(notice, now.rejected)]
+            for peer_id, reason in sight.rejected:
+                self._reader.reject_once(peer_id, reason)
+            fresh = [notice for notice in sight.notices if self._is_fresh(notice)]
             enough = len(now.pool) + len({notice.address for notice in fresh}) >= self._pool_size
             missing = self._awaited_in(sight) - now.heard - {notice.peer_id for notice in fresh}
             if (enough or not missing or now.is_late()) and (dht is None or await self._link.dht() is dht):
@@ -162,19 +156,17 @@ class SwarmGossip:
             if await self._board.publish(dht, now.round_id, now.record, now.ttl_s):
                 now.kept_by = dht
 
-    def _is_fresh(self, notice: Notice, rejected: _Rejected) -> bool:
-        if (notice.peer_id, notice.digest) in self._used:
+    def _is_fresh(self, notice: Notice) -> bool:
+        if not self._reader.is_fresh(notice):
             return False
-        if notice.peer_id in self._config.banned_peers:
-            rejected[notice.peer_id, Reason.BANNED] = 1
-        elif notice.is_direct and notice.address in self._rounds_out:
-            rejected[notice.peer_id, Reason.HOSTILE_ADDRESS] = 1
-        elif notice.age is None:
-            rejected[notice.peer_id, Reason.STALE] = 1
-            remember(self._used, (notice.peer_id, notice.digest))  # so that it is counted in one round only
-        else:
-            return True
-        return False
+        if notice.is_direct and notice.address in self._rounds_out:
+            self._reader.reject_once(notice.peer_id, Reason.HOSTILE_ADDRESS)
+            return False
+        if notice.age is None:
+            self._reader.reject_once(notice.peer_id, Reason.STALE)
+            self._reader.done(notice)  # so that it is counted in one round only
+            return False
+        return True
 
     async def _gather(self, now: _Exchange, fresh: Sequence[Notice]) -> set[str]:
         """Fetches publications in turns over addresses until the pool is full, and takes one group of each before any
@@ -185,7 +177,7 @@ class SwarmGossip:
         deadline_s = time.monotonic() + GATHER_S
         while dht is not None and ahead and len(now.pool) < self._pool_size and time.monotonic() < deadline_s:
             count = min(self._pool_size - len(now.pool), MAX_FETCHES)
-            taken = await asyncio.gather(*[self._take(dht, notice, now.rejected) for notice in ahead[:count]])
+            taken = await asyncio.gather(*[self._take(dht, notice) for notice in ahead[:count]])
             spoiled |= {notice.peer_id for notice, groups in zip(ahead, taken, strict=False) if groups is None}
             ahead = ahead[count:]
             for turn in zip_longest(*[groups or [] for groups in taken]):
@@ -197,34 +189,24 @@ class SwarmGossip:
         arrival depends on the distance of a node, and not on who wrote the group."""
         for group in groups:
             if _fingerprint(group) in self._known_groups:
-                now.rejected[group.peer_id, Reason.DUPLICATE] += 1
+                self._reader.reject(group.peer_id, Reason.DUPLICATE)
             else:
                 remember(self._known_groups, _fingerprint(group))
                 now.pool.append(group)
 
-    async def _take(self, dht: Dht, notice: Notice, rejected: _Rejected) -> list[RolloutGroup] | None:
+    async def _take(self, dht: Dht, notice: Notice) -> list[RolloutGroup] | None:
         """Returns the usable groups of a publication; None if it cannot be used at all."""
-        try:
-            groups, dropped = await asyncio.wait_for(self._board.take(dht, notice), TAKE_S)
-        except asyncio.TimeoutError:
-            rejected[notice.peer_id, Reason.UNAVAILABLE] += 1
-            return []
-        except WireError as error:
-            logger.info("dropped what %s published: %s", notice.peer_id, error)
-            rejected[notice.peer_id, error.reason] += 1
-            if error.reason is Reason.UNAVAILABLE:
-                return []
-            remember(self._used, (notice.peer_id, notice.digest))
-            return None
-        remember(self._used, (notice.peer_id, notice.digest))
-        rejected.update((notice.peer_id, reason) for reason in dropped)
+        groups = await self._reader.take(notice, self._board.take(dht, notice), TAKE_S)
+        if isinstance(groups, Reason):
+            return [] if groups is Reason.UNAVAILABLE else None
+        self._reader.done(notice)
         kept: list[RolloutGroup] = []
         for group in groups:
             if len(kept) == self._pool_size:
                 break
             reason = await self._why_not(group)
             if reason is not None:
-                rejected[notice.peer_id, reason] += 1
+                self._reader.reject(notice.peer_id, reason)
             else:
                 is_answerable = group.answerable and notice.is_direct
                 kept.append(replace(group, address=notice.address, answerable=is_answerable, age=notice.age or 0))
@@ -255,7 +237,6 @@ class _Exchange:
         self.pool: list[RolloutGroup] = []
         self.heard: set[str] = set()
         """Peers whose publications were taken."""
-        self.rejected: _Rejected = Counter()
         self.duplicate_identity, self.in_sight = False, ""
         self._deadline_s = time.monotonic() + patience * elapsed_s
         self._poll_s = FIRST_POLL_S

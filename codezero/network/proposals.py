@@ -55,7 +55,7 @@ class SwarmProposals:
 
     def take_rejected(self) -> Mapping[str, int]:
         """Returns how many publications of peers were dropped since the last call, by reason."""
-        return self._reader.take_rejected()
+        return self._reader.take_reasons()
 
     def give(self, groups: Sequence[ScoredGroup]) -> None:
         """Gives proposers feedback on own attempts at their proposals, with what could not be published before."""

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from codezero.network.board import Notice, RecordFeed
@@ -23,7 +23,7 @@ READY_S, LOOK_S, GATHER_S, TAKE_S = 3.0, 6.0, 5.0, 4.0
 """Longest waits in seconds: for the network, for a look at a feed, until the last record is asked for, for a record."""
 MAX_FETCHES = 8
 """The most records fetched at a time."""
-MAX_COUNTED = 1000
+MAX_REJECTED = 1000
 """The most (peer, reason) pairs that are counted between two reports, since a lying replica can make up any number."""
 
 BY_ADDRESS_AND_PEER = (lambda notice: notice.address, lambda notice: notice.peer_id)
@@ -33,13 +33,12 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads feeds, and raises no error because of what peers send."""
+    """Takes what peers have published, and counts what is dropped. Raises no error because of what they send."""
 
     def __init__(self, link: SwarmLink, banned: Collection[str]) -> None:
         self._link, self._banned = link, frozenset(banned)
         self._done: OrderedDict[tuple[str, bytes], None] = OrderedDict()
-        self._rejected: Counter[str] = Counter()
-        self._counted: set[tuple[str, Reason]] = set()
+        self._rejected: Counter[tuple[str, Reason]] = Counter()
         self.in_sight = 0
         """The number of peers in the last look."""
 
@@ -63,25 +62,60 @@ class Reader:
             return []
         self.in_sight = len(sight.notices)
         for peer_id, reason in sight.rejected:
-            self._reject_once(peer_id, reason)
+            self.reject_once(peer_id, reason)
         if sight.own:
-            self._reject_once("", Reason.OWN_KEY)
-        fresh = [notice for notice in sight.notices if self._is_fresh(notice)]
+            self.reject_once("", Reason.OWN_KEY)
+        fresh = [notice for notice in sight.notices if self.is_fresh(notice)]
         return await self._take_all(dht, feed, in_turns(fresh, BY_ADDRESS_AND_PEER, lambda _: random.random()), enough)
 
     def done(self, notice: Notice) -> None:
         """Marks a record as used up, so that it is not read again."""
         remember(self._done, (notice.peer_id, notice.digest))
 
-    def reject(self, reason: Reason) -> None:
-        """Counts something that was dropped."""
-        self._rejected[reason.value] += 1
+    def is_fresh(self, notice: Notice) -> bool:
+        """Returns True if the peer is not banned and `done` was not called for the publication."""
+        if notice.peer_id in self._banned:
+            self.reject_once(notice.peer_id, Reason.BANNED)
+            return False
+        return (notice.peer_id, notice.digest) not in self._done
 
-    def take_rejected(self) -> Mapping[str, int]:
-        """Returns how much was dropped since the last call, by reason."""
-        taken, self._rejected = dict(self._rejected), Counter()
-        self._counted.clear()
+    async def take(
+        self, notice: Notice, taking: Awaitable[tuple[tuple[T, ...], tuple[Reason, ...]]], limit_s: float
+    ) -> tuple[T, ...] | Reason:
+        """Waits for a board's or feed's `take`. Returns the items of the publication, or why none can be used; unless
+        they are only unavailable, the publication is `done` then."""
+        try:
+            items, dropped = await asyncio.wait_for(taking, limit_s)
+        except (WireError, asyncio.TimeoutError) as error:
+            reason = error.reason if isinstance(error, WireError) else Reason.UNAVAILABLE
+            logger.info("dropped what %s published: %r", notice.peer_id, error)
+            self.reject_once(notice.peer_id, reason)
+            if reason is not Reason.UNAVAILABLE:
+                self.done(notice)
+            return reason
+        self._rejected.update((notice.peer_id, reason) for reason in dropped)
+        return items
+
+    def reject(self, peer_id: str, reason: Reason) -> None:
+        """Counts something that was dropped."""
+        self._rejected[peer_id, reason] += 1
+
+    def reject_once(self, peer_id: str, reason: Reason) -> None:
+        """Counts a rejection once between two reports, since each look shows it again."""
+        if len(self._rejected) < MAX_REJECTED:
+            self._rejected[peer_id, reason] = self._rejected[peer_id, reason] or 1
+
+    def take_rejected(self) -> Counter[tuple[str, Reason]]:
+        """Returns how much was dropped since the last call, by claimed peer id and reason."""
+        taken, self._rejected = self._rejected, Counter()
         return taken
+
+    def take_reasons(self) -> Mapping[str, int]:
+        """Returns how much was dropped since the last call, by reason."""
+        found: Counter[str] = Counter()
+        for (_, reason), count in self.take_rejected().items():
+            found[reason.value] += count
+        return found
 
     async def _take_all(
         self, dht: Dht, feed: RecordFeed[T], ahead: Sequence[Notice], enough: int | None
@@ -92,34 +126,6 @@ class Reader:
             if enough is not None and min(len(taken), sum(len(items) for _, items in taken)) >= enough:
                 break
             now, ahead = ahead[:MAX_FETCHES], ahead[MAX_FETCHES:]
-            found = await asyncio.gather(*[self._take(dht, feed, notice) for notice in now])
-            taken += [(notice, items) for notice, items in zip(now, found, strict=True) if items is not None]
+            found = await asyncio.gather(*[self.take(notice, feed.take(dht, notice), TAKE_S) for notice in now])
+            taken += [(one, items) for one, items in zip(now, found, strict=True) if not isinstance(items, Reason)]
         return taken
-
-    async def _take(self, dht: Dht, feed: RecordFeed[T], notice: Notice) -> tuple[T, ...] | None:
-        """Returns a record's items; None if it cannot be fetched or read."""
-        try:
-            items, dropped = await asyncio.wait_for(feed.take(dht, notice), TAKE_S)
-        except asyncio.TimeoutError:
-            self._reject_once(notice.peer_id, Reason.UNAVAILABLE)
-            return None
-        except WireError as error:
-            logger.info("dropped what %s published: %s", notice.peer_id, error)
-            self._reject_once(notice.peer_id, error.reason)
-            if error.reason is not Reason.UNAVAILABLE:
-                self.done(notice)
-            return None
-        self._rejected.update(reason.value for reason in dropped)
-        return items
-
-    def _is_fresh(self, notice: Notice) -> bool:
-        if notice.peer_id in self._banned:
-            self._reject_once(notice.peer_id, Reason.BANNED)
-            return False
-        return (notice.peer_id, notice.digest) not in self._done
-
-    def _reject_once(self, peer_id: str, reason: Reason) -> None:
-        """Counts a rejection once between two reports, since each look shows it again."""
-        if (peer_id, reason) not in self._counted and len(self._counted) < MAX_COUNTED:
-            self._counted.add((peer_id, reason))
-            self.reject(reason)

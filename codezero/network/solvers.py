@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from codezero.config import SwarmConfig
 from codezero.network.board import ProposalBoard
@@ -20,27 +19,12 @@ logger = logging.getLogger(__name__)
 
 MAX_KNOWN = 1000
 """How many of the node's last proposals feedback is accepted for."""
-MAX_HEARD, MAX_HEARD_OF_ADDRESS = 128, 16
-"""The most peers whose feedback on one proposal counts, in all and of one address: identities cost nothing."""
 PUBLISH_TRIES, PUBLISH_S = 2, 10.0
 """Number of tries to publish, and seconds for each. The first may ask nodes that are gone; the second does not."""
 
 
-@dataclass(slots=True)
-class _Own:
-    """An own proposal that was published."""
-
-    proposal_id: str
-    heard: dict[str, str] = field(default_factory=dict)
-    """The addresses of the peers that have given feedback, by peer id."""
-
-    def is_crowded(self, address: str) -> bool:
-        """Returns True if no further peer at an address counts."""
-        return len(self.heard) >= MAX_HEARD or list(self.heard.values()).count(address) >= MAX_HEARD_OF_ADDRESS
-
-
 class SwarmSolvers:
-    """A proposer's connection to solvers. Of each peer only the first feedback on a proposal counts."""
+    """A proposer's connection to solvers. Each record of a solver repeats its earlier feedback."""
 
     def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig, peer_id: str) -> None:
         """`peer_id` is this node's."""
@@ -49,8 +33,8 @@ class SwarmSolvers:
         self._reader = Reader(link, config.banned_peers)
         self._latest: OrderedDict[str, Proposal] = OrderedDict()
         """The proposals of the next publication, by id, newest last."""
-        self._known: OrderedDict[str, _Own] = OrderedDict()
-        """The proposals that feedback is accepted for, by their name in feedback."""
+        self._known: OrderedDict[str, str] = OrderedDict()
+        """The ids of the proposals that feedback is accepted for, by their name in feedback."""
         self._kept = True
         """True if some node keeps the last publication."""
 
@@ -58,8 +42,7 @@ class SwarmSolvers:
         """Adds proposals, newest last, that were published before a restart. The latest are part of the next
         publication; feedback on them is returned once more."""
         for proposal in proposals:
-            own = _Own(proposal_id=proposal.proposal_id)
-            self._known.setdefault(self._board.name_of(proposal) or own.proposal_id, own)
+            self._known.setdefault(self._board.name_of(proposal) or proposal.proposal_id, proposal.proposal_id)
             self._latest[proposal.proposal_id] = proposal
         while len(self._latest) > MAX_PROPOSALS:
             self._latest.popitem(last=False)
@@ -74,12 +57,13 @@ class SwarmSolvers:
         return self._kept
 
     def collect(self) -> tuple[ProposalFeedback, ...]:
-        """Returns new feedback of peers on own proposals; none without a network. Takes seconds at most."""
+        """Returns the feedback on own proposals in new records of peers; none without a network. Takes seconds at
+        most."""
         return self._link.run(self._collect())
 
     def take_rejected(self) -> Mapping[str, int]:
         """Returns how much feedback was dropped since the last call, by reason."""
-        return self._reader.take_rejected()
+        return self._reader.take_reasons()
 
     def status(self) -> str:
         """Returns the state of the network in a few words."""
@@ -108,19 +92,12 @@ class SwarmSolvers:
         for notice, feedback in await self._reader.read(self._feedback):
             self._reader.done(notice)
             for marks in feedback:
-                own = self._known.get(marks.name)
-                if own is None:
-                    self._reader.reject(Reason.UNKNOWN_PROPOSAL)
+                if marks.name not in self._known:
+                    self._reader.reject(notice.peer_id, Reason.UNKNOWN_PROPOSAL)
                     continue
-                if notice.peer_id in own.heard:
-                    continue  # each record of a solver repeats its earlier feedback
-                if own.is_crowded(notice.address):
-                    self._reader.reject(Reason.CROWDED)
-                    continue
-                own.heard[notice.peer_id] = notice.address
                 found.append(
                     ProposalFeedback(
-                        proposal_id=own.proposal_id,
+                        proposal_id=self._known[marks.name],
                         peer_id=notice.peer_id,
                         p_correct=marks.p_correct,
                         rewards=marks.rewards,

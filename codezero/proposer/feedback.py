@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean, median
 from typing import Any
 
-from codezero.config.reward import MAX_REWARD
 from codezero.proposals import ProposalFeedback
 from codezero.runtime import saved
 
@@ -26,9 +25,6 @@ MAX_ADDRESSES = 32
 MAX_PEERS = 16
 """The number of peers at one address whose feedback on one proposal counts: several honest solvers may run on one
 machine or behind one router."""
-MAX_ATTEMPTS = 64
-MAX_NAME = 256
-"""The largest length of a peer id or an address, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +110,7 @@ class FeedbackBook:
         return tuple(found)
 
     def take_dropped(self) -> dict[str, int]:
-        """Returns the counts of unused feedback since the last call, by reason: malformed, unknown, late, crowded."""
+        """Returns the counts of unused feedback since the last call, by reason: unknown, late, crowded."""
         taken = dict(self._dropped)
         self._dropped.clear()
         return taken
@@ -130,8 +126,6 @@ class FeedbackBook:
 
     def _take(self, word: ProposalFeedback) -> str | None:
         """Adds one peer's feedback; returns None if it is used, else why not, empty for a repetition."""
-        if not _well_formed(word):
-            return "malformed"
         entry = self._entries.get(word.proposal_id)
         if entry is None:
             return "unknown"
@@ -164,25 +158,6 @@ def _judge(proposal_id: str, entry: _Entry) -> JudgedProposal:
         differed=median(median(float(word.differed) for word in words) for words in groups) >= 0.5,
         num_peers=len(entry.words),
     )
-
-
-def _well_formed(word: ProposalFeedback) -> bool:
-    names = (word.proposal_id, word.peer_id, word.address)
-    return (
-        all(isinstance(name, str) and len(name) <= MAX_NAME for name in names)
-        and isinstance(word.p_correct, tuple)
-        and isinstance(word.rewards, tuple)
-        and 1 <= len(word.rewards) == len(word.p_correct) <= MAX_ATTEMPTS
-        and all(_within(p, 0.0, 1.0) for p in word.p_correct)
-        and all(_within(reward, -MAX_REWARD, MAX_REWARD) for reward in word.rewards)
-    )
-
-
-def _within(value: object, low: float, high: float) -> bool:
-    """Returns whether a value is a number in the range; NaN is not, and neither is a boolean."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    return low <= value <= high
 
 
 def _saved_entry(proposal_id: str, entry: _Entry) -> dict[str, Any]:

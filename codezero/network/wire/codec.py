@@ -52,7 +52,6 @@ class Reason(str, Enum):
     BANNED = "banned"
     OWN_KEY = "own_key"
     UNKNOWN_PROPOSAL = "unknown_proposal"
-    CROWDED = "crowded"
     UNAVAILABLE = "unavailable"
     HOSTILE_ADDRESS = "hostile_address"
 

@@ -350,7 +350,7 @@ def test_memory_of_what_was_used_is_bounded(monkeypatch):
         for number in range(30):
             one._board.publications = {"p1": of("p1", str(number))}
             await exchange(one, number, of(ALICE, f"mine {number}"))
-        return len(one._used), len(one._known_groups)
+        return len(one._reader._done), len(one._known_groups)
 
     assert asyncio.run(scenario()) == (10, 10)
 

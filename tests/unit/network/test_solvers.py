@@ -40,25 +40,6 @@ def test_feedback_has_the_address_that_was_seen():
     assert run(scenario) == ((expected,), "1 solver in sight", {})
 
 
-def test_the_first_word_of_a_peer_counts():
-    async def scenario():
-        on = FakeBoard()
-        feed = on.feedback_at(ALICE)
-        one = Proposer(on)
-        await one.publish(F, G)
-        said = []
-        for feedback in (
-            [marks(F.proposal_id, (1.0,), (1.0,))],
-            [marks(F.proposal_id, (0.0,), (0.0,))],
-            [marks(G.proposal_id), marks(F.proposal_id, (0.5,), (0.5,))],
-        ):
-            feed.records = {"p1": feedback}
-            said.append([(own.proposal_id, own.p_correct) for own in await one.collect()])
-        return said, one.side.take_rejected()
-
-    assert run(scenario) == ([[(F.proposal_id, (1.0,))], [], [(G.proposal_id, (1.0, 0.0))]], {})
-
-
 def test_what_is_dropped_is_counted_with_its_reason():
     async def scenario():
         records = {
@@ -76,31 +57,6 @@ def test_what_is_dropped_is_counted_with_its_reason():
 
     dropped = {"unknown_proposal": 1, "malformed": 1, "banned": 1, "own_key": 1, "wrong_topic": 1}
     assert run(scenario) == (["p1"], dropped)
-
-
-def test_thousands_of_identities_behind_one_address_do_not_crowd_out_another():
-    async def scenario():
-        records = {f"sybil{k}": [marks(F.proposal_id, (0.0,), (0.0,))] for k in range(3000)}
-        records |= {f"p{k}": [marks(F.proposal_id)] for k in range(5)}
-        (found, more), side = await heard(
-            records, dict.fromkeys(records, "6.6.6.6") | {f"p{k}": f"1.1.1.{k}" for k in range(5)}, times=2
-        )
-        return found, more, side.take_rejected()
-
-    found, more, rejected = run(scenario)
-    assert sum(one.address == "6.6.6.6" for one in found) == solvers.MAX_HEARD_OF_ADDRESS
-    assert {one.peer_id for one in found if one.address != "6.6.6.6"} == {f"p{k}" for k in range(5)}
-    assert more == ()
-    assert rejected == {"crowded": 3000 - solvers.MAX_HEARD_OF_ADDRESS}
-
-
-def test_on_one_proposal_so_many_are_heard_and_on_the_next_again():
-    async def scenario():
-        (found,), _ = await heard({f"p{k}": [marks(F.proposal_id), marks(G.proposal_id)] for k in range(300)})
-        return [one.proposal_id for one in found]
-
-    found = run(scenario)
-    assert found.count(F.proposal_id) == found.count(G.proposal_id) == solvers.MAX_HEARD
 
 
 def test_the_last_1000_proposals_are_known_and_the_last_32_shown():

@@ -93,35 +93,6 @@ def test_many_identities_behind_one_address_weigh_as_one():
     assert found.num_peers == MAX_PEERS + 2
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        word((math.nan,)),
-        word((math.inf,)),
-        word((-0.1,)),
-        word((1.1,)),
-        word((0.5,), rewards=(math.nan,)),
-        word((0.5,), rewards=(9.0,)),
-        word((0.5,), rewards=(1.0, 1.0)),
-        word(()),
-        word((0.5,) * 65),
-        word((True,), rewards=(1.0,)),
-        word(("1",), rewards=(1.0,)),
-        word([0.5], rewards=(1.0,)),
-        word((0.5,), peer=7),
-        word((0.5,), peer="x" * 1000),
-        word((0.5,), address=b"10.0.0.1"),
-        word((0.5,), of=["problem"]),
-    ],
-    ids=repr,
-)
-def test_what_is_no_feedback_is_dropped(hostile):
-    made = book()
-    assert made.hear([hostile]) == 0
-    assert made.close() == ()
-    assert made.take_dropped() == {"malformed": 1}
-
-
 def test_feedback_on_what_was_never_proposed_is_dropped():
     made = book()
     assert made.hear([word(of="another")] * 2) == 0
