@@ -20,7 +20,7 @@ from codezero.ledger.build import load_key, make_ledger, with_contract_bootnodes
 from codezero.loop import Stages, run_round
 from codezero.network.join import join
 from codezero.network.selection import SapoSelection
-from codezero.observe.monitor import RoundMonitor, report_from_dict
+from codezero.observe.monitor import RoundMonitor
 from codezero.observe.probes import LEAST_ROUNDS, Learning
 from codezero.observe.status import PROBING, SAVING, WAITING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import round_metrics
@@ -257,7 +257,7 @@ class Node:
         self._tasks.load_state_dict(found.node["tasks"])
         self._solver.load_state_dict(found.node["solver"])
         torch.set_rng_state(found.node["torch_rng"])
-        self._monitor.resume(report_from_dict(found.node["report"]))
+        self._monitor.resume(RoundReport(**found.node["report"]))
         self._console.line(f"state: going on in {self._folder} after round {found.round}")
         return RoundId(number=found.round)
 

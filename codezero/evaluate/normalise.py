@@ -1,6 +1,6 @@
 """Removes from a program what does not affect it: comments, docstrings, bare constants, unreachable code.
 
-There are two degrees. `normalise` changes nothing that a run of the program could notice. `reachable` also drops what
+There are two degrees. `stripped` changes nothing that a run of the program could notice. `reachable` also drops what
 the tested functions do not need, for the judge and for fingerprints only.
 """
 
@@ -10,22 +10,14 @@ import ast
 from collections.abc import Collection, Iterator
 
 from codezero.evaluate.rules.solution import FUNCTIONS, bound_names, read
-from codezero.prompts.neutral import looks_like_verdict as looks_like_verdict
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
-def normalise(code: str) -> str:
-    """Returns the program without comments, docstrings, statements that are a bare constant, and annotations in quotes.
-
-    Raises ValueError: the code does not parse, or exceeds a limit of `rules.solution.read`.
-    """
-    return ast.unparse(stripped(code))
-
-
 def stripped(code: str) -> ast.Module:
-    """Returns the syntax tree of `normalise`. Raises ValueError as that does."""
+    """Returns the syntax tree without docstrings, bare constants as statements, and annotations in quotes. Raises
+    ValueError: the code does not parse, or exceeds a limit of `rules.solution.read`."""
     tree = read(code)
     if isinstance(tree, str):
         raise ValueError(tree)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from codezero.observe.monitor import time_spent
 from codezero.observe.report_file import ReportFile
@@ -80,8 +79,3 @@ def batch_line(report: BatchReport) -> str:
         parts.append(report.network)
     parts.append(time_spent(report.seconds))
     return " | ".join(parts)
-
-
-def report_from_dict(values: dict[str, Any]) -> BatchReport:
-    """Returns a report from the values of `dataclasses.asdict`."""
-    return BatchReport(**values)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 from codezero.observe import groups_file
 from codezero.observe.groups_file import GroupsFile
@@ -136,11 +135,6 @@ def _external(report: RoundReport, name_of: Callable[[str], str]) -> str:
     if not peers:
         return taken
     return f"{taken} from " + (" and ".join(map(name_of, peers)) if len(peers) <= MAX_NAMED else f"{len(peers)} peers")
-
-
-def report_from_dict(values: dict[str, Any]) -> RoundReport:
-    """Returns a report from the values of `dataclasses.asdict`."""
-    return RoundReport(**values)
 
 
 def _signless_zero(loss: float | None) -> float:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 
 from codezero.prompts.neutral import addresses_the_judge, plain
+from codezero.prompts.proposer import MAX_TESTS
 from codezero.proposer.assertions import Calls, read_tests
 
 MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 20, 2_000
@@ -17,7 +18,6 @@ MIN_WORDS = 9
 """The fewest words of a question: a bare "Write a function f(a, b)" has six, and MBPP's shortest, without parameters,
 have seven."""
 MAX_TESTS_CHARS = 2_000
-MAX_TESTS = 4
 MIN_LATIN = 0.9
 """The smallest share of Latin letters among a question's letters."""
 
@@ -36,10 +36,8 @@ _UNSAFE = re.compile(
 _CODE = re.compile(r"```|~~~|\bdef[ \t]+\w+[ \t]*\(|\blambda\b[^\n]{0,60}:")
 
 
-def why_not(question: object, tests: object) -> str | None:
+def why_not(question: str, tests: str) -> str | None:
     """Returns why a problem is unfit, as the word that reports count it by; None for a fit one."""
-    if not (isinstance(question, str) and isinstance(tests, str)):
-        return "not_text"
     return _why_not_question(question) or _why_not_tests(question, tests)
 
 

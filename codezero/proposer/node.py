@@ -20,7 +20,7 @@ from codezero.identity import names
 from codezero.ledger.build import with_contract_bootnodes
 from codezero.llm.load import LoadedModel
 from codezero.network.join import join
-from codezero.observe.batches import BatchMonitor, report_from_dict
+from codezero.observe.batches import BatchMonitor
 from codezero.observe.status import SAVING, Status, StatusFile, new_status
 from codezero.observe.trackers.metrics import batch_metrics
 from codezero.observe.tracking import trackers
@@ -219,7 +219,7 @@ class ProposerNode:
             checkpoint.restore_weights(self._engine.weights(), found.learner["weights"])
             self._engine.load_state_dict(found.learner["engine"])
             self._learner.load_state_dict(kept["learner"])
-        self._monitor.resume(report_from_dict(kept["report"]))
+        self._monitor.resume(BatchReport(**kept["report"]))
         self._console.line(f"state: going on in {self._folder} after batch {found.round}")
         return found.round
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-
 from codezero.evaluate.dryrun import dry_run, printed
 from codezero.proposer.assertions import Calls, read_tests
 from codezero.proposer.jobs import Settled, Solved, unvouched
-from codezero.tasks.testcases import MAX_SOURCE_CHARS, parse_source, parse_tests
+from codezero.tasks.testcases import MAX_SOURCE_CHARS, comparison, parse_tests
 
 
 def settle(asked: Solved) -> Settled:
@@ -29,21 +27,13 @@ def corrected(solution: str, tests: str) -> str | None:
 
     Small models write functions that work far more often than they work out by hand what those return.
     """
-    tree = parse_source(tests)
-    if tree is None or len(solution) > MAX_SOURCE_CHARS // 2:
+    cases = parse_tests(tests).statements
+    calls = [compared[0] for compared in map(comparison, cases) if compared is not None]
+    if len(calls) < len(cases) or len(solution) > MAX_SOURCE_CHARS // 2:
         return None
-    calls = [_compared(statement) for statement in tree.body]
     asked = "".join(f"\nprint(repr({call}))" for call in calls)
     lines = (printed(f"{solution}\n{asked}") or "").splitlines()
-    if None in calls or len(lines) != len(calls) or len(set(lines)) < 2 or "None" in lines:
+    if len(lines) != len(calls) or len(set(lines)) < 2 or "None" in lines:
         return None
     settled = "\n".join(f"assert {call} == {line}" for call, line in zip(calls, lines, strict=True))
     return settled if isinstance(read_tests(settled), Calls) else None
-
-
-def _compared(statement: ast.stmt) -> str | None:
-    """Returns the source of the left side of an `assert left == right`, or None for another statement."""
-    test = statement.test if isinstance(statement, ast.Assert) else None
-    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
-        return None
-    return ast.unparse(test.left)

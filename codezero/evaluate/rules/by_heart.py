@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codezero.evaluate.rules.literals import Literals
-from codezero.evaluate.rules.solution import BUILTINS, RuleScore, Solution, broken
+from codezero.evaluate.rules.solution import BUILTINS, STDIN_NAMES, RuleScore, Solution, broken
 from codezero.evaluate.rules.tables import branches, tables
 
-_STDIN_NAMES = frozenset({"input", "open", "stdin", "fileinput", "__stdin__", "read"})
 _HARMLESS = BUILTINS - {"print"} | {"sys"}
 """Names that a statement may use if it reads input without using it."""
 _MAX_EXAMPLES = 50
@@ -92,8 +91,8 @@ def _uses_input(nodes: Sequence[ast.AST]) -> bool:
     read, which the rule `io` and the dry run find."""
     statements = [node for node in nodes if isinstance(node, ast.Assign | ast.Expr)]
     aliases = [s for s in statements if not any(isinstance(part, ast.Call) for part in ast.walk(s))]
-    renamed = [s for s in aliases if any(_name(part) in _STDIN_NAMES for part in ast.walk(s))]
-    readers = _STDIN_NAMES.union(*map(_bound, renamed))
+    renamed = [s for s in aliases if any(_name(part) in STDIN_NAMES for part in ast.walk(s))]
+    readers = STDIN_NAMES.union(*map(_bound, renamed))
     loaded = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     idle = {id(part) for statement in aliases for part in ast.walk(statement)}
     for statement in statements:

@@ -15,6 +15,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPED_EXPRESSIONS = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 BUILTINS = frozenset(dir(builtins))
+STDIN_NAMES = frozenset({"input", "open", "stdin", "fileinput", "__stdin__", "read"})
+"""Names by which a program reads its input."""
 
 MAX_DEPTH = 150
 """The deepest nesting of a syntax tree that is read: recursion, as in unparsing, takes some five frames per level of

@@ -9,6 +9,7 @@ from pyflakes import checker, messages
 
 from codezero.evaluate.rules.solution import (
     KEPT,
+    STDIN_NAMES,
     Function,
     RuleScore,
     Solution,
@@ -19,7 +20,6 @@ from codezero.tasks.testcases import UNPARSEABLE
 
 _UNCHECKABLE = (*UNPARSEABLE, AssertionError)
 """Exceptions of pyflakes, which parses annotations in quotes and asserts that future imports are at the top."""
-_STDIN_NAMES = frozenset({"input", "open", "stdin", "fileinput", "__stdin__", "read"})
 _STDOUT_NAMES = frozenset({"print", "stdout", "__stdout__", "write", "writelines"})
 
 
@@ -97,7 +97,7 @@ def io(solution: Solution) -> RuleScore | None:
     """Scores whether a program reads stdin and prints, and a function neither asks for input nor only prints."""
     if solution.asked.is_program:
         used = set(_called_or_named(solution.nodes))
-        if not used & _STDIN_NAMES:
+        if not used & STDIN_NAMES:
             return broken("the program does not read its input", 0.0)
         return KEPT if used & _STDOUT_NAMES else broken("the program prints nothing")
     if not solution.targets:

@@ -1,8 +1,7 @@
-import dataclasses
 import io
 import json
 
-from codezero.observe.batches import BatchMonitor, batch_line, report_from_dict
+from codezero.observe.batches import BatchMonitor, batch_line
 from codezero.observe.status import StatusFile, new_status
 from codezero.proposals import BatchReport
 from codezero.runtime.console import Console
@@ -67,7 +66,7 @@ def test_the_file_has_one_line_a_batch_also_after_a_kill_in_between(tmp_path):
     again.report(report(4))
     lines = [json.loads(line) for line in (tmp_path / "proposals.jsonl").read_text().splitlines()]
     assert [line["batch"] for line in lines] == [1, 2, 3, 4]
-    assert report_from_dict(lines[3]) == report(4)
+    assert BatchReport(**lines[3]) == report(4)
 
 
 def test_a_new_life_sets_the_old_file_aside(tmp_path):
@@ -83,7 +82,3 @@ def test_the_summary_adds_up(tmp_path):
     for batch in (1, 2):
         watched.report(report(batch))
     assert watched.summary() == "done: 2 batches in 2m03s, 6 of 8 problems valid, 4 judged by solvers"
-
-
-def test_a_report_survives_its_way_through_a_checkpoint():
-    assert report_from_dict(dataclasses.asdict(report())) == report()

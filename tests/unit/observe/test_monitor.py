@@ -5,7 +5,7 @@ import json
 import pytest
 
 from codezero.errors import StateError
-from codezero.observe.monitor import RoundMonitor, report_from_dict, round_line
+from codezero.observe.monitor import RoundMonitor, round_line
 from codezero.observe.status import StatusFile, new_status
 from codezero.runtime.console import Console, printable
 from codezero.types import RoundReport
@@ -49,7 +49,7 @@ def test_each_round_is_one_json_object_with_every_field(tmp_path):
     made, _ = monitor(tmp_path)
     made.report(report(1))
     (line,) = (tmp_path / "rounds.jsonl").read_text().splitlines()
-    assert report_from_dict(json.loads(line)) == report(1)
+    assert RoundReport(**json.loads(line)) == report(1)
 
 
 def test_console_line():
@@ -93,7 +93,7 @@ def test_hostile_peer_ids_reach_the_file_as_data_and_the_terminal_not_at_all(tmp
     )
     made.report(hostile)
     (line,) = (tmp_path / "rounds.jsonl").read_text().splitlines()
-    assert report_from_dict(json.loads(line)) == hostile
+    assert RoundReport(**json.loads(line)) == hostile
     assert out.getvalue().count("\n") == 1
     assert "\x1b" not in out.getvalue()
 

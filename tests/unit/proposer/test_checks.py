@@ -178,11 +178,6 @@ def test_ordinary_questions_are_fit(question):
     assert why_not(question, "assert f(1) == 2") is None
 
 
-@pytest.mark.parametrize("value", [None, 3, b"assert f(1) == 2", ["assert f(1) == 2"]])
-def test_what_is_no_text_is_named(value):
-    assert why_not(value, "assert f(1) == 2") == why_not(QUESTION, value) == "not_text"
-
-
 PIECES = [
     "assert ",
     "f(",
