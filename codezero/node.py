@@ -1,39 +1,34 @@
-"""One node: the only module that chooses classes by the configuration and decides the order of start and stop."""
+"""One solver, put together: the only module that knows all its parts and decides the order in which they start."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
 import os
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from codezero.build import CommonParts, run
 from codezero.config import NodeConfig, TrainMethod
-from codezero.config.load import learning_settings, settings_of
 from codezero.evaluate.build import make_evaluator, start_workers
 from codezero.evaluate.gain import Direction
 from codezero.identity import names
-from codezero.ledger.build import load_key, make_ledger, with_contract_bootnodes
+from codezero.ledger.build import load_key, make_ledger
 from codezero.loop import Stages, run_round
-from codezero.network.join import join
 from codezero.network.selection import SapoSelection
 from codezero.observe.monitor import RoundMonitor
 from codezero.observe.probes import LEAST_ROUNDS, Learning
-from codezero.observe.status import PROBING, SAVING, WAITING, Status, StatusFile, new_status
+from codezero.observe.status import PROBING, SAVING, WAITING
 from codezero.observe.trackers.metrics import round_metrics
-from codezero.observe.tracking import trackers
 from codezero.policy.build import Models, make_probe
 from codezero.policy.solver import PolicySolver
 from codezero.proposals import Proposal
 from codezero.proposer import jobs
 from codezero.publish.build import start_publisher
-from codezero.publish.tokens import take_tokens
-from codezero.runtime import logs, state, system_info
-from codezero.runtime.console import Console
-from codezero.runtime.stop import stop_on_signals
+from codezero.publish.tokens import HubTokens, take_tokens
+from codezero.runtime import state
 from codezero.services.build import Services
 from codezero.tasks.build import make_task_source
 from codezero.tasks.held_out import load_held_out
@@ -46,7 +41,6 @@ from codezero.train.learner import GrpoLearner
 from codezero.train.saver import BackgroundSaver, FinishedRound
 from codezero.types import RoundId, RoundReport
 from codezero.views.runs import SOLVER
-from codezero.views.watch import NodeView
 from codezero.workers import Workers
 
 logger = logging.getLogger(__name__)
@@ -57,47 +51,27 @@ def run_node(config: NodeConfig) -> int:
 
     Raises CodezeroError: it cannot start or go on, for the reason in its one line.
     """
-    console = Console()
-    view = NodeView(console, config.tracking.view)
-    with stop_on_signals(view.leave) as unhurried, ExitStack() as stack:
-        node = Node(config, console, stack)
-        try:
-            with view.showing(SOLVER, node.folder, node.status):
-                node.run()
-        except KeyboardInterrupt:
-            logger.info("stopped by a signal")
-        with unhurried():
-            node.save()
-        node.finish()
-    return 0
+    tokens = take_tokens(config.push, os.environ)  # before any child process could inherit them
+    return run(config, SOLVER, lambda parts: Node(config, tokens, parts))
 
 
 class Node:
-    """The parts of a node, started in an order that finds errors early and cheaply; `stack` closes them in reverse."""
+    """The parts of a node, started in an order that finds errors early and cheaply; their stack closes them in
+    reverse."""
 
-    def __init__(self, config: NodeConfig, console: Console, stack: ExitStack) -> None:
-        tokens = take_tokens(config.push, os.environ)  # before any child process could inherit them
-        log_dir = Path(config.tracking.log_dir).expanduser()
-        logs.set_up(log_dir, config.tracking.level, console, log_format=config.tracking.log_format)
-        system_info.write(log_dir)
-        self._config, self._console = config, console
-        torch.manual_seed(config.seed)  # codezero does not use this generator; a library that does is repeatable
-        self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser()))
-        state.note_start(self._folder, settings_of(config))
-        self._status = stack.enter_context(StatusFile(self._folder, new_status("solver", self._folder, log_dir)))
+    def __init__(self, config: NodeConfig, tokens: HubTokens, parts: CommonParts) -> None:
+        self._config, self._console, self._folder, self._status = config, parts.console, parts.folder, parts.status
+        console, stack, place = parts.console, parts.stack, parts.place
         self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
-        swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
-        place = join(
-            *(swarm, config.rollout.num_generations, self._folder, console, stack), needs_name=config.ledger.is_shared
-        )
-        self._status.update(peer_id=place.peer_id)
         key = load_key(config.ledger)
         self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
         self._services = Services(config, key, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved)
         stack.callback(self._saver.close)  # also if an error ends the node
-        self._monitor = RoundMonitor(log_dir, console, self._status, config.rollout.num_generations, names.animal_name)
+        self._monitor = RoundMonitor(
+            parts.log_dir, console, self._status, config.rollout.num_generations, names.animal_name
+        )
         sources = make_task_source(config.tasks, config.seed)
 
         workers = stack.enter_context(start_workers(config))
@@ -105,7 +79,8 @@ class Node:
         self._policy, self._settings = models.policy, models.settings
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)
         self._solver = PolicySolver(
-            *(models.policy, config.rollout),
+            models.policy,
+            config.rollout,
             seed=config.seed,
             peer_id=place.peer_id,
             progress=self._monitor.progress,
@@ -148,7 +123,10 @@ class Node:
                 encoder.fits, which_are_known(config.swarm.tasks, sources, self._tasks, held_out.values())
             ),
             evaluator=make_evaluator(
-                *(config, models.judge_backend, self._monitor.progress, workers),
+                config,
+                models.judge_backend,
+                self._monitor.progress,
+                workers,
                 more_tests=sources.withheld.more_tests,
                 reference_of=sources.withheld.reference_of,
             ),
@@ -164,25 +142,14 @@ class Node:
         self._services.start(models.policy, models.turn, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
-            *(config, tokens, models.policy, method, place.peer_id, self._folder, console, stack)
+            config, tokens, models.policy, method, place.peer_id, self._folder, console, stack
         )
         if self._publisher is not None:
             self._publisher.watch(self._note_push)
-        name, last = names.animal_name(place.peer_id), self._last.number if self._last else 0
-        shown = learning_settings(config)
-        self._trackers = stack.enter_context(trackers(config.tracking, shown, self._folder, name, last))
+        self._trackers = parts.trackers(config, self._last.number if self._last else 0)
 
     def _note_push(self, pushed: str, trouble: str) -> None:
         self._status.update(pushed=pushed, push_trouble=trouble)
-
-    @property
-    def folder(self) -> Path:
-        """The state folder."""
-        return self._folder
-
-    def status(self) -> Status:
-        """Returns the node's current status."""
-        return self._status.status
 
     def run(self) -> None:
         """Plays `config.rounds` rounds, or without end if it is 0. A KeyboardInterrupt may end it anywhere without
@@ -222,19 +189,18 @@ class Node:
             logger.warning(
                 "the model has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "
                 "lower ones may help. %s/checkpoints/best has the best weights: codezero eval --checkpoint %s/best",
-                *(self._folder, self._folder),
+                self._folder,
+                self._folder,
             )
         self._has_fallen = found.direction is Direction.FALLING
 
-    def save(self) -> None:
-        """Saves the last finished round if it is not saved yet. Raises CheckpointError: it cannot be written."""
+    def finish(self) -> None:
+        """Saves the last finished round if it is not saved yet, and shows the results of this run and how to continue.
+        Raises CheckpointError: the round cannot be written."""
         if self._saver.is_behind:
             self._status.stage(SAVING)
             self._console.line("saving the last finished round")
         self._saver.close()
-
-    def finish(self) -> None:
-        """Shows the results of this run and how to continue."""
         total = self._ledger.total_reward()
         self._console.line(self._monitor.summary())
         self._console.line(

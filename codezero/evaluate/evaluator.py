@@ -211,7 +211,8 @@ class FrozenEvaluator:
             logger.warning(
                 "tests of task %s stay without a verdict of their own: %s. The solution is judged as a whole; nothing "
                 "has to be done",
-                *(submission.task.task_id, error),
+                submission.task.task_id,
+                error,
             )
             return cases
         return tuple(replace(case, p_correct=p.get(i)) for i, case in enumerate(cases))
@@ -226,7 +227,8 @@ class FrozenEvaluator:
             logger.warning(
                 "attempts at task %s stay without a verdict: %s. They are not trained on, and the node goes on; if it "
                 "comes every round, see that the judge runs (evaluator.*)",
-                *(task.task_id, error),
+                task.task_id,
+                error,
             )
             return [Opinion(p_correct=None, reply=str(error))] * len(submissions)
 

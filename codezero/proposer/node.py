@@ -1,4 +1,4 @@
-"""A proposer node: builds its parts from the configuration, and starts and stops them in order."""
+"""A proposer node: builds its parts from the configuration, and starts them in order."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
-import torch
-
 from codezero import __version__
+from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, ProposerBackend, Reference
-from codezero.config.load import learning_settings, settings_of
 from codezero.errors import StateError
-from codezero.identity import names
-from codezero.ledger.build import with_contract_bootnodes
 from codezero.llm.load import LoadedModel
-from codezero.network.join import join
 from codezero.observe.batches import BatchMonitor
-from codezero.observe.status import SAVING, Status, StatusFile, new_status
+from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import batch_metrics
-from codezero.observe.tracking import trackers
 from codezero.prompts import proposer as prompt
 from codezero.proposals import BatchReport, Proposal
 from codezero.proposer import build
@@ -36,9 +29,6 @@ from codezero.proposer.learn import ProposalLearner
 from codezero.proposer.models import LocalModel, Model, ServedModel
 from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
-from codezero.runtime import logs, state, system_info
-from codezero.runtime.console import Console
-from codezero.runtime.stop import stop_on_signals
 from codezero.tasks.build import local_questions
 from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
@@ -46,7 +36,6 @@ from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import TaskOrigin
 from codezero.views.runs import PROPOSER
-from codezero.views.watch import NodeView
 from codezero.workers import Workers
 
 logger = logging.getLogger(__name__)
@@ -61,52 +50,25 @@ def run_proposer(config: NodeConfig, out: Path | None) -> int:
 
     Raises CodezeroError: it cannot start or go on.
     """
-    console = Console()
-    view = NodeView(console, config.tracking.view)
-    with stop_on_signals(view.leave), ExitStack() as stack:
-        node = ProposerNode(config, out, console, stack)
-        try:
-            with view.showing(PROPOSER, node.folder, node.status):
-                node.run()
-        except KeyboardInterrupt:
-            logger.info("stopped by a signal")
-        node.finish()
-    return 0
+    return run(config, PROPOSER, lambda parts: ProposerNode(config, out, parts))
 
 
 class ProposerNode:
-    """The parts of a proposer; `stack` closes them in reverse order."""
+    """The parts of a proposer; their stack closes them in reverse order."""
 
-    def __init__(self, config: NodeConfig, out: Path | None, console: Console, stack: ExitStack) -> None:
-        log_dir = Path(config.tracking.log_dir).expanduser()
-        logs.set_up(log_dir, config.tracking.level, console, "proposer.log", config.tracking.log_format)
-        system_info.write(log_dir)
-        self._config, self._out, self._console = config, out, console
-        torch.manual_seed(config.seed)
-        console.line(f"codezero {__version__}: proposer")
-        # a subfolder, so that a solver may have the same state_dir
-        self._folder = stack.enter_context(state.locked_state(Path(config.state_dir).expanduser() / "proposer"))
-        state.note_start(self._folder, settings_of(config))
-        self._status = stack.enter_context(StatusFile(self._folder, new_status("proposer", self._folder, log_dir)))
-        swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
-        place = join(
-            swarm,
-            config.rollout.num_generations,
-            self._folder,
-            console,
-            stack,
-            needs_name=config.ledger.is_shared,
-        )
-        self._status.update(peer_id=place.peer_id)
+    def __init__(self, config: NodeConfig, out: Path | None, parts: CommonParts) -> None:
+        self._config, self._out, self._console = config, out, parts.console
+        self._folder, self._status, place = parts.folder, parts.status, parts.place
+        self._console.line(f"codezero {__version__}: proposer")
         self._solvers = place.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = BatchMonitor(log_dir, console, self._status)
+        self._monitor = BatchMonitor(parts.log_dir, self._console, self._status)
 
         model, self._weights = self._make_model()
         self._status.update(model=model.name)
         self._writer = Writer(model, config.proposer, seed=config.seed)
-        self._checker = self._make_checker(place.peer_id, model.name, stack.enter_context(Workers(1)))
+        self._checker = self._make_checker(place.peer_id, model.name, parts.stack.enter_context(Workers(1)))
         self._difficulty, self._feedback = difficulty(config.proposer), FeedbackBook()
         self._learner: ProposalLearner | None = None
         self._engine: GrpoLearner | None = None
@@ -125,20 +87,7 @@ class ProposerNode:
         self._published: list[Proposal] = []
         """The latest proposals, the newest last."""
         self._batch = self._resume()
-        name = names.animal_name(place.peer_id)
-        shown = learning_settings(config)
-        self._trackers = stack.enter_context(
-            trackers(config.tracking, shown, self._folder, name, self._batch, "proposer")
-        )
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the proposer's state."""
-        return self._folder
-
-    def status(self) -> Status:
-        """Returns the proposer's current status."""
-        return self._status.status
+        self._trackers = parts.trackers(config, self._batch)
 
     def run(self) -> None:
         """Writes batches until `proposer.batches` are done. A KeyboardInterrupt may end it anywhere without loss."""

@@ -140,7 +140,9 @@ def _report_lost(lost: dict[str, HubUnreachable], fallback: bool) -> None:
     logger.warning(
         "%s cannot be had from the hub: %s. Drawing built-in problems instead, until the next start; give %s to draw "
         "from a file",
-        *(names, reasons, " ".join(f"tasks.{name}.path=FILE" for name in lost)),
+        names,
+        reasons,
+        " ".join(f"tasks.{name}.path=FILE" for name in lost),
     )
 
 

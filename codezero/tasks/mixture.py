@@ -79,7 +79,9 @@ class Mixture:
             logger.warning(
                 "%s: %s; drawing built-in problems in its place until the next start. Nothing has to be done; "
                 "tasks.%s.path=FILE needs no hub",
-                *(name, error, name),
+                name,
+                error,
+                name,
             )
             self._weights[self._fallback.name] += self._weights.pop(name)
             return self._fallback.next_task()
@@ -102,7 +104,9 @@ class Mixture:
                 logger.warning(
                     "%s: %s; peers' groups on what was not read of it are dropped as unknown_task until the next "
                     "start. To do without the hub, give tasks.%s.path",
-                    *(name, error, name),
+                    name,
+                    error,
+                    name,
                 )
 
     def take_skipped(self) -> dict[str, int]:

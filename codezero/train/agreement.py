@@ -54,5 +54,9 @@ def warn_unless_same(found: Agreement, engine: RolloutEngine) -> None:
         "sampler and learner disagree: half of the sampled tokens differ by more than %.3f nats, where %s is within "
         "%.3f (effective sample size %.2f). The round was learned from all the same; if it comes again, give "
         "%s, and please report it",
-        *(found.median_gap, engine.value, bound, found.sample_size, other),
+        found.median_gap,
+        engine.value,
+        bound,
+        found.sample_size,
+        other,
     )

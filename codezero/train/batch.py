@@ -144,7 +144,9 @@ def to_sequences(
             except PromptTooLong as error:
                 logger.warning(
                     "group of %s on task %s left out: %s. Nothing has to be done",
-                    *(group.peer_id, group.task.task_id, error),
+                    group.peer_id,
+                    group.task.task_id,
+                    error,
                 )
                 return ()
             completion_ids, old_logprobs, sampler_logprobs = encoder.completion_ids(rollout), None, None

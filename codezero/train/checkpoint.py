@@ -110,7 +110,8 @@ class CheckpointStore:
                 logger.warning(
                     "checkpoint %s is damaged and skipped: %s. The one before is tried, which costs the rounds "
                     "between; check the disk if it comes again",
-                    *(path.name, error),
+                    path.name,
+                    error,
                 )
         if candidates:
             raise CheckpointError(

@@ -17,15 +17,18 @@ from unittest.mock import patch
 import msgspec
 from transformers import AutoTokenizer
 
+from codezero import build as build_module
 from codezero import node as node_module
+from codezero.build import begin
 from codezero.config import NodeConfig
 from codezero.config.load import load_config
 from codezero.evaluate.backends.base import Review
 from codezero.evaluate.build import make_evaluator, start_workers
 from codezero.node import Node
+from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.types import RolloutGroup, ScoredGroup, SwarmRound
-from codezero.views.runs import find_runs
+from codezero.views.runs import SOLVER, find_runs
 from tests.golden.chain import recorded_ledger
 from tests.golden.model import save_model
 from tests.golden.peers import NOW_S, Swarm, as_text, decompressed, shown
@@ -77,10 +80,10 @@ def play_in(network: str, theirs: dict[str, bytes]) -> tuple[dict[str, Any], Swa
         stack.callback(swarm.loop.close)
         place = swarm.place(config)
         ledger, chain = stack.enter_context(recorded_ledger(Path(f"{network}-chain"), place.peer_id, config.swarm.vote))
-        stack.enter_context(patch.object(node_module, "join", lambda *_, needs_name: place))
+        stack.enter_context(patch.object(build_module, "join", lambda *_, needs_name: place))
         stack.enter_context(patch.object(node_module, "make_ledger", lambda *_: ledger))
         stack.enter_context(patch.object(node_module, "make_evaluator", judge.evaluator))
-        Node(config, Console(io.StringIO()), stack).run()
+        Node(config, HubTokens(), begin(config, SOLVER, Console(io.StringIO()), stack)).run()
         ledger.close()
     (run,) = find_runs(Path(network))
     report = {name: value for name, value in dataclasses.asdict(run.reports()[-1]).items() if name not in CLOCKS}

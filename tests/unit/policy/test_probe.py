@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from codezero import node as node_module
+from codezero.build import begin
 from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.evaluate.examiner import Examiner
@@ -18,9 +19,11 @@ from codezero.observe.probes import learning
 from codezero.observe.report_file import ReportFile
 from codezero.policy import probe as probe_module
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
+from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.tasks.held_out import load_held_out
 from codezero.train.checkpoint import CheckpointStore
+from codezero.views.runs import SOLVER
 from tests.builders import group, rollout, save_tiny, task
 from tests.strangers import Reader
 from tests.unit.observe.test_probes import passes
@@ -195,9 +198,9 @@ def played(folder, model, *settings):
         ]
     )
     with ExitStack() as stack:
-        node = Node(config, Console(io.StringIO()), stack)
+        node = Node(config, HubTokens(), begin(config, SOLVER, Console(io.StringIO()), stack))
         node.run()
-        node.save()
+        node.finish()
     return CheckpointStore(folder / "state" / "checkpoints").load_latest()
 
 

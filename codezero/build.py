@@ -1,0 +1,93 @@
+"""What every node begins with, a solver or a proposer, and how it is run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from codezero.config import NodeConfig
+from codezero.config.load import learning_settings, settings_of
+from codezero.identity import names
+from codezero.ledger.build import with_contract_bootnodes
+from codezero.network.join import Membership, join
+from codezero.observe.status import StatusFile, new_status
+from codezero.observe.trackers.threads import TrackerThreads
+from codezero.observe.tracking import trackers
+from codezero.runtime import logs, state, system_info
+from codezero.runtime.console import Console
+from codezero.runtime.stop import stop_on_signals
+from codezero.views.runs import PROPOSER
+from codezero.views.watch import NodeView
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonParts:
+    """The parts that every node has; `stack` closes them."""
+
+    role: str
+    """`views.runs.SOLVER` or `PROPOSER`."""
+    console: Console
+    stack: ExitStack
+    folder: Path
+    """The locked state folder."""
+    log_dir: Path
+    status: StatusFile
+    place: Membership
+
+    def trackers(self, config: NodeConfig, last: int) -> TrackerThreads:
+        """Returns the trackers of the node, whose last saved round or batch is `last`; 0 starts a new run."""
+        name, kind = names.animal_name(self.place.peer_id), self.role if self.role == PROPOSER else ""
+        shown = learning_settings(config)
+        return self.stack.enter_context(trackers(config.tracking, shown, self.folder, name, last, kind))
+
+
+class RunningNode(Protocol):
+    def run(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> CommonParts:
+    """Starts the log, locks the state folder and joins the swarm. Raises CodezeroError: one of them is impossible."""
+    log_dir, is_proposer = Path(config.tracking.log_dir).expanduser(), role == PROPOSER
+    name = "proposer.log" if is_proposer else "swarm.log"
+    logs.set_up(log_dir, config.tracking.level, console, name, config.tracking.log_format)
+    system_info.write(log_dir)
+    torch.manual_seed(config.seed)  # codezero does not use this generator; a library that does is repeatable
+    own = Path(config.state_dir).expanduser()
+    # A proposer has a subfolder, so that a solver may have the same state_dir.
+    folder = stack.enter_context(state.locked_state(own / "proposer" if is_proposer else own))
+    state.note_start(folder, settings_of(config))
+    status = stack.enter_context(StatusFile(folder, new_status(role, folder, log_dir)))
+    swarm = with_contract_bootnodes(config.swarm, config.ledger, console)
+    place = join(swarm, config.rollout.num_generations, folder, console, stack, needs_name=config.ledger.is_shared)
+    status.update(peer_id=place.peer_id)
+    return CommonParts(
+        role=role, console=console, stack=stack, folder=folder, log_dir=log_dir, status=status, place=place
+    )
+
+
+def run(config: NodeConfig, role: str, make: Callable[[CommonParts], RunningNode]) -> int:
+    """Runs the node that `make` returns until it is done or a signal stops it. Returns the exit code. Raises
+    CodezeroError: it cannot start or go on, for the reason in its one line."""
+    console = Console()
+    view = NodeView(console, config.tracking.view)
+    with stop_on_signals(view.leave) as unhurried, ExitStack() as stack:
+        parts = begin(config, role, console, stack)
+        node = make(parts)
+        try:
+            with view.showing(role, parts.folder, lambda: parts.status.status):
+                node.run()
+        except KeyboardInterrupt:
+            logger.info("stopped by a signal")
+        with unhurried():
+            node.finish()
+    return 0
