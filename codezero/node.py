@@ -63,9 +63,8 @@ class Node:
         self._config, self._console, self._folder, self._status = config, parts.console, parts.folder, parts.status
         console, stack, place = parts.console, parts.stack, parts.place
         self._status.update(model=config.model.name, group_size=config.rollout.num_generations)
-        key = load_key(config.ledger)
-        self._ledger = make_ledger(config, key, self._folder, place.peer_id, console, stack)
-        self._services = Services(config, key, self._folder, place.peer_id, console)
+        self._ledger = make_ledger(config, load_key(config.ledger), self._folder, place.peer_id, console, stack)
+        self._services = Services(config, self._ledger, self._folder, place.peer_id, console)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._saver = BackgroundSaver(self._checkpoints, config.save_every_s, self._saved)
         stack.callback(self._saver.close)  # also if an error ends the node

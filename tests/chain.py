@@ -6,7 +6,7 @@ import time
 
 from codezero.ledger.account import ETHER, Account
 from codezero.ledger.contract import Contract
-from codezero.ledger.coordinator import Coordinator, WalletWriter, coordinator_abi
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter, coordinator_abi
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.outbox import Outbox
@@ -51,7 +51,7 @@ class Deployed:
         return account
 
     def writer(self, **settings):
-        return WalletWriter(self.contract, self.account(**settings))
+        return CoordinatorWriter(self.contract, self.account(**settings))
 
     def tick(self, rounds=1):
         contract = self.chain.client.contract("SwarmCoordinator", self.address)

@@ -126,7 +126,7 @@ def check_outbox(case: Case) -> Iterator[Finding]:
             yield info("rewards", "nothing was submitted from this state folder yet")
         return
     from codezero.errors import LedgerError
-    from codezero.ledger.items import OPEN, describe
+    from codezero.ledger.items import OPEN, SUBMISSIONS, describe
     from codezero.ledger.reading import read_pending
 
     try:
@@ -134,7 +134,7 @@ def check_outbox(case: Case) -> Iterator[Finding]:
     except LedgerError as fault:
         yield warning("rewards", str(fault), "what it holds is not submitted", "restore it from a backup")
         return
-    waiting = [item for item in pending.items if item.state in OPEN]
+    waiting = [item for item in pending.items if item.state in OPEN and item.kind in SUBMISSIONS]
     owed = sum(points for _, points in pending.owed)
     trouble = f"; what keeps them: {pending.trouble[:_SHOWN]}" if pending.trouble else ""
     if not waiting:

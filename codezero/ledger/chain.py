@@ -26,7 +26,7 @@ class ChainLedger:
 
     def __init__(self, local: LocalLedger, submitter: Submitter, patience_s: float) -> None:
         """`patience_s`: seconds that the node waits for its next round while the RPC does not answer."""
-        self._local, self._submitter, self._patience_s = local, submitter, patience_s
+        self._local, self.submitter, self._patience_s = local, submitter, patience_s
 
     def next_round(self, after: RoundId | None) -> RoundId:
         """Waits until the contract's round is past `after`, and returns it. If the RPC does not answer for
@@ -37,8 +37,8 @@ class ChainLedger:
         """
         waited_since_s, told = time.monotonic(), False
         while True:
-            self._submitter.check()
-            now = self._submitter.round_id
+            self.submitter.check()
+            now = self.submitter.round_id
             if now is not None and (after is None or now.number > after.number):
                 if after is not None:
                     warn_skipped(after, now.number)
@@ -46,22 +46,22 @@ class ChainLedger:
             if after is None:  # a first start waits until it knows the round
                 after = RoundId(number=-1)
             waited_s = time.monotonic() - waited_since_s
-            if self._submitter.is_away and waited_s >= self._patience_s:
+            if self.submitter.is_away and waited_s >= self._patience_s:
                 logger.warning(
                     "going on without the chain: %s. Rewards wait on disk until it answers; if it stays away, check "
                     "ledger.rpc_url",
-                    self._submitter.trouble,
+                    self.submitter.trouble,
                 )
                 return RoundId(number=after.number + 1)
             if not told and waited_s >= LOOK_S:
                 told = True
                 logger.info("waiting for the contract to go past round %d", after.number)
-            self._submitter.wait_for_round(replace(after, stage=sys.maxsize), LOOK_S)
+            self.submitter.wait_for_round(replace(after, stage=sys.maxsize), LOOK_S)
 
     def settle(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> Receipt:
         """Stores reward and vote on disk, once per round; the chain gets them later. Raises LedgerError: it cannot."""
         receipt = self._local.settle(round_id, groups)
-        self._submitter.credit(round_id, receipt.reward, receipt.winners)
+        self.submitter.credit(round_id, receipt.reward, receipt.winners)
         return receipt
 
     def total_reward(self) -> float:
@@ -69,11 +69,11 @@ class ChainLedger:
 
     def status(self) -> str:
         """Returns what keeps submissions from the chain, in words; empty if nothing does."""
-        return self._submitter.trouble
+        return self.submitter.trouble
 
     def close(self) -> None:
         """Submits what is left, for a few seconds at most; the rest is submitted at the next start."""
         try:
-            self._submitter.stop()
+            self.submitter.stop()
         finally:
             self._local.close()

@@ -7,7 +7,7 @@ need it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from codezero.ledger.faults import RpcBadReply
@@ -33,6 +33,10 @@ class ContractCall:
     """Hex digits with 0x: selector and arguments."""
     outputs: tuple[str, ...]
     """ABI types of the values that the function returns."""
+    path: str = ""
+    """The path of the sign-in app's API that makes this call; empty for a read."""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    """The fields of the request to that path."""
 
     def decode(self, answer: str) -> tuple[Any, ...]:
         """Returns the values in an answer. Raises RpcBadReply: the answer does not hold values of these types."""
@@ -69,8 +73,9 @@ class Contract:
             if entry["type"] == "error"
         }
 
-    def call(self, signature: str, *arguments: object) -> ContractCall:
-        """Returns a call. `signature` has types, as `submitReward(uint256,uint256,int256,string)`: names are shared."""
+    def call(self, signature: str, *arguments: object, path: str = "", **fields: object) -> ContractCall:
+        """Returns a call. `signature` has types, as `submitReward(uint256,uint256,int256,string)`: names are shared.
+        `path` and `fields` are as in `ContractCall`."""
         from eth_abi.abi import encode
 
         name, _, types = signature.removesuffix(")").partition("(")
@@ -80,6 +85,8 @@ class Contract:
             name=name,
             data=_selector(signature) + encoded.hex(),
             outputs=self._outputs[signature],
+            path=path,
+            fields=fields,
         )
 
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from codezero.ledger.account import Account
 from codezero.ledger.contract import Abi, Contract, ContractCall, checksummed
 from codezero.ledger.faults import RpcBadReply, StaleChain
-from codezero.ledger.jsonrpc import Request
 from codezero.ledger.rpc import LATEST, Rpc, call_request
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
@@ -56,24 +54,6 @@ class Standing:
     """For each transaction that was mined, by its hash: True if it succeeded."""
     nonce: int
     """The number of transactions of the account that were mined."""
-
-
-class CoordinatorWriter(Protocol):
-    """Sends calls to the contract as one account. Each method returns the hash of the transaction that was sent, and
-    raises Reverted with the name of the contract's error, or another LedgerError of `faults`.
-
-    A writer that signs stores the transaction in the journal before sending it; one that has a service sign calls the
-    journal's `hand_over` before asking it.
-    """
-
-    address: str
-    """The checksummed account that will own the peer id."""
-
-    def register_peer(self, peer_id: str, journal: Journal) -> str: ...
-
-    def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str: ...
-
-    def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str: ...
 
 
 class Coordinator:
@@ -135,46 +115,52 @@ class Coordinator:
 
     def _standing(self, peer_id: str, account: str, record: ContractCall | None, hashes: Sequence[str]) -> Standing:
         """Makes one HTTP request. `record` is a call whose result is true or not empty once the contract has it."""
-        owner = self._owner(peer_id)
-        requests: list[Request] = [call_request(owner), ("eth_getTransactionCount", [account, LATEST])]
-        requests += [("eth_getTransactionReceipt", [hash_]) for hash_ in hashes]
-        answers = self._rpc.ask([*requests, *([call_request(record)] if record else [])])
-        receipts = {}
-        for hash_, answer in zip(hashes, answers[2:], strict=False):
-            receipt = self._rpc.fields(answer, "eth_getTransactionReceipt")
-            if receipt is not None and receipt.get("blockNumber") is not None:
-                receipts[hash_] = self._rpc.quantity(receipt.get("status"), "a receipt's status") == 1
-        owned_by = _owner_of(self._rpc.values(owner, answers[0])[0])
-        recorded = bool(self._rpc.values(record, answers[-1])[0]) if record else owned_by is not None
-        return Standing(
-            recorded=recorded,
-            owner=owned_by,
-            receipts=receipts,
-            nonce=self._rpc.quantity(answers[1], "eth_getTransactionCount"),
-        )
+        calls = [self._owner(peer_id), *([record] if record else [])]
+        values, receipts, nonce = self._rpc.look(calls, account, hashes)
+        owner = _owner_of(values[0][0])
+        recorded = bool(values[1][0]) if record else owner is not None
+        return Standing(recorded=recorded, owner=owner, receipts=receipts, nonce=nonce)
 
     def _owner(self, peer_id: str) -> ContractCall:
         return self._contract.call("getEoa(string[])", [peer_id])
 
 
-class WalletWriter:
-    """A `CoordinatorWriter` that signs with the node's own key."""
+class Sender(Protocol):
+    """Sends calls as one account."""
 
-    def __init__(self, contract: Contract, account: Account) -> None:
-        self._contract, self._account = contract, account
-        self.address = account.address
+    address: str
+    """The account's checksummed address."""
+
+    def send(self, call: ContractCall, journal: Journal) -> str:
+        """Returns the hash of the transaction that was sent. Raises Reverted with the name of the contract's error, or
+        another LedgerError of `faults`. A sender that signs stores the transaction in the journal before sending it;
+        one that has a service sign calls the journal's `hand_over` before asking it."""
+        ...
+
+
+class CoordinatorWriter:
+    """Has the contract record registrations, rewards and votes. Each method returns and raises as `Sender.send`."""
+
+    def __init__(self, contract: Contract, sender: Sender) -> None:
+        self._contract, self.sender = contract, sender
+        self.address = sender.address
+        """The checksummed account that will own the peer id."""
 
     def register_peer(self, peer_id: str, journal: Journal) -> str:
-        return self._account.send(self._contract.call("registerPeer(string)", peer_id), journal)
+        call = self._contract.call("registerPeer(string)", peer_id, path="register-peer", peerId=peer_id)
+        return self.sender.send(call, journal)
 
     def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
         signature = "submitReward(uint256,uint256,int256,string)"
-        call = self._contract.call(signature, round_id.number, round_id.stage, reward, peer_id)
-        return self._account.send(call, journal)
+        fields = {"roundNumber": round_id.number, "stageNumber": round_id.stage, "reward": reward, "peerId": peer_id}
+        arguments = (round_id.number, round_id.stage, reward, peer_id)
+        return self.sender.send(self._contract.call(signature, *arguments, path="submit-reward", **fields), journal)
 
     def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
         signature = "submitWinners(uint256,string[],string)"
-        return self._account.send(self._contract.call(signature, round_number, list(winners), peer_id), journal)
+        fields = {"roundNumber": round_number, "winners": list(winners), "peerId": peer_id}
+        arguments = (round_number, list(winners), peer_id)
+        return self.sender.send(self._contract.call(signature, *arguments, path="submit-winner", **fields), journal)
 
 
 def check_round(seen: RoundId | None, found: RoundId, elapsed_s: float) -> None:

@@ -18,8 +18,8 @@ CREATE TABLE IF NOT EXISTS item (
     chain_id INTEGER NOT NULL,
     contract TEXT NOT NULL,
     peer_id TEXT NOT NULL,
-    round INTEGER NOT NULL,       -- 0 for a registration
-    stage INTEGER NOT NULL,       -- 0 for a registration and a vote
+    round INTEGER NOT NULL,       -- 0 for a registration; the game of a bet and a claim
+    stage INTEGER NOT NULL,       -- 0 for a registration, a vote and a claim; the clue of a bet
     reward INTEGER NOT NULL,      -- points
     winners TEXT NOT NULL,        -- JSON list of peer ids
     state TEXT NOT NULL,
@@ -77,6 +77,14 @@ class Kind(str, Enum):
     REGISTRATION = "registration"
     REWARD = "reward"
     VOTE = "vote"
+    BET = "bet"
+    """A bet at the prediction market; its round and stage are the number of the game and of the clue."""
+    CLAIM = "claim"
+    """The claim of a game's reward at the market; its round is the number of the game."""
+
+
+SUBMISSIONS = (Kind.REGISTRATION, Kind.REWARD, Kind.VOTE)
+"""The kinds of the coordinator's items; the others are the market's."""
 
 
 class ItemState(str, Enum):
@@ -92,6 +100,8 @@ class ItemState(str, Enum):
     """The chain has it."""
     DROPPED = "dropped"
     """The chain will never take it."""
+    UNKNOWN = "unknown"
+    """The chain may have it, and nothing more can be learnt of it."""
 
 
 OPEN = (ItemState.WAITING, ItemState.SENT, ItemState.HANDED_OVER)
@@ -187,6 +197,10 @@ def in_words(item: LedgerItem) -> str:
         return f"registration of peer {peer}"
     if item.kind is Kind.REWARD:
         return f"reward {item.reward:+d} of peer {peer} in round {item.round_id.number} stage {item.round_id.stage}"
+    if item.kind is Kind.BET:
+        return f"bet on clue {item.round_id.stage} of game {item.round_id.number}"
+    if item.kind is Kind.CLAIM:
+        return f"claim for game {item.round_id.number}"
     return f"vote of peer {peer} for {', '.join(item.winners)} in round {item.round_id.number}"
 
 

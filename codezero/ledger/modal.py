@@ -6,7 +6,6 @@ The account is the user's smart account. The app is asked to write, and the chai
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,12 +13,11 @@ import msgspec
 
 from codezero.errors import LedgerError
 from codezero.ledger import wallet
-from codezero.ledger.contract import checksummed
-from codezero.ledger.coordinator import Coordinator
+from codezero.ledger.contract import ContractCall, checksummed
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.faults import ProxyFault, Reverted, RpcFault
 from codezero.ledger.http import HttpReply, Server, decode, shown
 from codezero.ledger.transactions import Journal
-from codezero.types import RoundId
 
 TIMEOUT_S = 30.0
 """Longest wait in seconds for a whole answer: the app waits for its bundler. A late transaction may still be mined."""
@@ -56,10 +54,13 @@ class AppAccount:
     def __init__(self, server: Server, org_id: str, address: str, login_dir: Path) -> None:
         self._server, self._org_id, self.address, self._login_dir = server, org_id, address, login_dir
 
-    def write(self, name: str, **fields: object) -> str:
-        """Posts to the app, and returns the hash of the transaction that it sent. Raises Reverted: the app answers HTTP
-        400 with the name of a contract's error; ProxyFault: anything else."""
-        content = msgspec.json.encode({"orgId": self._org_id, **fields})
+    def send(self, call: ContractCall, journal: Journal) -> str:
+        """Has the app make a call, and returns the hash of the transaction that it sent. The journal notes only that
+        the app was asked. Raises Reverted: the app answers HTTP 400 with the name of a contract's error; ProxyFault:
+        anything else."""
+        journal.hand_over()
+        name = call.path
+        content = msgspec.json.encode({"orgId": self._org_id, **call.fields})
         try:
             reply = self._server.post(content, f"/api/{name}", credentials(self._login_dir))
         except RpcFault as error:
@@ -93,30 +94,6 @@ class AppAccount:
         return found
 
 
-class ModalWriter:
-    """A `CoordinatorWriter` whose transactions the app signs, so the journal notes only that it was asked.
-
-    Raises as `AppAccount.write` does.
-    """
-
-    def __init__(self, app: AppAccount) -> None:
-        self._app, self.address = app, app.address
-
-    def register_peer(self, peer_id: str, journal: Journal) -> str:
-        return self._write(journal, "register-peer", peerId=peer_id)
-
-    def submit_reward(self, round_id: RoundId, reward: int, peer_id: str, journal: Journal) -> str:
-        fields = {"roundNumber": round_id.number, "stageNumber": round_id.stage, "reward": reward, "peerId": peer_id}
-        return self._write(journal, "submit-reward", **fields)
-
-    def submit_winners(self, round_number: int, winners: Sequence[str], peer_id: str, journal: Journal) -> str:
-        return self._write(journal, "submit-winner", roundNumber=round_number, winners=list(winners), peerId=peer_id)
-
-    def _write(self, journal: Journal, name: str, **fields: object) -> str:
-        journal.hand_over()
-        return self._app.write(name, **fields)
-
-
 def connect(
     *,
     rpc_url: str,
@@ -127,14 +104,14 @@ def connect(
     account_address: str,
     login_dir: Path,
     timeout_s: float = TIMEOUT_S,
-) -> tuple[Coordinator, ModalWriter]:
+) -> tuple[Coordinator, CoordinatorWriter]:
     """Returns what reads the contract, and what writes to it through the app, without a request to either. Raises
     LedgerError: an address or URL is not valid, or nobody has signed in."""
-    coordinator, _, _ = wallet.read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
+    coordinator, contract, _ = wallet.read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
     app = app_account(
         proxy_url=proxy_url, org_id=org_id, account_address=account_address, login_dir=login_dir, timeout_s=timeout_s
     )
-    return coordinator, ModalWriter(app)
+    return coordinator, CoordinatorWriter(contract, app)
 
 
 def app_account(

@@ -172,7 +172,7 @@ class Outbox:
             self._run("UPDATE sent SET sent_at_s = ? WHERE hash = ?", now_s, transaction.hash)
 
     def finish(self, item: LedgerItem, state: ItemState, note: str, reference: str = "") -> None:
-        """Sets an item to DONE or DROPPED, so that it is never sent again."""
+        """Sets an item to a state that is not open, so that it is never sent again."""
         with self._change():
             self._set(item, state=state, note=note, reference=reference)
             self._judge(item, accepted=state is ItemState.DONE, reason="" if state is ItemState.DONE else note)
@@ -183,25 +183,33 @@ class Outbox:
             self._judge(item, accepted=False, reason=reason)
 
     def postpone(
-        self, item: LedgerItem, due_at_s: float, note: str, *, unsent: bool = False, reference: str | None = None
+        self,
+        item: LedgerItem,
+        due_at_s: float,
+        note: str,
+        *,
+        tried: bool = True,
+        unsent: bool = False,
+        reference: str | None = None,
     ) -> None:
-        """Sets the time of an item's next try, and counts a try. `unsent` says that none of its transactions can be
-        mined any more; `reference` is the hash of one that was sent just now."""
+        """Sets the time of an item's next try, and counts a try if it was `tried`. `unsent` says that none of its
+        transactions can be mined any more; `reference` is the hash of one that was sent just now."""
         with self._change():
-            self._set(item, due_at_s=due_at_s, tries=item.tries + 1, note=note)
+            self._set(item, due_at_s=due_at_s, tries=item.tries + tried, note=note)
             if reference is not None:
                 self._set(item, reference=reference)
             if unsent:
                 self._set(item, state=ItemState.WAITING)
 
-    def note_trouble(self, text: str, now_s: float | None = None) -> None:
-        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do."""
+    def note_trouble(self, text: str, now_s: float | None = None, *, of: str = "") -> None:
+        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do. `of`
+        begins the keys of these notes for other items than the coordinator's."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
-            if text != self.recall(TROUBLE):
-                self._note(TROUBLE, text)
-                self._note(TROUBLE_SINCE, repr(now_s))
-            self._note(TROUBLE_SEEN, repr(now_s))
+            if text != self.recall(of + TROUBLE):
+                self._note(of + TROUBLE, text)
+                self._note(of + TROUBLE_SINCE, repr(now_s))
+            self._note(of + TROUBLE_SEEN, repr(now_s))
 
     def remember(self, key: str, value: str) -> None:
         """Stores a short text under a key, over restarts."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from codezero.errors import LedgerError
-from codezero.ledger.items import OPEN, ItemState, Kind, LedgerItem, LedgerScope, in_words, item_of
+from codezero.ledger.items import OPEN, SUBMISSIONS, ItemState, Kind, LedgerItem, LedgerScope, in_words, item_of
 from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, read_location
 from codezero.ledger.outbox import MILLIONTHS, TROUBLE, TROUBLE_SEEN, TROUBLE_SINCE
 from codezero.ledger.view import LedgerView, PendingItem, SubmissionView, Trouble
@@ -108,6 +108,7 @@ def _with_outbox(view: LedgerView, path: Path, found: LedgerLocation | None, pro
         marks = ", ".join("?" * len(OPEN))
         query = f"SELECT * FROM item WHERE state IN ({marks}) ORDER BY kind != ?, id"
         items = [item_of(row) for row in db.execute(query, (*OPEN, Kind.REGISTRATION))]
+        items = [item for item in items if item.kind in SUBMISSIONS]
         notes = dict(db.execute("SELECT key, value FROM note").fetchall())
         sums = db.execute("SELECT chain_id, contract, peer_id, millionths, since_s FROM owed").fetchall()
         accepted, reward, refused = (
@@ -115,10 +116,7 @@ def _with_outbox(view: LedgerView, path: Path, found: LedgerLocation | None, pro
             _last(db, scope, accepted=True, kind=Kind.REWARD),
             _last(db, scope, accepted=False),
         )
-    trouble = None
-    if notes.get(TROUBLE):
-        since_s, seen_s = float(notes[TROUBLE_SINCE]), float(notes[TROUBLE_SEEN])
-        trouble = Trouble(text=notes[TROUBLE], since_s=since_s, seen_s=seen_s)
+    trouble = trouble_in(notes)
     unsent_points, unsent_since_s = 0.0, None
     for *key, millionths, since_s in sums:
         if tuple(key) == (scope.chain_id, scope.contract, scope.peer_id):
@@ -143,9 +141,17 @@ def _with_outbox(view: LedgerView, path: Path, found: LedgerLocation | None, pro
     )
 
 
+def trouble_in(notes: Mapping[str, str], of: str = "") -> Trouble | None:
+    """Returns the trouble in an outbox's notes. `of` is as in `Outbox.note_trouble`."""
+    if not notes.get(of + TROUBLE):
+        return None
+    since_s, seen_s = float(notes[of + TROUBLE_SINCE]), float(notes[of + TROUBLE_SEEN])
+    return Trouble(text=notes[of + TROUBLE], since_s=since_s, seen_s=seen_s)
+
+
 def newest_scope(db: sqlite3.Connection) -> LedgerScope | None:
     """Returns the scope of an outbox's last credit or item, for folders without a location. Raises sqlite3.Error."""
-    for table in ("owed", "item"):
+    for table in ("owed", "item WHERE kind NOT IN ('bet', 'claim')"):
         row = db.execute(f"SELECT chain_id, contract, peer_id FROM {table} ORDER BY rowid DESC LIMIT 1").fetchone()
         if row is not None:
             return LedgerScope(chain_id=row[0], contract=row[1], peer_id=row[2])

@@ -79,6 +79,27 @@ class Rpc:
         answers = self.ask([call_request(call) for call in calls])
         return [self.values(call, answer) for call, answer in zip(calls, answers, strict=True)]
 
+    def look(
+        self, calls: Sequence[ContractCall], account: str, hashes: Sequence[str]
+    ) -> tuple[list[tuple[object, ...]], dict[str, bool], int]:
+        """Makes one HTTP request. Returns the values of each call; for each transaction that was mined, by its hash,
+        True if it succeeded; and the number of the account's transactions that were mined. Raises as `read` does."""
+        requests: list[Request] = [call_request(call) for call in calls]
+        requests += [("eth_getTransactionReceipt", [hash_]) for hash_ in hashes]
+        answers = self.ask([*requests, ("eth_getTransactionCount", [account, LATEST])])
+        values = [self.values(call, answer) for call, answer in zip(calls, answers, strict=False)]
+        receipts = {}
+        for hash_, answer in zip(hashes, answers[len(calls) :], strict=False):
+            receipt = self.fields(answer, "eth_getTransactionReceipt")
+            if receipt is not None and receipt.get("blockNumber") is not None:
+                receipts[hash_] = self.quantity(receipt.get("status"), "a receipt's status") == 1
+        return values, receipts, self.quantity(answers[-1], "eth_getTransactionCount")
+
+    def simulate(self, call: ContractCall, sender: str) -> None:
+        """Simulates a call by an account. Raises Reverted: the contract would refuse it now; and what `ask` raises."""
+        (answer,) = self.ask([call_request(call, sender)])
+        self.text(answer, call.name)
+
     def values(self, call: ContractCall, answer: Answer) -> tuple[object, ...]:
         """Returns the values in the answer to `call_request(call)`. Raises as `text` and `ContractCall.decode` do."""
         return call.decode(self.text(answer, call.name))

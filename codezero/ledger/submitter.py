@@ -12,16 +12,17 @@ import math
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
-from codezero.ledger.coordinator import ChainView, CoordinatorWriter, check_round
-from codezero.ledger.delivery import UNSEEN_S, Delivery, Reads, SubmissionsHalted, require_owner
+from codezero.ledger.coordinator import ChainView, CoordinatorWriter, Sender, check_round
+from codezero.ledger.delivery import UNSEEN_S
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
+from codezero.ledger.submissions import Reads, Submissions, SubmissionsHalted, require_owner
 from codezero.types import RoundId
 
 POLL_S = 15.0
@@ -63,7 +64,8 @@ class Submitter:
 
     def __init__(self, outbox: Outbox, chain: Chain, writer: CoordinatorWriter, peer_id: str, policy: Policy) -> None:
         self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
-        self._delivery = Delivery(outbox, chain, writer, peer_id)
+        self._delivery = Submissions(outbox, chain, writer, peer_id)
+        self._others: list[Callable[[], bool]] = []
         self._thread = threading.Thread(target=self._run, name="submitter", daemon=True)
         self._changed, self._wake = threading.Condition(), threading.Event()
         self._stopping, self._stop_by_s = False, 0.0  # monotonic
@@ -95,6 +97,19 @@ class Submitter:
             self._failures += 1
             self._troubled(error)
         self._thread.start()
+
+    def also(self, deliver: Callable[[], bool]) -> None:
+        """Has the thread call `deliver` at each poll as well, which returns True if it should be called again soon."""
+        self._others.append(deliver)
+
+    def wake(self) -> None:
+        """Has the thread poll now, since an item was added."""
+        self._wake.set()
+
+    @property
+    def sender(self) -> Sender:
+        """The account that submits."""
+        return self._writer.sender
 
     @property
     def view(self) -> ChainView | None:
@@ -153,6 +168,7 @@ class Submitter:
         wait_s = 0.0
         while True:
             self._wake.wait(wait_s)
+            self._wake.clear()
             last = self._stopping  # read before the tick, so that the last tick sees all items that `stop` made
             wait_s = self._tick()
             if last:
@@ -167,7 +183,7 @@ class Submitter:
         try:
             view = self._poll()
             self._fold_if_due()
-            busy = self._deliver(view)
+            busy = any([self._deliver(view), *(deliver() for deliver in self._others)])
         except RpcFault as error:
             self._failures += 1
             self._troubled(error)

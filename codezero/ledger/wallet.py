@@ -5,18 +5,18 @@ from __future__ import annotations
 from codezero.errors import LedgerError
 from codezero.ledger.account import Account
 from codezero.ledger.contract import Contract, checksummed
-from codezero.ledger.coordinator import Coordinator, WalletWriter, coordinator_abi
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter, coordinator_abi
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.rpc import Rpc
 
 
 def connect(
     *, rpc_url: str, chain_id: int, contract_address: str, key: bytes, max_fee_gwei: float
-) -> tuple[Coordinator, WalletWriter]:
+) -> tuple[Coordinator, CoordinatorWriter]:
     """Returns what reads the contract and what writes to it, without asking the chain yet. Raises LedgerError: the
     address or the URL is not valid."""
     coordinator, contract, rpc = read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
-    return coordinator, WalletWriter(contract, Account(key, rpc, max_fee_gwei=max_fee_gwei))
+    return coordinator, CoordinatorWriter(contract, Account(key, rpc, max_fee_gwei=max_fee_gwei))
 
 
 def read_only(

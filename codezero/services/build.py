@@ -10,9 +10,9 @@ import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from codezero.config import LedgerKind, NodeConfig
+from codezero.config import NodeConfig
 from codezero.errors import ConfigError
 from codezero.ledger.items import LedgerScope
 from codezero.llm.load import LoadedModel
@@ -21,10 +21,13 @@ from codezero.runtime.console import Console
 from codezero.types import RoundReport
 
 if TYPE_CHECKING:
+    from codezero.ledger.chain import ChainLedger
+    from codezero.ledger.local import LocalLedger
+    from codezero.ledger.submitter import Submitter
     from codezero.services.judge.client import JudgeService
     from codezero.services.judge.examination import Examination
-    from codezero.services.market.backend import MarketBackend
     from codezero.services.market.book import Book
+    from codezero.services.market.contract import Market
     from codezero.services.market.player import Player
     from codezero.services.market.stakes import Stakes
 
@@ -32,8 +35,10 @@ if TYPE_CHECKING:
 class Services:
     """The services that a node takes part in. No server is asked before `start`."""
 
-    def __init__(self, config: NodeConfig, key: bytes | None, folder: Path, peer_id: str, console: Console) -> None:
-        """`key` is from `load_key`. Raises ConfigError, JudgeServiceError or LedgerError: a setting is impossible."""
+    def __init__(
+        self, config: NodeConfig, ledger: LocalLedger | ChainLedger, folder: Path, peer_id: str, console: Console
+    ) -> None:
+        """`ledger` is the node's. Raises ConfigError, JudgeServiceError or LedgerError: a setting is impossible."""
         self._config, self._folder, self._peer_id = config, folder, peer_id
         self._judge: JudgeService | None = None
         self._market: _Market | None = None
@@ -46,8 +51,10 @@ class Services:
         if config.judge.enabled:
             console.line(f"judge service: a question a round from {config.judge.url}")
         if config.market.enabled:
-            self._market = _make_market(config, key, folder, peer_id)
-            console.line(f"market: {self._market.address} on chain {config.ledger.chain_id}, {self._market.how_much()}")
+            submitter = cast("ChainLedger", ledger).submitter  # the settings have no market without a chain
+            self._market = _make_market(config, submitter, folder, peer_id)
+            address, how_much = self._market.market.address, self._market.how_much()
+            console.line(f"market: {address} on chain {config.ledger.chain_id}, {how_much}")
 
     def start(self, policy: LoadedModel, turn: threading.Lock, stack: ExitStack) -> None:
         """Runs the services until `stack` is closed. `turn` is the lock for computing with the policy."""
@@ -74,13 +81,15 @@ class Services:
             market = self._market
             self._player = Player(
                 self._judge,
-                market.backend,
+                market.market,
                 asked,
                 market.book,
                 market.stakes,
+                market.submitter.wake,
                 peer_id=self._peer_id,
                 log_dir=log_dir,
             )
+            market.submitter.also(self._player.delivery.deliver)
             self._player.start()
             stack.callback(self._player.stop)
         stack.callback(asked.close)
@@ -100,8 +109,8 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Market:
-    address: str
-    backend: MarketBackend
+    submitter: Submitter
+    market: Market
     book: Book
     stakes: Stakes
 
@@ -112,46 +121,22 @@ class _Market:
         return f"bets {float(self.stakes.fraction):.0%} of the tokens held over a game's rounds{most}"
 
 
-def _make_market(config: NodeConfig, key: bytes | None, folder: Path, peer_id: str) -> _Market:
+def _make_market(config: NodeConfig, submitter: Submitter, folder: Path, peer_id: str) -> _Market:
+    from codezero.ledger.location import OUTBOX
     from codezero.services.market.book import Book
+    from codezero.services.market.contract import open_market
     from codezero.services.market.stakes import stakes
 
     try:
         limits = stakes(config.market.fraction, config.market.max_bet)
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    backend, address = _connected(config, key, peer_id)
-    book = Book(folder, LedgerScope(chain_id=config.ledger.chain_id, contract=address, peer_id=peer_id))
-    return _Market(address=address, backend=backend, book=book, stakes=limits)
-
-
-def _connected(config: NodeConfig, key: bytes | None, peer_id: str) -> tuple[MarketBackend, str]:
-    """Returns the market as the ledger's account uses it, and its checksummed address."""
-    ledger = config.ledger
-    # Imported here, since a node without a chain does not need these.
-    if ledger.kind is LedgerKind.modal:
-        from codezero.services.market import modal
-
-        through_app = modal.connect(
-            rpc_url=ledger.rpc_url,
-            chain_id=ledger.chain_id,
-            contract_address=config.market.contract_address,
-            proxy_url=ledger.proxy_url,
-            org_id=ledger.org_id,
-            account_address=ledger.account_address,
-            login_dir=Path(ledger.login_dir).expanduser(),
-            peer_id=peer_id,
-        )
-        return through_app, through_app.address
-    from codezero.services.market import wallet
-
-    assert key is not None
-    signed = wallet.connect(
-        rpc_url=ledger.rpc_url,
-        chain_id=ledger.chain_id,
+    market = open_market(
+        rpc_url=config.ledger.rpc_url,
+        chain_id=config.ledger.chain_id,
         contract_address=config.market.contract_address,
-        key=key,
-        max_fee_gwei=ledger.max_fee_gwei,
+        sender=submitter.sender,
         peer_id=peer_id,
     )
-    return signed, signed.address
+    scope = LedgerScope(chain_id=config.ledger.chain_id, contract=market.address, peer_id=peer_id)
+    return _Market(submitter=submitter, market=market, book=Book(folder / OUTBOX, scope), stakes=limits)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from codezero.ledger.reading import read_view
 from codezero.ledger.view import LedgerView
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.runtime.console import json_line
+from codezero.services.market.book import MarketView, read_markets
 from codezero.types import RoundReport
-from codezero.views.accounts import MarketView, read_accounts
 from codezero.views.runs import PROPOSER, Run
 from codezero.views.watch import log_of
 
@@ -77,8 +78,8 @@ class Document:
 def summarise(run: Run) -> RunSummary:
     """Returns what is known of a run. Never raises for what it finds."""
     pid, status, now_s = run.pid(), run.status(), time.time()
-    accounts = read_accounts(run.folder)
-    ledger = accounts.ledger if accounts.ledger.kind else None
+    found = read_view(run.folder)
+    ledger = found if found.kind else None
     warnings = [message for message in log_of(run).messages() if message.warns]
     return RunSummary(
         name=run.name,
@@ -94,9 +95,9 @@ def summarise(run: Run) -> RunSummary:
         rounds=run.reports()[-LATEST:],
         batches=run.batches()[-LATEST:],
         ledger=ledger,
-        markets=accounts.markets,
+        markets=read_markets(run.folder),
         last_warning=Warned(at_s=warnings[-1].at_s, text=warnings[-1].text) if warnings else None,
-        problems=[problem for problem in accounts.problems if ledger or problem not in accounts.ledger.problems],
+        problems=ledger.problems if ledger else (),
     )
 
 

@@ -16,7 +16,7 @@ from eth_account import Account
 
 from codezero.ledger import keystore
 from codezero.ledger.board import read_board
-from codezero.views.accounts import read_accounts
+from codezero.ledger.reading import read_view
 from tests import chains
 from tests.builders import save_tiny
 from tests.unit.devchain.deployed import Deployed
@@ -110,7 +110,7 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
     shown = status(tmp_path)
     assert f"earned   {earned:+.2f} in 3 rounds" in shown
-    view, board = read_accounts(tmp_path / "state").ledger, read_board(tmp_path / "state")
+    view, board = read_view(tmp_path / "state"), read_board(tmp_path / "state")
     assert (view.kind, view.peer_id, view.num_rounds) == ("wallet", peer_id, 3)
     assert (view.trouble, view.last_refused, view.problems) == (None, None, ())
     if view.pending:  # the machine was too busy to see within seconds that the chain has it
@@ -134,7 +134,7 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     assert "going on without the chain: the RPC at 127.0.0.1" in output
     assert "| ledger: the RPC at 127.0.0.1" in output
     assert "trouble  the RPC at 127.0.0.1" in status(tmp_path)
-    view = read_accounts(tmp_path / "state").ledger
+    view = read_view(tmp_path / "state")
     assert view.trouble.text.startswith("the RPC at 127.0.0.1")
     assert view.trouble.since_s <= view.trouble.seen_s <= time.time()
     assert view.pending[-1].why == view.trouble.text

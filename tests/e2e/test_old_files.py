@@ -19,6 +19,7 @@ from codezero.identity import key
 from codezero.ledger import delivery, keystore, submitter
 from codezero.ledger.build import load_key, make_ledger
 from codezero.ledger.leaderboard import LeaderboardRow, read_leaderboard
+from codezero.ledger.reading import read_view
 from codezero.network.dht.cache import PeerCache
 from codezero.network.dht.link import SwarmLink
 from codezero.network.join import rules_of
@@ -26,7 +27,6 @@ from codezero.runtime.console import Console
 from codezero.runtime.state import noted_start
 from codezero.train.checkpoint import saved_weights
 from codezero.types import RoundId
-from codezero.views.accounts import read_accounts
 from codezero.views.runs import find_runs
 from codezero.views.web.app import make_app
 from codezero.views.web.source import WatchedFolders
@@ -111,14 +111,9 @@ def test_rewards_that_waited_for_the_chain_reach_it_once(old, monkeypatch, capsy
         client.transact(contract, "updateStageAndRound()")
         start((2, 5.0), (3, -0.3))  # round 2 was settled before; -0.8 of it is less than a point, and still owed
         assert on_chain() == (-27, 4)
-        assert read_accounts(Path("lora/state")).ledger.pending == ()
+        assert read_view(Path("lora/state")).pending == ()
         assert main(["leaderboard", "lora/state", "--rpc-url", chain.url]) == 0
         assert f"-27.00 in 4 rewards, 4 votes, last in round 3: {PEER}" in capsys.readouterr().out
-
-
-def test_a_market_s_bets_are_still_known(old):
-    (market,) = read_accounts(Path("lora/state")).markets
-    assert (market.peer_id, market.num_bets, market.num_open, market.num_unclaimed) == (PEER, 1, 1, 1)
 
 
 def batches():

@@ -11,11 +11,11 @@ from codezero.config import Vote
 from codezero.ledger import delivery, submitter
 from codezero.ledger.chain import ChainLedger
 from codezero.ledger.contract import Contract, ContractCall
-from codezero.ledger.coordinator import WalletWriter, coordinator_abi
+from codezero.ledger.coordinator import CoordinatorWriter, coordinator_abi
 from codezero.ledger.http import Server
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
-from codezero.ledger.modal import AppAccount, ModalWriter
+from codezero.ledger.modal import AppAccount
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.ledger.transactions import Journal
@@ -45,9 +45,10 @@ class RecordedChain(FakeChain):
         self.round = ROUND
         self.calls: list[dict[str, object]] = []
         self._bodies, self._account = bodies, Account()
-        self._wallet = WalletWriter(Contract(CONTRACT, coordinator_abi()), self._account)
+        contract = Contract(CONTRACT, coordinator_abi())
+        self._wallet = CoordinatorWriter(contract, self._account)
         server = Server(app_url, what="the sign-in app", setting="ledger.proxy_url", timeout_s=30.0)
-        self._app = ModalWriter(AppAccount(server, "org", CONTRACT, Path()))
+        self._app = CoordinatorWriter(contract, AppAccount(server, "org", CONTRACT, Path()))
 
     def view(self, peer_id, account):
         return super().view()

@@ -1,63 +1,138 @@
-"""The market's contract for one peer: its calls, and the reads that both backends share."""
+"""The market's contract, as one peer and its account use it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, cast
 
 from codezero.errors import LedgerError
-from codezero.ledger.contract import Abi, Contract, ContractCall, checksummed
+from codezero.ledger.contract import Contract, ContractCall, checksummed
+from codezero.ledger.coordinator import Sender, Standing
+from codezero.ledger.faults import Reverted
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.rpc import Rpc
-from codezero.services.market.backend import GameView
+from codezero.ledger.transactions import Journal
 
 
-class MarketContract:
-    """Makes the contract's calls about one peer."""
+class GameStatus(IntEnum):
+    """The contract's numbers for a game's status. The public contract, whose source is not known, may have others."""
 
-    def __init__(self, contract: Contract, peer_id: str) -> None:
-        self._contract, self._peer_id = contract, peer_id
-        self.address, self.error_names = contract.address, contract.error_names
-
-    def view(self, game: int) -> list[ContractCall]:
-        """Returns the calls for status, round and number of choices of a game, and for the peer's balance."""
-        signatures = ("gameStatus(uint256)", "currentRoundIdx(uint256)", "choiceCount(uint256)")
-        calls = [self._contract.call(signature, game) for signature in signatures]
-        return [*calls, self._contract.call("betTokenBalance(string)", self._peer_id)]
-
-    def tokens(self, game: int, choice: int) -> ContractCall:
-        return self._contract.call("choiceTokenBalance(uint256,string,uint256)", game, self._peer_id, choice)
-
-    def guess(self, game: int, clue: int, choice: int, amount: int) -> ContractCall:
-        signature = "guessAnswer(uint256,string,uint256,uint256,uint256)"
-        return self._contract.call(signature, game, self._peer_id, clue, choice, amount)
-
-    def claim(self, game: int) -> ContractCall:
-        return self._contract.call("claimReward(uint256,string)", game, self._peer_id)
+    NONE = 0
+    OPEN = 1
+    REVEALED = 2
 
 
-class MarketReads:
-    """The reading methods of `MarketBackend`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameView:
+    """A game's state in the contract, and the peer's balance."""
 
-    def __init__(self, contract: MarketContract, rpc: Rpc) -> None:
-        self._contract, self._rpc = contract, rpc
+    status: int
+    """A GameStatus, or another number."""
+    round: int
+    num_choices: int
+    balance: int
+    """The peer's bet tokens, in units."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarketStanding(Standing):
+    """The state of one bet or claim on the chain."""
+
+    status: int
+    round: int
+    """Status and round of its game."""
+
+
+class Market:
+    """Reads and writes the contract. All methods raise LedgerError, as one of the subclasses in `ledger.faults`."""
+
+    def __init__(self, contract: Contract, rpc: Rpc, sender: Sender, peer_id: str) -> None:
+        self._contract, self._rpc, self._sender, self._peer_id = contract, rpc, sender, peer_id
         self.address = contract.address
 
     def game(self, game: int) -> GameView:
         """Reads a game's state with one HTTP request."""
-        values = self._rpc.read(self._contract.view(game))
-        status, round_, num_choices, balance = (cast(Any, value[0]) for value in values)
-        return GameView(status=status, round=round_, num_choices=num_choices, balance=balance)
+        choices = self._contract.call("choiceCount(uint256)", game)
+        balance = self._contract.call("betTokenBalance(string)", self._peer_id)
+        values = self._rpc.read([*self._state(game), choices, balance])
+        status, round_, num_choices, held = (cast(Any, value[0]) for value in values)
+        return GameView(status=status, round=round_, num_choices=num_choices, balance=held)
 
     def tokens(self, game: int, num_choices: int) -> tuple[int, ...]:
-        """Reads the peer's tokens on each choice with one HTTP request."""
-        calls = [self._contract.tokens(game, choice) for choice in range(num_choices)]
+        """Reads the peer's tokens on each choice, in units, with one HTTP request."""
+        calls = [self._tokens(game, choice) for choice in range(num_choices)]
         return tuple(cast(Any, value[0]) for value in self._rpc.read(calls))
 
+    def bet(self, game: int, choice: int, held: int, hashes: Sequence[str]) -> MarketStanding:
+        """Looks up a bet, which the contract has if the peer holds more than `held` units of the choice."""
+        state, tokens = self._state(game), self._tokens(game, choice)
+        values, receipts, nonce = self._rpc.look([*state, tokens], self._sender.address, hashes)
+        status, round_, holds = (cast(Any, value[0]) for value in values)
+        return MarketStanding(
+            recorded=holds > held, owner=None, receipts=receipts, nonce=nonce, status=status, round=round_
+        )
 
-def open_market(*, rpc_url: str, chain_id: int, contract_address: str, peer_id: str) -> tuple[MarketContract, Rpc]:
-    """Returns the contract and its RPC, without a request. Raises LedgerError: an address or URL is not valid."""
+    def claimed(self, game: int, hashes: Sequence[str], *, asked: bool) -> MarketStanding:
+        """Looks up a claim. If a service was `asked` to make it, the contract has it if it refuses another: before it
+        was asked, the contract would have taken it."""
+        values, receipts, nonce = self._rpc.look(self._state(game), self._sender.address, hashes)
+        status, round_ = (cast(Any, value[0]) for value in values)
+        recorded = False
+        if asked:
+            try:
+                self._rpc.simulate(self._claim(game), self._sender.address)
+            except Reverted:
+                recorded = True
+        return MarketStanding(
+            recorded=recorded, owner=None, receipts=receipts, nonce=nonce, status=status, round=round_
+        )
+
+    def guess(self, game: int, clue: int, choice: int, amount: int, journal: Journal) -> str:
+        """Bets `amount` units; returns and raises as `Sender.send`."""
+        call = self._contract.call(
+            "guessAnswer(uint256,string,uint256,uint256,uint256)",
+            *(game, self._peer_id, clue, choice, amount),
+            path="guess-answer",
+            gameId=game,
+            peerId=self._peer_id,
+            clueId=clue,
+            choiceIdx=choice,
+            bet=str(amount),  # decimal digits, since JavaScript would round a number
+        )
+        return self._send(call, journal)
+
+    def claim(self, game: int, journal: Journal) -> str:
+        """Claims a game's reward; returns and raises as `Sender.send`."""
+        return self._send(self._claim(game), journal)
+
+    def broadcast(self, raw: bytes) -> None:
+        """Sends a signed transaction, as `Rpc.broadcast`."""
+        self._rpc.broadcast(raw)
+
+    def _send(self, call: ContractCall, journal: Journal) -> str:
+        """Simulates the call first, since the sign-in app answers HTTP 500 both to a refusal and to an outage."""
+        self._rpc.simulate(call, self._sender.address)
+        return self._sender.send(call, journal)
+
+    def _state(self, game: int) -> list[ContractCall]:
+        return [self._contract.call(view, game) for view in ("gameStatus(uint256)", "currentRoundIdx(uint256)")]
+
+    def _tokens(self, game: int, choice: int) -> ContractCall:
+        return self._contract.call("choiceTokenBalance(uint256,string,uint256)", game, self._peer_id, choice)
+
+    def _claim(self, game: int) -> ContractCall:
+        signature, peer = "claimReward(uint256,string)", self._peer_id
+        return self._contract.call(signature, game, peer, path="claim-reward", gameId=game, peerId=peer)
+
+
+def open_market(*, rpc_url: str, chain_id: int, contract_address: str, sender: Sender, peer_id: str) -> Market:
+    """Returns the market, without a request. Raises LedgerError: the address or the URL is not valid."""
+    from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
+
     try:
-        contract = MarketContract(Contract(checksummed(contract_address), _abi()), peer_id)
+        contract = Contract(checksummed(contract_address), abi.load("PredictionMarket").abi)
     except ValueError as error:
         raise LedgerError(f"market.contract_address: {error}") from error
     rpc = Rpc(
@@ -67,10 +142,4 @@ def open_market(*, rpc_url: str, chain_id: int, contract_address: str, peer_id: 
         error_names=contract.error_names,
         contract_setting="market.contract_address",
     )
-    return contract, rpc
-
-
-def _abi() -> Abi:
-    from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
-
-    return abi.load("PredictionMarket").abi
+    return Market(contract, rpc, sender, peer_id)

@@ -1,4 +1,5 @@
-"""Plays the prediction market for a node, in a thread that never blocks or ends a round."""
+"""Plays the prediction market for a node, in a thread that never blocks or ends a round. The ledger's thread sends what
+it bets, and claims."""
 
 from __future__ import annotations
 
@@ -8,26 +9,26 @@ import math
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from codezero.errors import CodezeroError, Stopping
-from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, RpcFault
+from codezero.ledger.faults import OutboxError, RpcFault
 from codezero.prompts import market as prompt
 from codezero.services.judge.client import Clue
-from codezero.services.market.backend import MarketBackend
+from codezero.services.market.bets import BetDelivery
 from codezero.services.market.betting import Betting
-from codezero.services.market.book import Book, BookError
-from codezero.services.market.claiming import Claiming
+from codezero.services.market.book import Book
+from codezero.services.market.contract import Market
 from codezero.services.market.record import BetRecord
 from codezero.services.market.stakes import Stakes, most_likely
 
 POLL_S = 20.0
 BUSY_POLL_S = 2.0
-"""Seconds between two steps while a transaction is not confirmed."""
+"""Seconds between two steps while a bet is not confirmed."""
 MAX_POLL_S = 300.0
-"""The longest wait in seconds while the judge service or the chain does not answer, or the account cannot pay."""
+"""The longest wait in seconds while the judge service or the chain does not answer."""
 REMIND_S = 3600.0
 """Seconds between two warnings of the same trouble."""
 RECORD = "prg_record.txt"
@@ -62,24 +63,28 @@ class Player:
     def __init__(
         self,
         judge: ClueSource,
-        backend: MarketBackend,
+        market: Market,
         policy: Likelihoods,
         book: Book,
         stakes: Stakes,
+        wake: Callable[[], None],
         *,
         peer_id: str,
         log_dir: Path,
         poll_s: float = POLL_S,
     ) -> None:
-        record = BetRecord(log_dir / RECORD, peer_id)
-        self._judge, self._policy, self._poll_s, self._book = judge, policy, poll_s, book
-        self._betting = Betting(book, backend, stakes, record.placed)
-        self._claiming = Claiming(book, backend, record.claimed)
+        """`wake` is called when there is something new for `delivery` to send."""
+        self._judge, self._policy, self._poll_s, self._book, self._wake = judge, policy, poll_s, book, wake
+        self._betting = Betting(book, market, stakes)
+        self.delivery = BetDelivery(book, market, BetRecord(log_dir / RECORD, peer_id))
+        """Sends bets and claims, in another thread."""
         self._thread = threading.Thread(target=self._run, name="market", daemon=True)
         self._stopping = threading.Event()
         self._chosen: tuple[Clue, int] | None = None
         self._failures = 0  # consecutive ones
         self._reminded: dict[str, float] = {}
+        self._noted: str | None = None
+        """The trouble that the book has; None before it was written in this run."""
         self.trouble = ""
         """The problem that keeps the node from playing; empty if none."""
 
@@ -102,9 +107,6 @@ class Player:
             busy = self._play()
         except Stopping:
             return MAX_POLL_S
-        except (InsufficientFunds, FeesTooHigh) as error:
-            self._troubled(str(error), type(error).__name__)
-            return MAX_POLL_S
         except CodezeroError as error:
             self._failures += 1
             self._troubled(str(error), type(error).__name__)
@@ -115,17 +117,22 @@ class Player:
             logger.exception("the market's player failed")
             self._troubled(f"internal error in the market's player ({type(error).__name__}): please report it", "bug")
             return MAX_POLL_S
-        self._failures = 0
-        self._note("")
+        self._failures, trouble = 0, self.delivery.trouble
+        if trouble is None:
+            self._note("")
+        else:
+            self._troubled(str(trouble), type(trouble).__name__)
         return BUSY_POLL_S if busy else self._poll_s * random.uniform(0.7, 1.0)
 
     def _play(self) -> bool:
-        """Makes one step; returns whether another should follow soon."""
-        if self._betting.follow():
+        """Makes one step; returns whether a bet is on its way."""
+        if self._book.is_betting():
             return True
-        busy = self._claiming.step()
         clue = self._judge.current_clue()
-        return (clue is not None and self._betting.consider(clue, self._choose)) or busy
+        if clue is None or not self._betting.consider(clue, self._choose):
+            return False
+        self._wake()
+        return True
 
     def _choose(self, clue: Clue) -> int:
         """Returns the choice that the policy finds most likely. The policy is asked once per clue, however often its
@@ -141,9 +148,11 @@ class Player:
         return self._chosen[1]
 
     def _note(self, trouble: str) -> None:
-        self.trouble = trouble
-        with contextlib.suppress(BookError):  # reported anyway where a bet or claim is to be written
-            self._book.note_trouble(trouble)
+        changed, self.trouble = trouble != self._noted, trouble
+        if trouble or changed:  # the same trouble again: its time is updated
+            with contextlib.suppress(OutboxError):  # reported anyway where a bet or claim is to be written
+                self._book.note_market_trouble(trouble)
+                self._noted = trouble
 
     def _troubled(self, text: str, kind: str) -> None:
         """Notes a trouble, and warns of each kind at most once in `REMIND_S`."""

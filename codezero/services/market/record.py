@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from codezero.ledger.items import LedgerItem
 from codezero.runtime import rotation
 from codezero.runtime.console import printable
-from codezero.services.market.book import Bet, Claim
+from codezero.services.market.book import Bet
 from codezero.services.market.stakes import shown
 
 logger = logging.getLogger(__name__)
@@ -19,14 +20,14 @@ class BetRecord:
     def __init__(self, path: Path, peer_id: str) -> None:
         self._path, self._peer_id = path, peer_id
 
-    def placed(self, bet: Bet) -> None:
+    def placed(self, item: LedgerItem, bet: Bet) -> None:
         self._add(
-            f"Game {bet.game} Round {bet.clue}: Peer {self._peer_id} placed bet of {shown(int(bet.amount))} tokens "
-            f"on choice - {bet.text}"
+            f"Game {item.round_id.number} Round {item.round_id.stage}: Peer {self._peer_id} placed bet of "
+            f"{shown(bet.amount)} tokens on choice - {bet.text}"
         )
 
-    def claimed(self, claim: Claim) -> None:
-        self._add(f"successfully claimed reward for previous game {claim.game}")
+    def claimed(self, game: int) -> None:
+        self._add(f"successfully claimed reward for previous game {game}")
 
     def _add(self, line: str) -> None:
         line = printable(line).replace("\n", "\\n")

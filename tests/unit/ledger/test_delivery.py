@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codezero.ledger import delivery
 from codezero.ledger.coordinator import Standing
-from codezero.ledger.delivery import Delivery, RevertMeaning, Step, backoff_s, next_step, refused, require_owner
+from codezero.ledger.delivery import Step, backoff_s, next_step
 from codezero.ledger.faults import (
     InsufficientFunds,
     OutboxError,
@@ -22,6 +22,7 @@ from codezero.ledger.faults import (
 from codezero.ledger.items import OPEN, ItemState, Kind, LedgerScope
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.reading import read_pending
+from codezero.ledger.submissions import Submissions, require_owner
 from codezero.ledger.transactions import Transaction
 from codezero.types import RoundId
 from tests.unit.ledger.fake_chain import OURS, THEIRS, FakeChain, Killed
@@ -67,23 +68,6 @@ def standing(recorded=False, receipts=(), nonce=3, owner=OURS):
 )
 def test_the_next_step_follows_from_what_the_chain_says(stands, sent, step):
     assert next_step(stands, sent, NOW_S) is step
-
-
-@pytest.mark.parametrize(
-    ("name", "meaning"),
-    [
-        ("RewardAlreadySubmitted", RevertMeaning.DONE),
-        ("WinnerAlreadyVoted", RevertMeaning.DONE),
-        ("PeerIdAlreadyRegistered", RevertMeaning.REGISTERED),
-        ("InvalidRoundNumber", RevertMeaning.HOLD),
-        ("InvalidStageNumber", RevertMeaning.HOLD),
-        ("InvalidVoterPeerId", RevertMeaning.UNREGISTERED),
-        ("InvalidVote", RevertMeaning.DROP),
-        ("unknown error 0x12345678", RevertMeaning.RETRY),
-    ],
-)
-def test_what_each_revert_means(name, meaning):
-    assert refused(name) is meaning
 
 
 def test_waits_grow_up_to_a_limit():
@@ -149,7 +133,7 @@ class Deliveries(stateful.RuleBasedStateMachine):
         if self.outbox is not None:
             self.outbox.close()
         self.outbox = Outbox(self.path, LedgerScope(chain_id=7, contract="0xC0", peer_id="peer"))
-        self.delivery = Delivery(self.outbox, self.chain, self.chain, "peer")
+        self.delivery = Submissions(self.outbox, self.chain, self.chain, "peer")
 
     @stateful.rule(reward=st.integers(-30, 30).map(lambda tenths: tenths / 10))
     def play_a_round(self, reward):

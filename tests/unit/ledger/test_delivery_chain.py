@@ -12,8 +12,7 @@ import pytest
 from codezero.ledger import delivery, jsonrpc
 from codezero.ledger.account import Account
 from codezero.ledger.contract import Contract
-from codezero.ledger.coordinator import Coordinator, WalletWriter, coordinator_abi
-from codezero.ledger.delivery import Delivery
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter, coordinator_abi
 from codezero.ledger.faults import (
     FeesTooHigh,
     InsufficientFunds,
@@ -26,6 +25,7 @@ from codezero.ledger.faults import (
 from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.reading import read_pending
+from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests.chain import new_key, wait_until
 from tests.chains import ON_EACH_ENGINE
@@ -43,7 +43,7 @@ def node(deployed, tmp_path, monkeypatch):
         rpc = deployed.rpc(JsonRpc(hostile.url, timeout_s=5.0))
         account = Account(new_key(), rpc)
         deployed.chain.fund(account.address)
-        writer = WalletWriter(deployed.contract, account)
+        writer = CoordinatorWriter(deployed.contract, account)
         reads = Coordinator(deployed.contract, rpc)
         outbox = deployed.outbox(tmp_path / "outbox.sqlite")
         yield SimpleNamespace(
@@ -52,7 +52,7 @@ def node(deployed, tmp_path, monkeypatch):
             writer=writer,
             reads=reads,
             outbox=outbox,
-            delivery=Delivery(outbox, reads, writer, "peer"),
+            delivery=Submissions(outbox, reads, writer, "peer"),
             path=tmp_path / "outbox.sqlite",
         )
         outbox.close()
@@ -250,7 +250,7 @@ def test_a_vote_that_the_contract_never_takes_is_dropped(node, deployed, monkeyp
     node.outbox.ensure_registration()
     until_done(node)
     monkeypatch.setattr(
-        node.writer, "submit_winners", lambda number, winners, *rest: WalletWriter.submit_winners(
+        node.writer, "submit_winners", lambda number, winners, *rest: CoordinatorWriter.submit_winners(
             node.writer, number, [*winners, *winners], *rest
         )
     )  # fmt: skip
@@ -294,8 +294,8 @@ def test_registering_again_helps_when_the_peer_was_not_registered(node, deployed
 
 def test_an_account_without_funds_sends_nothing_and_goes_on_when_it_has_some(node, deployed):
     poor = Account(new_key(), deployed.rpc())
-    writer = WalletWriter(deployed.contract, poor)
-    node.delivery = Delivery(node.outbox, node.reads, writer, "peer")
+    writer = CoordinatorWriter(deployed.contract, poor)
+    node.delivery = Submissions(node.outbox, node.reads, writer, "peer")
     node.writer = writer
     with pytest.raises(InsufficientFunds, match=rf"send it some ETH at {poor.address}; training goes on"):
         step(node)
@@ -308,7 +308,7 @@ def test_fees_above_the_limit_are_not_paid(deployed):
     account = deployed.account(max_fee_gwei=1e-9)
     journal = SimpleNamespace(store=lambda _: pytest.fail("it was signed"), replaces=None)
     with pytest.raises(FeesTooHigh, match=r"more than ledger\.max_fee_gwei=1e-09"):
-        WalletWriter(deployed.contract, account).register_peer("peer", journal)
+        CoordinatorWriter(deployed.contract, account).register_peer("peer", journal)
 
 
 def test_an_rpc_that_makes_up_fees_cannot_empty_the_account(node):
@@ -322,7 +322,7 @@ def test_an_rpc_that_makes_up_fees_cannot_empty_the_account(node):
 
 def test_a_nonce_taken_by_another_machine_is_tried_again(node, deployed):
     """Elsewhere the account is used between the taking of the nonce and the sending."""
-    elsewhere = WalletWriter(deployed.contract, Account(bytes(node.account._signer.key), deployed.rpc()))
+    elsewhere = CoordinatorWriter(deployed.contract, Account(bytes(node.account._signer.key), deployed.rpc()))
     stored = []
 
     def store(transaction):

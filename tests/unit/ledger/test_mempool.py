@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from codezero.ledger.account import Account
-from codezero.ledger.coordinator import WalletWriter
-from codezero.ledger.delivery import Delivery
+from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.faults import AlreadyKnown, NonceRace
+from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests import chains
 from tests.chain import LiveChain
@@ -29,7 +29,7 @@ def node(anvil, tmp_path):
     deployed = LiveChain(anvil).deploy()
     writer, outbox = deployed.writer(), deployed.outbox(tmp_path / "outbox.sqlite")
     writer.register_peer("peer", silent())
-    delivery = Delivery(outbox, deployed.coordinator, writer, "peer")
+    delivery = Submissions(outbox, deployed.coordinator, writer, "peer")
 
     def ask(method, *params):
         (answer,) = deployed.rpc().ask([(method, list(params))])
@@ -113,7 +113,7 @@ def test_a_nonce_that_waits_for_a_transaction_of_another_machine_is_given_up(nod
     def store(transaction):
         nonces.append(transaction.nonce)
         if len(nonces) == 1:
-            WalletWriter(node.deployed.contract, elsewhere).register_peer("elsewhere", silent())
+            CoordinatorWriter(node.deployed.contract, elsewhere).register_peer("elsewhere", silent())
 
     node.writer.register_peer("here", silent(store))
     assert nonces == [1, 2]

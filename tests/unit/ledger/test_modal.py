@@ -8,10 +8,10 @@ from eth_account import Account
 
 from codezero.errors import LedgerError
 from codezero.ledger import delivery, modal
-from codezero.ledger.delivery import Delivery
 from codezero.ledger.faults import OutboxError, PeerTaken, ProxyFault, Reverted
 from codezero.ledger.items import Kind, describe
 from codezero.ledger.reading import read_pending
+from codezero.ledger.submissions import Submissions
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
@@ -41,7 +41,7 @@ def node(deployed, tmp_path, app, monkeypatch):
         reads=reads,
         writer=writer,
         outbox=outbox,
-        delivery=Delivery(outbox, reads, writer, "peer"),
+        delivery=Submissions(outbox, reads, writer, "peer"),
         path=tmp_path / "outbox.sqlite",
     )
     outbox.close()
@@ -238,7 +238,7 @@ def test_a_taken_submission_is_not_sent_again_while_it_is_under_way(node, deploy
     if killed:
         node.outbox.close()
         node.outbox = deployed.outbox(node.path)
-        node.delivery = Delivery(node.outbox, node.reads, node.writer, "peer")
+        node.delivery = Submissions(node.outbox, node.reads, node.writer, "peer")
     for _ in range(3):
         assert node.delivery.deliver(view)
     assert app.names() == ["register-peer"]

@@ -7,7 +7,7 @@ import pytest
 
 from codezero.ledger import delivery, jsonrpc
 from codezero.ledger.account import Account
-from codezero.ledger.coordinator import Coordinator, WalletWriter
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.items import describe
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.reading import read_pending
@@ -32,7 +32,7 @@ def node(deployed, tmp_path, monkeypatch):
         def start():
             """As after a kill: on the same file, with nothing in memory."""
             outboxes.append(deployed.outbox(tmp_path / "outbox.sqlite"))
-            writer = WalletWriter(deployed.contract, account)
+            writer = CoordinatorWriter(deployed.contract, account)
             return Submitter(outboxes[-1], Coordinator(deployed.contract, rpc), writer, "peer", Policy())
 
         yield SimpleNamespace(hostile=hostile, start=start, account=account, path=tmp_path / "outbox.sqlite")

@@ -11,7 +11,7 @@ from eth_account import Account as EthAccount
 from codezero.ledger import delivery, jsonrpc, modal, submitter
 from codezero.ledger.account import Account
 from codezero.ledger.chain import ChainLedger
-from codezero.ledger.coordinator import Coordinator, WalletWriter
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.leaderboard import read_leaderboard
 from codezero.ledger.local import LocalLedger
@@ -91,7 +91,7 @@ class Wallet(OnChain):
         self.deployed.chain.fund(self.account.address)
 
     def writer(self):
-        return WalletWriter(self.deployed.contract, self.account)
+        return CoordinatorWriter(self.deployed.contract, self.account)
 
 
 class Modal(OnChain):

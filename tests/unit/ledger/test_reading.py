@@ -6,13 +6,13 @@ import sqlite3
 
 import pytest
 
-from codezero.ledger.delivery import Delivery
 from codezero.ledger.faults import RpcTimeout
 from codezero.ledger.items import LedgerScope
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.location import LedgerLocation, write_location
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.reading import read_view
+from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.unit.ledger.fake_chain import FakeChain
@@ -27,7 +27,7 @@ class Node:
         self.folder, self.clock, self.chain = folder, clock, FakeChain()
         self.local = LocalLedger(folder / "ledger.sqlite", "me")
         self.outbox = Outbox(folder / "outbox.sqlite", SCOPE)
-        self.delivery = Delivery(self.outbox, self.chain, self.chain, "me")
+        self.delivery = Submissions(self.outbox, self.chain, self.chain, "me")
         where = {"chain_id": 7, "contract": "0xC0", "rpc_url": "https://rpc/SECRET"}
         write_location(folder, LedgerLocation(kind="wallet", peer_id="me", **where))
 
@@ -124,7 +124,7 @@ def test_an_rpc_that_is_away_is_why(registered):
     registered.deliver()
     view = registered.view()
     reward = view.pending[0]
-    assert (reward.why, reward.last_error, reward.tries) == ("rpc down", "rpc down", 2)
+    assert (reward.why, reward.last_error, reward.tries) == ("rpc down", "rpc down", 0)
     assert view.trouble.text == "rpc down"
     assert (view.trouble.since_s, view.trouble.seen_s > since_s) == (since_s, True)
     registered.outbox.note_trouble("")
@@ -181,7 +181,7 @@ def test_what_the_sign_in_app_sent_is_the_reference_of_what_the_chain_then_has(r
             registered.chain.rewards[round_id.number] = reward
             return "0xfromtheapp"
 
-    registered.delivery = Delivery(registered.outbox, registered.chain, App(), "me")
+    registered.delivery = Submissions(registered.outbox, registered.chain, App(), "me")
     registered.outbox.credit(RoundId(number=0), 3.0, [])
     registered.outbox.fold()
     registered.deliver()

@@ -11,9 +11,9 @@ from pathlib import Path
 import codezero.ledger
 from codezero.ledger import delivery
 from codezero.ledger.account import Account
-from codezero.ledger.coordinator import WalletWriter
-from codezero.ledger.delivery import Delivery
+from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.jsonrpc import JsonRpc
+from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests.chain import Deployed
 
@@ -31,8 +31,8 @@ def submit_all(url, address, key, peer_id, path, num_rounds):
     """One reward of 3 and one vote a round, until the chain has all of them. Doing it again changes nothing."""
     deployed = Deployed(Remote(url), address)
     outbox = deployed.outbox(Path(path), peer_id)
-    writer = WalletWriter(deployed.contract, Account(bytes.fromhex(key), deployed.rpc()))
-    deliver = Delivery(outbox, deployed.coordinator, writer, peer_id).deliver
+    writer = CoordinatorWriter(deployed.contract, Account(bytes.fromhex(key), deployed.rpc()))
+    deliver = Submissions(outbox, deployed.coordinator, writer, peer_id).deliver
     for number in range(num_rounds):
         outbox.credit(RoundId(number=number), 3.0, [peer_id])
         outbox.fold()

@@ -3,6 +3,7 @@
 import io
 import threading
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,20 +14,22 @@ from codezero.llm.load import LoadedModel
 from codezero.runtime.console import Console
 from codezero.services.build import Services
 from codezero.services.judge.client import JudgeServiceError
-from tests.chain import new_key
-from tests.sign_in import ORG_ID
 
 ADDRESS = "0x" + "1" * 40
 NOWHERE = "http://127.0.0.1:9"
+DELIVERIES = []
+"""What the ledger's thread was asked to call."""
 ON_CHAIN = [f"ledger.rpc_url={NOWHERE}", f"ledger.contract_address={ADDRESS}", "ledger.chain_id=31337"]
 MARKET = ["market.enabled=true", f"market.contract_address={ADDRESS}", f"judge.url={NOWHERE}"]
 
 
-def started(tmp_path, stack, *settings, key=None):
+def started(tmp_path, stack, *settings):
     """The services, and what they said."""
     shown = io.StringIO()
     config = load_config([*settings, f"tracking.log_dir={tmp_path}"])
-    services = Services(config, key, tmp_path, "QmPeer", Console(shown))
+    account = SimpleNamespace(address=ADDRESS)
+    submitter = SimpleNamespace(sender=account, also=DELIVERIES.append, wake=lambda: None)
+    services = Services(config, SimpleNamespace(submitter=submitter), tmp_path, "QmPeer", Console(shown))
     policy = LoadedModel(name="tiny", model=None, tokenizer=None, end_ids=(0,), context_length=64)
     services.start(policy, threading.Lock(), stack)
     return services, shown.getvalue()
@@ -48,23 +51,15 @@ def test_both_run_until_the_node_ends(tmp_path):
     with ExitStack() as stack:
         _, shown = started(
             *(tmp_path, stack, "ledger=wallet", *ON_CHAIN, *MARKET, "judge.enabled=true", "market.max_bet=2.5"),
-            key=new_key(),
         )
         assert threads() == {"examination", "market"}
+        assert not DELIVERIES.pop()()  # nothing is to be sent
     assert shown.splitlines() == [
         f"judge service: a question a round from {NOWHERE}",
         f"market: {ADDRESS} on chain 31337, bets 25% of the tokens held over a game's rounds, 2.50 tokens a bet at "
         "most",
     ]
     assert threads() == set()
-
-
-def test_the_market_of_a_signed_in_user_needs_no_key(tmp_path):
-    user = [f"ledger.org_id={ORG_ID}", f"ledger.account_address={ADDRESS}", f"ledger.proxy_url={NOWHERE}"]
-    with ExitStack() as stack:
-        _, shown = started(tmp_path, stack, "ledger=modal", *ON_CHAIN, *user, *MARKET)
-        assert threads() == {"market"}
-    assert shown.startswith(f"market: {ADDRESS} on chain 31337")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +73,7 @@ def test_the_market_of_a_signed_in_user_needs_no_key(tmp_path):
 )
 def test_what_cannot_be_is_told_at_the_start(tmp_path, setting, error, message):
     with ExitStack() as stack, pytest.raises(error, match=message):
-        started(tmp_path, stack, "ledger=wallet", *ON_CHAIN, *MARKET, setting, key=new_key())
+        started(tmp_path, stack, "ledger=wallet", *ON_CHAIN, *MARKET, setting)
 
 
 def test_a_ledger_without_a_key_asks_for_none():

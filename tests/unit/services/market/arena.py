@@ -3,18 +3,23 @@
 import contextlib
 import itertools
 import json
+import sqlite3
 
 import pytest
 from eth_abi.abi import encode
 from eth_account import Account as EthAccount
 from eth_utils.crypto import keccak
 
-from codezero.ledger.account import ETHER
-from codezero.ledger.items import LedgerScope
+from codezero.ledger.account import ETHER, Account
+from codezero.ledger.items import OPEN, ItemState, Kind, LedgerScope
+from codezero.ledger.jsonrpc import JsonRpc
+from codezero.ledger.location import OUTBOX
+from codezero.ledger.modal import app_account
+from codezero.ledger.reading import read_pending
 from codezero.ledger.transactions import Journal
 from codezero.services.judge.client import JudgeService
-from codezero.services.market import modal, wallet
 from codezero.services.market.book import Book
+from codezero.services.market.contract import open_market
 from codezero.services.market.player import RECORD, Player
 from codezero.services.market.stakes import Stakes
 from tests.chain import LiveChain, new_key
@@ -79,7 +84,7 @@ class Peer:
         if market.apps is not None:
             app = SignInApp(market.arena.chain.url, market.arena.swarm.address, signer, market.address)
             self.app = market.apps.enter_context(app.serving())
-        self.backend = self.connect()
+        self.contract = self.connect()
         if wei:
             market.arena.chain.fund(self.address, wei)
         if registered:
@@ -87,7 +92,7 @@ class Peer:
 
     def register(self):
         swarm = self.market.arena.swarm
-        account = wallet.Account(self.key, swarm.rpc())
+        account = Account(self.key, swarm.rpc())
         account.send(swarm.contract.call("registerPeer(string)", self.peer_id), Journal(store=lambda _: None))
 
     @property
@@ -95,39 +100,67 @@ class Peer:
         """What the account holds."""
         return self.market._client.web3.eth.get_balance(self.address)
 
-    def connect(self, url=None, max_fee_gwei=100.0, timeout_s=5.0):
-        where = {
-            "rpc_url": url or self.market.arena.chain.url,
-            "chain_id": CHAIN_ID,
-            "contract_address": self.market.address,
-            "peer_id": self.peer_id,
-        }
+    def connect(self, url=None, max_fee_gwei=100.0):
+        """The market's contract, as this peer's account uses it."""
+        url = url or self.market.arena.chain.url
         if self.app is None:
-            return wallet.connect(key=self.key, max_fee_gwei=max_fee_gwei, **where)
-        return modal.connect(
-            proxy_url=self.app.url,
-            org_id=ORG_ID,
-            account_address=self.address,
-            login_dir=self.folder,
-            timeout_s=timeout_s,
-            **where,
+            rpc = self.market.arena.swarm.rpc(JsonRpc(url))
+            self.sender = Account(self.key, rpc, max_fee_gwei=max_fee_gwei)
+        else:
+            user = {"org_id": ORG_ID, "account_address": self.address, "login_dir": self.folder}
+            self.sender = app_account(proxy_url=self.app.url, timeout_s=5.0, **user)
+        address = self.market.address
+        return open_market(
+            rpc_url=url, chain_id=CHAIN_ID, contract_address=address, sender=self.sender, peer_id=self.peer_id
         )
 
     def book(self):
         """As a node that starts now finds it."""
-        return Book(self.folder, LedgerScope(chain_id=CHAIN_ID, contract=self.market.address, peer_id=self.peer_id))
+        scope = LedgerScope(chain_id=CHAIN_ID, contract=self.market.address, peer_id=self.peer_id)
+        return Book(self.folder / OUTBOX, scope)
 
-    def player(self, judge, policy=None, backend=None, stakes=None, **settings):
+    def player(self, judge, policy=None, contract=None, stakes=None, **settings):
         return Player(
             judge.service(),
-            backend or self.backend,
+            contract or self.contract,
             policy or Policy(),
             self.book(),
             stakes or Stakes(),
+            lambda: None,
             peer_id=self.peer_id,
             log_dir=self.folder / "logs",
             **settings,
         )
+
+    @property
+    def bets(self):
+        return self._items(Kind.BET)
+
+    @property
+    def claims(self):
+        return self._items(Kind.CLAIM)
+
+    @property
+    def unclaimed(self):
+        """The games that wait for their reward."""
+        return [item.round_id.number for item in self.claims if item.state in OPEN]
+
+    def amounts(self):
+        return [self.book().bet(item).amount for item in self.bets]
+
+    def change(self, statement, *values):
+        """Does something to the outbox."""
+        with sqlite3.connect(self.folder / OUTBOX) as db:
+            db.execute(statement, values)
+
+    def _items(self, kind):
+        path = self.folder / OUTBOX
+        found = read_pending(path).items if path.exists() else []
+        return [
+            item
+            for item in found
+            if item.kind is kind and item.scope.contract == self.market.address and item.scope.peer_id == self.peer_id
+        ]
 
     @property
     def balance(self):
@@ -179,19 +212,22 @@ def judging():
 
 
 def tick(player, times=3):
-    """Looks of the player, one after the other; the wait after the last."""
-    return [player.tick() for _ in range(times)][-1]
+    """Looks of the player and of the ledger's thread, in turns; the player's wait after its last."""
+    for _ in range(times):
+        wait_s = player.tick()
+        player.delivery.deliver()
+    return wait_s
 
 
 def claim_now(peer):
     """Has every claim that is waiting be due."""
-    book = peer.book()
-    for claim in book.unclaimed:
-        book.put_claim(type(claim)(game=claim.game, tries=claim.tries, sent=claim.sent))
+    peer.change("UPDATE item SET due_at_s = 0 WHERE kind = 'claim'")
 
 
 def states(peer):
-    return [bet.state for bet in peer.book().bets]
+    """Of each bet: placed, open, unknown, or why it was dropped."""
+    names = {ItemState.DONE: "placed", ItemState.UNKNOWN: "unknown"}
+    return ["open" if bet.state in OPEN else names.get(bet.state, bet.note) for bet in peer.bets]
 
 
 class Policy:

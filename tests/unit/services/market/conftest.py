@@ -2,7 +2,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from codezero.services.market import modal
+from codezero.ledger import delivery
 from tests.unit.ledger.hostile_rpc import HostileRpc
 from tests.unit.services.market.arena import Arena, judging
 
@@ -16,7 +16,7 @@ def arena(dev_chain):
 def market(request, arena, monkeypatch):
     """A market contract of the test's own: its first game is game 0. Its peers play with keys of their own, or, where
     the test asks for "modal", each through a sign-in app."""
-    monkeypatch.setattr(modal, "LOOK_S", 0.02)
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
     with ExitStack() as apps:
         yield arena.market(apps=apps if getattr(request, "param", "wallet") == "modal" else None)
 

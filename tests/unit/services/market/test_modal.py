@@ -2,12 +2,12 @@
 
 import pytest
 
-from codezero.ledger.faults import NoContract, ProxyFault, Reverted
-from codezero.ledger.modal import AppAccount
+from codezero.ledger import modal
+from codezero.ledger.faults import NoContract, Reverted
+from codezero.ledger.items import ItemState
 from codezero.ledger.transactions import Journal
-from codezero.services.market import claiming, modal
-from codezero.services.market.book import BetState, ClaimState
-from tests.sign_in import AFTER_MINING, HASH, ORG_ID
+from codezero.services.market import bets
+from tests.sign_in import AFTER_MINING, ORG_ID
 from tests.unit.services.market.arena import COIN, Policy, claim_now, states, tick
 
 pytestmark = pytest.mark.parametrize("market", ["modal"], indirect=True)
@@ -35,7 +35,7 @@ def test_the_balance_is_the_one_that_the_app_tells(market, tmp_path):
     """Which is why it is not asked for it: `bet-token-balance` is a read of the same contract."""
     peer = market.peer(tmp_path)
     told = peer.app._send("bet-token-balance", {"orgId": ORG_ID, "peerId": peer.peer_id})
-    assert told == (200, {"result": str(peer.backend.game(0).balance)})
+    assert told == (200, {"result": str(peer.contract.game(0).balance)})
 
 
 @pytest.mark.parametrize("mode", [*AFTER_MINING, "mined, then dropped", "500", "html", "drop"])
@@ -45,17 +45,17 @@ def test_3_what_the_app_may_have_placed_is_never_placed_again(market, tmp_path, 
     peer.app.mode = mode
     mined = "mined" in mode
     first = peer.player(judge)
-    tick(first, 1)
+    tick(first, 2)
     assert first.trouble.startswith("the sign-in app at 127.0.0.1")
     tick(peer.player(judge))  # a restart in between
     assert peer.app.names() == ["guess-answer"]
-    assert states(peer) == [BetState.PLACED if mined else BetState.OPEN]
+    assert states(peer) == ["placed" if mined else "open"]
     market.next_round(0)
     peer.app.mode = "ok"
     judge.show(0, clue=1, rounds_remaining=2)
     tick(peer.player(judge))
-    assert states(peer) == [BetState.PLACED if mined else BetState.UNKNOWN, BetState.PLACED]
-    assert market.read("totalBets", 0) == sum(int(bet.amount) for bet in peer.book().bets[0 if mined else 1 :])
+    assert states(peer) == ["placed" if mined else "unknown", "placed"]
+    assert market.read("totalBets", 0) == sum(peer.amounts()[0 if mined else 1 :])
 
 
 def test_6_a_reward_whose_answer_was_lost_is_claimed_once(market, tmp_path, judge):
@@ -67,7 +67,7 @@ def test_6_a_reward_whose_answer_was_lost_is_claimed_once(market, tmp_path, judg
     claim_now(peer)
     peer.app.mode = "mined although 500"
     tick(peer.player(judge), 1)
-    (claim,) = peer.book().unclaimed
+    (claim,) = peer.claims
     assert "answered claim-reward with HTTP 500" in claim.note
     assert peer.balance == 100 * COIN
     peer.app.mode = "ok"
@@ -87,30 +87,18 @@ def test_a_claim_that_the_app_alone_refuses_is_tried_ever_more_rarely_and_keeps_
     player = peer.player(judge)
     for tries in (1, 2):
         claim_now(peer)
-        tick(player := peer.player(judge), 1)
+        player = peer.player(judge)
+        player.delivery.deliver()
+        player.tick()
         assert "HTTP 500" in player.trouble
-        assert peer.book().unclaimed[0].tries == tries
+        assert peer.claims[0].tries == tries
     tick(player)
-    assert states(peer) == [BetState.PLACED, BetState.PLACED]
+    assert states(peer) == ["placed", "placed"]
     assert player.trouble == ""
 
 
-def test_a_claim_that_the_app_took_is_looked_for_on_the_chain(market, tmp_path, judge, monkeypatch):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge))
-    market.reveal(0)
-    with monkeypatch.context() as patch:
-        patch.setattr(modal, "MINED_S", 0.1)
-        patch.setattr(AppAccount, "write", lambda *_, **fields: HASH)
-        with pytest.raises(ProxyFault, match=f"for game 0 as {HASH}, and the contract does not have it after 0.1 s"):
-            peer.backend.claim(0, JOURNAL)
-    assert peer.backend.claim(0, JOURNAL).startswith("0x")
-    assert peer.balance == 100 * COIN
-
-
 @pytest.mark.parametrize("method", ["guess", "claim"])
-@pytest.mark.parametrize("when", ["before the app is asked", "after it was"])
+@pytest.mark.parametrize("when", ["before that is noted", "before the app is asked", "after it was"])
 def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, tmp_path, judge, monkeypatch, method, when):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
@@ -120,23 +108,30 @@ def test_a_kill_anywhere_leaves_one_bet_and_one_reward(market, tmp_path, judge, 
         judge.close_game()
         claim_now(peer)
 
-    def write(self, name, real=AppAccount.write, **fields):
+    def killed(*_):
+        raise Killed
+
+    def send(self, call, journal, real=modal.AppAccount.send):
         if when == "after it was":
-            real(self, name, **fields)
+            real(self, call, journal)
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(AppAccount, "write", write)
+        if when == "before the app is asked":
+            patch.setattr(modal, "credentials", killed)
+        else:
+            patch.setattr(modal.AppAccount, "send", send)
         with pytest.raises(Killed):
-            peer.player(judge).tick()
+            tick(peer.player(judge), 1)
+    claim_now(peer)  # else the app is asked again after a minute
     tick(peer.player(judge), 4)
-    sent = when == "after it was"
+    sent = when != "before the app is asked"
     if method == "guess":  # whether it was placed the chain tells, and a bet that was not is left alone
-        assert states(peer) == [BetState.PLACED if sent else BetState.OPEN]
+        assert states(peer) == ["placed" if sent else "open"]
         assert market.read("totalBets", 0) == (BET if sent else 0)
     else:
         assert peer.balance == 100 * COIN
-        assert [claim.state for claim in peer.book()._content.claims] == [ClaimState.CLAIMED]
+        assert peer.lines[1:] == ["successfully claimed reward for previous game 0"]
     assert len(peer.app.names()) <= 2
 
 
@@ -153,10 +148,10 @@ def test_what_the_contract_would_refuse_is_not_asked_of_the_app(market, tmp_path
     market.new_game()
     prepare(market)
     with pytest.raises(Reverted) as refused:
-        peer.backend.claim(0, JOURNAL)
+        peer.contract.claim(0, JOURNAL)
     assert refused.value.name == reason
     with pytest.raises(Reverted):
-        peer.backend.guess(0, 7, 0, 1, JOURNAL)
+        peer.contract.guess(0, 7, 0, 1, JOURNAL)
     assert peer.app.asked == []
 
 
@@ -170,8 +165,8 @@ def test_a_missing_contract_is_told_and_the_app_is_not_asked(market, tmp_path, j
 
 def test_a_claim_without_named_reasons_is_given_up_some_day(market, tmp_path, judge, monkeypatch):
     """The public contract's, as far as is known."""
-    monkeypatch.setattr(claiming, "_ENDS", {})
-    monkeypatch.setattr(claiming, "MAX_TRIES", 1)
+    monkeypatch.setattr(bets, "_ENDS", {})
+    monkeypatch.setattr(bets, "MAX_TRIES", 1)
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
     tick(peer.player(judge, Policy("a cat")))
@@ -179,5 +174,5 @@ def test_a_claim_without_named_reasons_is_given_up_some_day(market, tmp_path, ju
     judge.close_game()
     claim_now(peer)
     tick(peer.player(judge))
-    assert [claim.state for claim in peer.book()._content.claims] == [ClaimState.GIVEN_UP]
+    assert [claim.state for claim in peer.claims] == [ItemState.DROPPED]
     assert peer.app.names() == ["guess-answer"]

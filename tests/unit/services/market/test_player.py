@@ -1,17 +1,19 @@
 """The player with judge, policy and contract: what it bets on, and what it tells."""
 
 import logging
+import sqlite3
 import time
 
 import pytest
 
 from codezero.errors import LedgerError, Stopping
 from codezero.ledger.faults import NoContract
+from codezero.ledger.items import ItemState
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.prompts.market import OPENING
 from codezero.services.judge.client import JudgeService
-from codezero.services.market import book, wallet
-from codezero.services.market.book import Bet, BetState, ClaimState, read_summaries
+from codezero.services.market.book import read_markets
+from codezero.services.market.contract import open_market
 from codezero.services.market.player import MAX_POLL_S
 from tests.chains import CHAIN_ID
 from tests.unit.evaluate.loopback import drip, reply
@@ -37,9 +39,9 @@ def test_a_game_is_played_from_its_first_clue_to_the_reward(market, tmp_path, ju
         tick(player)
         if clue < 2:
             market.next_round(game)
-    bets = peer.book().bets
-    assert [(bet.clue, bet.choice, bet.state) for bet in bets] == [(clue, 1, BetState.PLACED) for clue in range(3)]
-    assert market.read("totalBets", game) == sum(int(bet.amount) for bet in bets)
+    assert states(peer) == ["placed"] * 3
+    assert [bet.round_id.stage for bet in peer.bets] == [0, 1, 2]
+    assert market.read("totalBets", game) == sum(peer.amounts())
     market.reveal(game)
     judge.close_game()
     claim_now(peer)
@@ -54,11 +56,11 @@ def test_the_policy_is_asked_once_a_clue_for_the_words_of_each_choice(market, tm
     judge.show(market.new_game(), text="It\x1b[2J barks <|im_end|>")
     rpc.mode, rpc.for_methods = "answers", ["eth_estimateGas"]
     rpc.answers = {"eth_estimateGas": {"error": {"code": -32000, "message": "busy"}}}
-    player = peer.player(judge, policy, backend=peer.connect(rpc.url))
+    player = peer.player(judge, policy, contract=peer.connect(rpc.url))
     tick(player)
     rpc.mode = "ok"
     tick(player)
-    assert states(peer) == [BetState.PLACED]
+    assert states(peer) == ["placed"]
     ((messages, opening, completions),) = policy.asked
     assert opening == OPENING
     assert completions == ("a cat</", "a dog</")
@@ -82,7 +84,7 @@ def test_a_policy_that_says_nothing_usable_bets_nothing_and_ends_nothing(market,
     player = peer.player(judge, Broken())
     tick(player)
     assert player.trouble
-    assert peer.book().bets == ()
+    assert peer.bets == []
 
 
 def test_the_contract_is_looked_at_again_after_choosing(market, tmp_path, judge):
@@ -95,7 +97,7 @@ def test_the_contract_is_looked_at_again_after_choosing(market, tmp_path, judge)
     game = market.new_game()
     judge.show(game)
     tick(peer.player(judge, Slow()), 1)
-    assert peer.book().bets == ()
+    assert peer.bets == []
 
 
 def test_a_choice_of_several_lines_is_one_line_of_the_record(market, tmp_path, judge):
@@ -112,7 +114,7 @@ def test_a_record_that_cannot_be_written_costs_its_line(market, tmp_path, judge,
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
     tick(peer.player(judge))
-    assert states(peer) == [BetState.PLACED]
+    assert states(peer) == ["placed"]
     assert "cannot write" in caplog.text
 
 
@@ -135,7 +137,7 @@ def test_a_hostile_judge_moves_no_token(market, tmp_path, judge, monkeypatch, sh
     judge.clue = shown
     player = peer.player(judge)
     assert 0 < tick(player) <= MAX_POLL_S * 1.25
-    assert peer.book().bets == ()
+    assert peer.bets == []
     assert peer.nonce == 1
 
 
@@ -147,19 +149,16 @@ def test_hundreds_of_games_that_nobody_ends_cost_a_few_looks_at_a_time(market, t
     peer = market.peer(tmp_path, registered=False, wei=0)
     kept = peer.book()
     for game in range(9):
-        values = {"game": game, "clue": 0, "choice": 0, "text": "a", "amount": "1", "tokens_before": "0"}
-        kept.put_bet(Bet(**values, made_at_s=time.time(), state=BetState.PLACED))
+        kept.add_claim(game, time.time())
         market.new_game()
     looked = []
 
-    def game(number, real=peer.backend.game):
+    def claimed(number, *arguments, real=peer.contract.claimed, **more):
         looked.append(number)
-        return real(number)
+        return real(number, *arguments, **more)
 
-    monkeypatch.setattr(peer.backend, "game", game)
-    player = peer.player(judge)
-    for _ in range(4):
-        player.tick()
+    monkeypatch.setattr(peer.contract, "claimed", claimed)
+    tick(peer.player(judge), 4)
     assert looked == list(range(9))
 
 
@@ -169,18 +168,18 @@ def test_a_disk_that_takes_nothing_sends_nothing(market, tmp_path, judge, monkey
     judge.show(market.new_game())
     player = peer.player(judge)
     with monkeypatch.context() as patch:
-        patch.setattr(book.os, "fsync", _raises(OSError(28, "No space left on device")))
+        patch.setattr(player._book, "_add", _raises(sqlite3.OperationalError("database or disk is full")))
         tick(player)
-    assert "No space left" in player.trouble
+    assert "disk is full" in player.trouble
     assert peer.nonce == 1
     tick(player)
-    assert states(peer) == [BetState.PLACED]
+    assert states(peer) == ["placed"]
 
 
 def test_a_chain_that_is_away_is_asked_ever_more_rarely_and_warned_of_once(market, tmp_path, judge, caplog):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
-    player = peer.player(judge, backend=peer.connect("http://127.0.0.1:9"))
+    player = peer.player(judge, contract=peer.connect("http://127.0.0.1:9"))
     with caplog.at_level(logging.WARNING):
         waits = [player.tick() for _ in range(3)]
     assert waits[2] > waits[0]
@@ -194,7 +193,7 @@ def test_two_markets_are_two_books(arena, market, tmp_path, judge):
     other = arena.market()
     other.new_game()
     peer.market = other
-    peer.backend = peer.connect()
+    peer.contract = peer.connect()
     tick(peer.player(judge))
     assert other.read("totalBets", 0) == BET
 
@@ -204,23 +203,23 @@ def test_a_bet_and_a_claim_of_another_account_s_peer_are_refused(market, tmp_pat
     (tmp_path / "thief").mkdir()
     owner, thief = market.peer(tmp_path), market.peer(tmp_path / "thief")
     thief.peer_id = owner.peer_id
-    thief.backend = thief.connect()
+    thief.contract = thief.connect()
     judge.show(market.new_game())
     tick(thief.player(judge))
-    assert states(thief) == [BetState.REFUSED]
+    assert states(thief) == ["the contract refuses guessAnswer: not your peer"]
     assert thief.nonce == 1
     assert owner.balance == 100 * COIN
 
 
 def test_no_contract_or_another_chain_is_told(arena, market, tmp_path):
     peer = market.peer(tmp_path)
-    settings = {"chain_id": CHAIN_ID, "key": peer.key, "max_fee_gwei": 1.0, "peer_id": "p", "rpc_url": arena.chain.url}
+    settings = {"chain_id": CHAIN_ID, "sender": peer.sender, "peer_id": "p", "rpc_url": arena.chain.url}
     with pytest.raises(LedgerError, match=r"market\.contract_address"):
-        wallet.connect(contract_address="0x12", **settings)
+        open_market(contract_address="0x12", **settings)
     with pytest.raises(NoContract, match=r"no contract at 0x(12)+ on chain 31337: check market\.contract_address"):
-        wallet.connect(contract_address="0x" + "12" * 20, **settings).game(0)
+        open_market(contract_address="0x" + "12" * 20, **settings).game(0)
     with pytest.raises(LedgerError, match="serves chain"):
-        wallet.connect(contract_address=market.address, **(settings | {"chain_id": 5})).game(0)
+        open_market(contract_address=market.address, **(settings | {"chain_id": 5})).game(0)
 
 
 def test_what_was_claimed_is_in_the_book_with_its_state(market, tmp_path, judge):
@@ -230,10 +229,11 @@ def test_what_was_claimed_is_in_the_book_with_its_state(market, tmp_path, judge)
     market.reveal(0)
     claim_now(peer)
     tick(peer.player(judge))
-    (claim,) = peer.book()._content.claims
-    assert claim.state is ClaimState.CLAIMED
-    assert len(claim.sent) == 1
-    receipt = JsonRpc(market.arena.chain.url).ask([("eth_getTransactionReceipt", [claim.sent[0].hash])])
+    (claim,) = peer.claims
+    assert claim.state is ItemState.DONE
+    (sent,) = peer.book().sent(claim)
+    assert claim.reference == sent.hash
+    receipt = JsonRpc(market.arena.chain.url).ask([("eth_getTransactionReceipt", [sent.hash])])
     assert receipt[0]["status"] == "0x1"
 
 
@@ -244,10 +244,11 @@ def test_what_keeps_the_node_from_playing_is_noted_until_it_does_not(market, tmp
     player = peer.player(judge)
     tick(player, 1)
     assert "HTTP 503" in player.trouble
-    assert [book.trouble for book in read_summaries(tmp_path)] == [player.trouble]
+    assert [market.trouble.text for market in read_markets(tmp_path)] == [player.trouble]
     judge.clue = shown
     tick(player)
-    assert [book.trouble for book in read_summaries(tmp_path)] == [player.trouble] == [""]
+    assert player.trouble == ""
+    assert [market.trouble for market in read_markets(tmp_path)] == [None]
 
 
 def test_a_node_that_ends_is_no_trouble_and_bets_nothing(market, tmp_path, judge, caplog):
@@ -260,4 +261,4 @@ def test_a_node_that_ends_is_no_trouble_and_bets_nothing(market, tmp_path, judge
     player = peer.player(judge, Ended())
     with caplog.at_level(logging.WARNING):
         tick(player, 1)
-    assert (player.trouble, caplog.records, peer.book().bets) == ("", [], ())
+    assert (player.trouble, caplog.records, peer.bets) == ("", [], [])

@@ -1,7 +1,6 @@
 """Every known weakness of today's player, by name, against the real contract and a real judge on loopback: how it bets
 and what it believes. The rest is in test_weaknesses_claims.py."""
 
-import json
 import threading
 import time
 from contextlib import ExitStack
@@ -11,11 +10,10 @@ import pytest
 
 from codezero.ledger.faults import Reverted
 from codezero.services.market import player as module
-from codezero.services.market.book import BetState
 from codezero.services.market.player import POLL_S
 from codezero.services.market.stakes import Stakes
 from tests.unit.evaluate.loopback import never
-from tests.unit.services.market.arena import BOTH, COIN, Policy, claim_now, tick
+from tests.unit.services.market.arena import BOTH, COIN, Policy, claim_now, states, tick
 
 ALL = Stakes(fraction=Fraction(1))
 
@@ -33,8 +31,7 @@ def test_1_a_bet_that_no_double_holds_arrives_to_the_last_unit(arena, tmp_path, 
         tick(peer.player(judge, stakes=ALL))
     assert market.read("totalBets", 0) == balance
     assert peer.balance == 0
-    (raw,) = json.loads(peer.book().path.read_text())["bets"]
-    assert raw["amount"] == str(balance)
+    assert peer.amounts() == [balance]
 
 
 # 2. an unknown balance
@@ -44,16 +41,16 @@ def test_1_a_bet_that_no_double_holds_arrives_to_the_last_unit(arena, tmp_path, 
 def test_2_a_balance_that_cannot_be_read_is_no_bet_of_0_and_the_clue_is_played_later(market, tmp_path, judge, rpc):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
-    player = peer.player(judge, backend=peer.connect(rpc.url))
+    player = peer.player(judge, contract=peer.connect(rpc.url))
     rpc.mode = "http 500"
     tick(player)
     assert "HTTP 500" in player.trouble
-    assert peer.book().bets == ()
+    assert peer.bets == []
     assert peer.lines == []
     rpc.mode = "ok"
     tick(player)
     assert player.trouble == ""
-    assert [bet.state for bet in peer.book().bets] == [BetState.PLACED]
+    assert states(peer) == ["placed"]
 
 
 @BOTH
@@ -63,12 +60,12 @@ def test_2_a_peer_without_tokens_bets_nothing_notes_nothing_and_bets_when_it_has
     policy = Policy()
     player = peer.player(judge, policy)
     tick(player)
-    assert peer.book().bets == ()
+    assert peer.bets == []
     assert peer.lines == []
     assert policy.asked == []
     peer.register()
     tick(player)
-    assert [bet.state for bet in peer.book().bets] == [BetState.PLACED]
+    assert states(peer) == ["placed"]
 
 
 # 3. a bet whose answer is lost
@@ -78,7 +75,7 @@ def test_3_a_bet_that_arrived_though_the_answer_was_lost_is_not_made_twice(marke
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
     rpc.mode, rpc.for_methods = "accept then drop", ["eth_sendRawTransaction"]
-    player = peer.player(judge, backend=peer.connect(rpc.url))
+    player = peer.player(judge, contract=peer.connect(rpc.url))
     tick(player, 4)
     assert rpc.methods.count("eth_sendRawTransaction") == 1
     assert market.read("totalBets", 0) == 100 * COIN // 12
@@ -90,16 +87,16 @@ def test_3_a_bet_that_arrived_though_the_answer_was_lost_is_not_made_twice(marke
 def test_3_a_bet_that_did_not_arrive_is_sent_again_in_the_same_bytes(market, tmp_path, judge, rpc):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
-    player = peer.player(judge, backend=peer.connect(rpc.url))
+    player = peer.player(judge, contract=peer.connect(rpc.url))
     rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
     tick(player, 1)
-    (before,) = peer.book().bets
-    assert before.state is BetState.OPEN
+    before = peer.book().sent(peer.bets[0])
+    peer.change("UPDATE item SET due_at_s = 0")
+    assert states(peer) == ["open"]
     rpc.mode = "ok"
     tick(player)
-    (after,) = peer.book().bets
-    assert after.state is BetState.PLACED
-    assert [sent.hash for sent in after.sent] == [sent.hash for sent in before.sent]
+    assert states(peer) == ["placed"]
+    assert [sent.hash for sent in peer.book().sent(peer.bets[0])] == [sent.hash for sent in before]
 
 
 # 4. games never bet on
@@ -113,13 +110,13 @@ def test_4_a_game_that_took_no_bet_is_never_claimed(market, tmp_path, judge, mon
     def refused(*_):
         raise Reverted("the contract refuses guessAnswer", "no reason given")
 
-    monkeypatch.setattr(peer.backend, "guess", refused)
+    monkeypatch.setattr(peer.contract, "guess", refused)
     tick(peer.player(judge))
-    assert [bet.state for bet in peer.book().bets] == [BetState.REFUSED]
+    assert states(peer) == ["the contract refuses guessAnswer"]
     market.reveal(0)
     judge.close_game()
     tick(peer.player(judge))
-    assert peer.book().unclaimed == []
+    assert peer.unclaimed == []
     assert peer.nonce == 1
     assert peer.lines == []
 
@@ -155,6 +152,7 @@ def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market
         deadline = time.monotonic() + 30
         while len(peer.lines) <= clue:
             assert time.monotonic() < deadline
+            player.delivery.deliver()
             time.sleep(0.05)
         if clue < 2:
             market.next_round(game)
@@ -189,7 +187,7 @@ def test_10_a_game_that_the_contract_does_not_have_open_takes_no_bet(market, tmp
     for game in (over, over + 1, (1 << 53)):
         judge.show(game)
         tick(player, 2)
-    assert peer.book().bets == ()
+    assert peer.bets == []
     assert policy.asked == []
 
 
@@ -199,10 +197,10 @@ def test_10_a_clue_that_does_not_fit_the_contract_takes_no_bet(market, tmp_path,
     judge.show(market.new_game(), **shown)
     player = peer.player(judge)
     tick(player, 2)
-    assert peer.book().bets == ()
+    assert peer.bets == []
     judge.show(0)  # nor does it keep the true one from being played
     tick(player)
-    assert [bet.state for bet in peer.book().bets] == [BetState.PLACED]
+    assert states(peer) == ["placed"]
 
 
 def test_10_a_clue_that_goes_back_takes_no_second_bet(market, tmp_path, judge):
@@ -215,7 +213,7 @@ def test_10_a_clue_that_goes_back_takes_no_second_bet(market, tmp_path, judge):
     for clue in (0, 1):
         judge.show(game, clue=clue, rounds_remaining=3)
         tick(player, 2)
-    assert [bet.clue for bet in peer.book().bets] == [1]
+    assert [bet.round_id.stage for bet in peer.bets] == [1]
     assert peer.nonce == 2
 
 
@@ -225,7 +223,7 @@ def test_10_the_judge_cannot_make_the_node_bet_more_than_its_share_and_cap(marke
     tick(peer.player(judge, stakes=Stakes(fraction=Fraction(1, 4), most=7 * COIN)))
     judge.show(market.new_game(), rounds_remaining=1)
     tick(peer.player(judge, stakes=Stakes(fraction=Fraction(1, 4))))
-    assert [int(bet.amount) for bet in peer.book().bets] == [7 * COIN, 93 * COIN // 4]
+    assert peer.amounts() == [7 * COIN, 93 * COIN // 4]
 
 
 def test_10_long_choices_are_not_at_a_disadvantage(market, tmp_path, judge):
@@ -236,4 +234,4 @@ def test_10_long_choices_are_not_at_a_disadvantage(market, tmp_path, judge):
     peer = market.peer(tmp_path)
     judge.show(market.new_game(), choices=("no", "yes, and by a long way"))
     tick(peer.player(judge, Tokens()))
-    assert [bet.choice for bet in peer.book().bets] == [1]
+    assert peer.book().bet(peer.bets[0]).choice == 1

@@ -2,9 +2,9 @@
 
 import time
 
-from codezero.services.market import claiming
-from codezero.services.market.book import BetState
-from tests.unit.services.market.arena import BOTH, COIN, Policy, claim_now, tick
+from codezero.ledger.location import OUTBOX
+from codezero.services.market import bets
+from tests.unit.services.market.arena import BOTH, COIN, Policy, claim_now, states, tick
 
 # 5. a reward whose answer comes late
 
@@ -16,13 +16,13 @@ def test_5_a_reward_is_claimed_though_other_games_were_played_before_its_answer_
     for game in (market.new_game(), market.new_game(), market.new_game()):
         judge.show(game)
         tick(player)
-    assert [claim.game for claim in peer.book().unclaimed] == [0, 1, 2]
+    assert peer.unclaimed == [0, 1, 2]
     market.reveal(1)
     market.reveal(0)
     claim_now(peer)
     player = peer.player(judge)
     tick(player)
-    assert [claim.game for claim in peer.book().unclaimed] == [2]
+    assert peer.unclaimed == [2]
     assert sorted(peer.lines[3:]) == [f"successfully claimed reward for previous game {game}" for game in (0, 1)]
 
 
@@ -31,7 +31,7 @@ def test_5_a_reward_is_claimed_though_other_games_were_played_before_its_answer_
 
 @BOTH
 def test_6_a_claim_that_is_refused_is_tried_ever_more_rarely_and_sends_nothing(market, tmp_path, judge, monkeypatch):
-    monkeypatch.setattr(claiming, "_ENDS", {})  # the public contract gives no reasons
+    monkeypatch.setattr(bets, "_ENDS", {})  # the public contract gives no reasons
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
     tick(peer.player(judge, Policy("a cat")))
@@ -41,14 +41,14 @@ def test_6_a_claim_that_is_refused_is_tried_ever_more_rarely_and_sends_nothing(m
     for _ in range(4):
         claim_now(peer)
         tick(peer.player(judge), 2)  # the second finds nothing due
-        waits.append(peer.book().unclaimed[0].due_at_s - time.time())
-    assert peer.book().unclaimed[0].tries == 4
+        waits.append(peer.claims[0].due_at_s - time.time())
+    assert peer.claims[0].tries == 4
     assert [round(wait_s / 60 / 2**index) for index, wait_s in enumerate(waits)] == [1] * 4
     assert peer.nonce == 2
-    monkeypatch.setattr(claiming, "MAX_TRIES", 5)
+    monkeypatch.setattr(bets, "MAX_TRIES", 5)
     claim_now(peer)
     tick(peer.player(judge), 2)
-    assert peer.book().unclaimed == []
+    assert peer.unclaimed == []
     assert peer.nonce == 2
 
 
@@ -61,7 +61,7 @@ def test_6_a_lost_bet_is_asked_for_once(market, tmp_path, judge):
     judge.close_game()
     claim_now(peer)
     tick(peer.player(judge))
-    assert peer.book().unclaimed == []
+    assert peer.unclaimed == []
     assert len(peer.lines) == 1
 
 
@@ -80,7 +80,7 @@ def test_7_game_0_is_bet_on_and_claimed(market, tmp_path, judge):
     claim_now(peer)
     tick(peer.player(judge))
     assert peer.balance == 100 * COIN
-    assert peer.book().unclaimed == []
+    assert peer.unclaimed == []
     assert peer.lines[1:] == ["successfully claimed reward for previous game 0"]
 
 
@@ -88,33 +88,22 @@ def test_7_game_0_is_bet_on_and_claimed(market, tmp_path, judge):
 
 
 @BOTH
-def test_8_a_truncated_state_file_neither_stops_the_node_nor_makes_it_bet_twice(market, tmp_path, judge):
-    peer = market.peer(tmp_path)
-    judge.show(market.new_game())
-    tick(peer.player(judge))
-    path = peer.book().path
-    path.write_bytes(path.read_bytes()[:50])
-    tick(peer.player(judge))
-    assert [bet.state for bet in peer.book().bets] == [BetState.PLACED]
-    assert peer.nonce == 2
-
-
-@BOTH
 def test_8_a_state_that_is_lost_altogether_passes_over_the_clue_and_still_claims(market, tmp_path, judge):
     peer = market.peer(tmp_path)
     judge.show(market.new_game())
     tick(peer.player(judge))
-    peer.book().path.unlink()
-    peer.book().copy_path.unlink()
+    for suffix in ("", "-wal", "-shm"):
+        (tmp_path / (OUTBOX + suffix)).unlink(missing_ok=True)
     player = peer.player(judge)
     tick(player)
     assert peer.nonce == 2
-    assert [(bet.clue, bet.choice, bet.state) for bet in peer.book().bets] == [(0, 1, BetState.UNKNOWN)]
+    assert states(peer) == ["unknown"]
+    assert peer.book().bet(peer.bets[0]).choice == 1
     market.next_round(0)
     judge.show(0, clue=1, rounds_remaining=2)
     claim_now(peer)
     tick(player)
-    assert [bet.state for bet in peer.book().bets] == [BetState.UNKNOWN, BetState.PLACED]
+    assert states(peer) == ["unknown", "placed"]
     market.reveal(0)
     judge.close_game()
     claim_now(peer)

@@ -1,0 +1,122 @@
+"""Submits a peer's registration, rewards and votes to the coordinator."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from codezero.errors import LedgerError
+from codezero.ledger.coordinator import ChainView, CoordinatorWriter, Standing
+from codezero.ledger.delivery import LOOK_AGAIN_S, MAX_BACKOFF_S, Delivery, RevertMeaning
+from codezero.ledger.faults import PeerTaken, Reverted
+from codezero.ledger.items import Kind, LedgerItem
+from codezero.ledger.outbox import Outbox
+from codezero.ledger.transactions import Journal
+from codezero.types import RoundId
+
+_REVERTS = {
+    "RewardAlreadySubmitted": RevertMeaning.DONE,
+    "WinnerAlreadyVoted": RevertMeaning.DONE,
+    "InvalidVoterPeerId": RevertMeaning.UNREGISTERED,
+    "InvalidVote": RevertMeaning.DROP,
+}
+"""The contract's errors that a later try does not mend, by name."""
+
+logger = logging.getLogger(__name__)
+
+
+class SubmissionsHalted(LedgerError):
+    """The contract does not take this peer id from this account, and registering it did not help."""
+
+
+class Reads(Protocol):
+    """The part of `Coordinator` that delivery uses."""
+
+    def registration(self, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
+
+    def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
+
+    def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
+
+    def broadcast(self, raw: bytes) -> None: ...
+
+
+class Submissions(Delivery):
+    """Submits one peer's items through one writer."""
+
+    def __init__(self, outbox: Outbox, reads: Reads, writer: CoordinatorWriter, peer_id: str) -> None:
+        super().__init__(outbox)
+        self._reads, self._writer, self._peer_id = reads, writer, peer_id
+        self._registered_for: set[int] = set()
+        self.halted = ""
+        """Why nothing more is submitted until the node is started again; empty if that is not so."""
+
+    def deliver(self, view: ChainView) -> bool:
+        """Does one step for each item that is due. Returns and raises as `_try`."""
+        busy = False
+        if self.halted:
+            return False
+        for item in self._due():
+            if item.kind is not Kind.REGISTRATION and view.owner != self._writer.address:
+                continue
+            if item.kind is not Kind.REGISTRATION and item.round_id.number > view.round_id.number:
+                at, round_ = view.round_id.number, item.round_id.number
+                self._take(item, item.state, f"held: the chain is at round {at}, before the item's round {round_}")
+                continue
+            busy |= self._try(item)
+        return busy
+
+    def _look(self, item: LedgerItem, hashes: Sequence[str]) -> Standing:
+        account = self._writer.address
+        if item.kind is Kind.REGISTRATION:
+            standing = self._reads.registration(self._peer_id, account, hashes)
+            require_owner(self._peer_id, standing.owner, account)
+            return standing
+        if item.kind is Kind.REWARD:
+            return self._reads.reward(item.round_id, self._peer_id, account, hashes)
+        return self._reads.vote(item.round_id.number, self._peer_id, account, hashes)
+
+    def _write(self, item: LedgerItem, journal: Journal) -> str:
+        if item.kind is Kind.REGISTRATION:
+            return self._writer.register_peer(self._peer_id, journal)
+        if item.kind is Kind.REWARD:
+            return self._writer.submit_reward(item.round_id, item.reward, self._peer_id, journal)
+        return self._writer.submit_winners(item.round_id.number, item.winners, self._peer_id, journal)
+
+    def _broadcast(self, raw: bytes) -> None:
+        self._reads.broadcast(raw)
+
+    def _meaning(self, item: LedgerItem, name: str) -> RevertMeaning:
+        return _REVERTS.get(name, RevertMeaning.RETRY)
+
+    def _refused(self, item: LedgerItem, error: Reverted) -> None:
+        meaning = self._meaning(item, error.name)
+        if meaning is RevertMeaning.DROP:
+            logger.error("dropped, and not sent again: %s. What comes later is not affected", error)
+        if meaning is not RevertMeaning.UNREGISTERED:
+            super()._refused(item, error)
+            return
+        self._outbox.refused(item, str(error))
+        if item.id in self._registered_for:
+            self.halted = (
+                f"the contract does not take peer {self._peer_id} from account {self._writer.address} ({error.name}), "
+                "though it was registered again: nothing is submitted until the node is started again; check "
+                "ledger.contract_address and the account"
+            )
+            logger.error("%s", self.halted)
+            self._outbox.postpone(item, time.time() + MAX_BACKOFF_S, self.halted, unsent=True)
+            return
+        self._registered_for.add(item.id)
+        self._outbox.ensure_registration()
+        self._outbox.postpone(item, time.time() + LOOK_AGAIN_S, f"{error}; registering again", unsent=True)
+
+
+def require_owner(peer_id: str, owner: str | None, account: str) -> None:
+    """Raises PeerTaken: the peer id is registered to another account."""
+    if owner not in (None, account):
+        raise PeerTaken(
+            f"peer {peer_id} is registered to account {owner}, not to this node's {account}: use that account's wallet "
+            "(ledger.keystore=...), or start as a new peer with another key (swarm.identity_path=...)"
+        )

@@ -1,0 +1,124 @@
+"""Delivers bets and claims to the market's contract, each exactly once.
+
+A bet counts as placed when the contract shows its tokens or its transaction succeeded, not when it was sent. One that
+the sign-in app was asked for is never asked for again. A claim is simulated before it is sent, so one that the contract
+refuses costs nothing; the contract takes it once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from codezero.errors import LedgerError
+from codezero.ledger.coordinator import Standing
+from codezero.ledger.delivery import Delivery, RevertMeaning
+from codezero.ledger.faults import Reverted
+from codezero.ledger.items import ItemState, Kind, LedgerItem
+from codezero.ledger.transactions import Journal, Transaction
+from codezero.services.market.book import Book
+from codezero.services.market.contract import GameStatus, Market, MarketStanding
+from codezero.services.market.record import BetRecord
+
+MAX_FAILED = 3
+"""The number of failed transactions after which a bet or claim is given up; each costs a fee."""
+ABANDON_S = 24 * 3600.0
+"""Seconds after which a bet of unknown fate is given up, so that it no longer delays later ones."""
+LATE_S = 300.0
+"""Seconds since its signature after which a bet whose round is over, and that may still be mined, is given up."""
+AT_ONCE = 3
+"""The number of items handled in one step: a node may wait for hundreds of games that nobody ends."""
+MAX_TRIES = 60
+"""The number of tries, after the answer was known, that end a claim: about two weeks."""
+_ENDS = {"already claimed": RevertMeaning.DONE, "nothing to claim": RevertMeaning.DROP}
+"""The reasons of this repository's contract that end a claim; those of the public one are not known."""
+
+logger = logging.getLogger(__name__)
+
+
+class BetDelivery(Delivery):
+    """Delivers the bets and claims of one peer."""
+
+    def __init__(self, book: Book, market: Market, record: BetRecord) -> None:
+        super().__init__(book)
+        self._book, self._market, self._record = book, market, record
+        self.trouble: LedgerError | None = None
+        """What went wrong in the last step that there was; None if nothing did."""
+
+    def deliver(self) -> bool:
+        """Does one step for each of the items that are due, bets first. Returns True if an item should be looked up
+        again soon."""
+        try:
+            due = sorted(self._due(), key=lambda item: (item.kind is not Kind.BET, item.due_at_s))[:AT_ONCE]
+            busy = sum(map(self._try, due)) > 0
+        except LedgerError as error:
+            self.trouble = error
+            return False
+        if due:
+            self.trouble = None
+        return busy
+
+    def _look(self, item: LedgerItem, hashes: Sequence[str]) -> MarketStanding:
+        game = item.round_id.number
+        if item.kind is Kind.CLAIM:
+            return self._market.claimed(game, hashes, asked=item.state is ItemState.HANDED_OVER)
+        bet = self._book.bet(item)
+        return self._market.bet(game, bet.choice, bet.held, hashes)
+
+    def _write(self, item: LedgerItem, journal: Journal) -> str:
+        game = item.round_id.number
+        if item.kind is Kind.CLAIM:
+            return self._market.claim(game, journal)
+        bet = self._book.bet(item)
+        return self._market.guess(game, item.round_id.stage, bet.choice, bet.amount, journal)
+
+    def _broadcast(self, raw: bytes) -> None:
+        self._market.broadcast(raw)
+
+    def _judged(
+        self, item: LedgerItem, standing: Standing, sent: Sequence[Transaction]
+    ) -> tuple[ItemState, str] | None:
+        assert isinstance(standing, MarketStanding)
+        if sum(not succeeded for succeeded in standing.receipts.values()) >= MAX_FAILED:
+            return ItemState.DROPPED, f"{MAX_FAILED} transactions failed"
+        is_open = standing.status == GameStatus.OPEN
+        if item.kind is Kind.CLAIM:
+            return (item.state, "its answer is not known yet") if is_open and not sent else None
+        now_s = time.time()
+        if not 0 <= now_s - item.created_at_s < ABANDON_S:  # below 0 if the clock was set back
+            return ItemState.UNKNOWN, "nothing could be learnt of it for a day"
+        if is_open and standing.round == item.round_id.stage:
+            return (item.state, "") if item.state is ItemState.HANDED_OVER else None
+        if item.state is ItemState.HANDED_OVER:
+            return ItemState.UNKNOWN, "its round is over, and it is not known whether it was placed"
+        if not sent:
+            return ItemState.DROPPED, "its round was over before it was sent"
+        if sent[-1].hash in standing.receipts:
+            return ItemState.DROPPED, "its transaction failed"
+        if standing.nonce > sent[-1].nonce:
+            return ItemState.DROPPED, "its round was over before it was mined"
+        if now_s - sent[-1].signed_at_s > LATE_S:
+            return ItemState.UNKNOWN, "its round is over, and it is not known whether it is ever mined"
+        return item.state, ""
+
+    def _meaning(self, item: LedgerItem, name: str) -> RevertMeaning:
+        if item.kind is Kind.BET or item.tries + 1 >= MAX_TRIES:
+            return RevertMeaning.DROP
+        return _ENDS.get(name, RevertMeaning.RETRY)
+
+    def _refused(self, item: LedgerItem, error: Reverted) -> None:
+        if item.kind is Kind.BET:
+            clue, game = item.round_id.stage, item.round_id.number
+            message = "no bet on clue %d of game %d: %s. Nothing has to be done: the next clue is tried"
+            logger.warning(message, clue, game, error)
+        super()._refused(item, error)
+
+    def _end(self, item: LedgerItem, state: ItemState, note: str, reference: str = "") -> None:
+        if item.kind is Kind.BET and state in (ItemState.DONE, ItemState.UNKNOWN):
+            self._book.add_claim(item.round_id.number, time.time())  # first, so that a kill in between does not lose it
+        super()._end(item, state, note, reference)
+        if state is ItemState.DONE and item.kind is Kind.BET:
+            self._record.placed(item, self._book.bet(item))
+        elif state is ItemState.DONE:
+            self._record.claimed(item.round_id.number)
