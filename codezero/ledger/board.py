@@ -145,12 +145,12 @@ def _brought_up(tally: Tally, scope: LedgerScope, rpc_url: str, limit_s: float) 
     if not rpc_url:
         return "the chain's RPC is not known: give --rpc-url, or start the node once, which notes it"
     # Imported here, since a node without a chain does not need what these import.
-    from codezero.ledger import wallet
     from codezero.ledger.follow import Follower
+    from codezero.ledger.rpc import open_contract
 
     try:
-        _, contract, rpc = wallet.read_only(
-            rpc_url=rpc_url, chain_id=scope.chain_id, contract_address=scope.contract, retries=0
+        contract, rpc = open_contract(
+            "SwarmCoordinator", scope.contract, rpc_url=rpc_url, chain_id=scope.chain_id, retries=0
         )
         Follower(rpc, contract.address, tally).follow(limit_s)
     except LedgerError as error:

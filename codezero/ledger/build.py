@@ -18,7 +18,9 @@ from codezero.runtime.console import Console
 
 if TYPE_CHECKING:
     from codezero.ledger.chain import ChainLedger
+    from codezero.ledger.contract import Contract
     from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
+    from codezero.ledger.rpc import Rpc
 
 logger = logging.getLogger(__name__)
 
@@ -93,12 +95,9 @@ def with_contract_bootnodes(swarm: SwarmConfig, ledger: LedgerConfig, console: C
 
 
 def _read_bootnodes(config: LedgerConfig) -> Sequence[str]:
-    from codezero.ledger import wallet
+    from codezero.ledger.coordinator import Coordinator
 
-    coordinator, _, _ = wallet.read_only(
-        rpc_url=config.rpc_url, chain_id=config.chain_id, contract_address=config.contract_address
-    )
-    return coordinator.bootnodes()
+    return Coordinator(*_contract(config)).bootnodes()
 
 
 def _usable(addresses: Sequence[str]) -> list[str]:
@@ -142,23 +141,27 @@ def _on_chain(
 
 
 def _connected(config: LedgerConfig, key: bytes | None) -> tuple[Coordinator, CoordinatorWriter]:
-    from codezero.ledger import modal, wallet
+    """Returns what reads the contract and what writes to it, without a request. Raises LedgerError: an address or URL
+    is not valid, or nobody has signed in."""
+    from codezero.ledger.account import Account
+    from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
+    from codezero.ledger.modal import app_account
 
+    contract, rpc = _contract(config)
     if config.kind is LedgerKind.modal:
-        return modal.connect(
-            rpc_url=config.rpc_url,
-            chain_id=config.chain_id,
-            contract_address=config.contract_address,
+        app = app_account(
             proxy_url=config.proxy_url,
             org_id=config.org_id,
             account_address=config.account_address,
             login_dir=Path(config.login_dir).expanduser(),
         )
+        return Coordinator(contract, rpc), CoordinatorWriter(contract, app)
     assert key is not None
-    return wallet.connect(
-        rpc_url=config.rpc_url,
-        chain_id=config.chain_id,
-        contract_address=config.contract_address,
-        key=key,
-        max_fee_gwei=config.max_fee_gwei,
-    )
+    return Coordinator(contract, rpc), CoordinatorWriter(contract, Account(key, rpc, max_fee_gwei=config.max_fee_gwei))
+
+
+def _contract(config: LedgerConfig) -> tuple[Contract, Rpc]:
+    from codezero.ledger.rpc import open_contract
+
+    name, address = "SwarmCoordinator", config.contract_address
+    return open_contract(name, address, rpc_url=config.rpc_url, chain_id=config.chain_id)

@@ -1,4 +1,4 @@
-"""The coordinator contract, written to through the sign-in app, which has the account's session key and pays (SPEC §2).
+"""The account that the sign-in app has the session key of, and pays for (SPEC §2).
 
 The account is the user's smart account. The app is asked to write, and the chain whether it did.
 """
@@ -12,9 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from codezero.errors import LedgerError
-from codezero.ledger import wallet
 from codezero.ledger.contract import ContractCall, checksummed
-from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.faults import ProxyFault, Reverted, RpcFault
 from codezero.ledger.http import HttpReply, Server, decode, shown
 from codezero.ledger.transactions import Journal
@@ -92,26 +90,6 @@ class AppAccount:
                 f"{self._server.place} sent {shown(found[:40])!r}, which is no hash: the chain tells whether it arrived"
             )
         return found
-
-
-def connect(
-    *,
-    rpc_url: str,
-    chain_id: int,
-    contract_address: str,
-    proxy_url: str,
-    org_id: str,
-    account_address: str,
-    login_dir: Path,
-    timeout_s: float = TIMEOUT_S,
-) -> tuple[Coordinator, CoordinatorWriter]:
-    """Returns what reads the contract, and what writes to it through the app, without a request to either. Raises
-    LedgerError: an address or URL is not valid, or nobody has signed in."""
-    coordinator, contract, _ = wallet.read_only(rpc_url=rpc_url, chain_id=chain_id, contract_address=contract_address)
-    app = app_account(
-        proxy_url=proxy_url, org_id=org_id, account_address=account_address, login_dir=login_dir, timeout_s=timeout_s
-    )
-    return coordinator, CoordinatorWriter(contract, app)
 
 
 def app_account(

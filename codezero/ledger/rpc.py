@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from codezero.errors import LedgerError
-from codezero.ledger.contract import ContractCall, error_name
+from codezero.ledger.contract import Contract, ContractCall, checksummed, error_name
 from codezero.ledger.faults import (
     AlreadyKnown,
     InsufficientFunds,
@@ -172,6 +172,22 @@ class Rpc:
             f"{self._transport.place} answered {what} with {shown(str(answer)[:40])!r}, not a valid answer: "
             "a proxy in between may have sent it"
         )
+
+
+def open_contract(
+    name: str, address: str, *, rpc_url: str, chain_id: int, setting: str = "ledger.contract_address", retries: int = 2
+) -> tuple[Contract, Rpc]:
+    """Returns one of `abi.ARTIFACTS` at an address and a client of its chain, without a request. `setting` names the
+    setting of the address. Raises LedgerError: the address or the URL is not valid."""
+    from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
+
+    try:
+        contract = Contract(checksummed(address), abi.load(name).abi)
+    except ValueError as error:
+        raise LedgerError(f"{setting}: {error}") from error
+    transport, names = JsonRpc(rpc_url, retries=retries), contract.error_names
+    rpc = Rpc(transport, chain_id=chain_id, contracts=[contract.address], error_names=names, contract_setting=setting)
+    return contract, rpc
 
 
 def call_request(call: ContractCall, sender: str | None = None) -> Request:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Protocol
 
 from codezero.errors import LedgerError
-from codezero.ledger.coordinator import ChainView, CoordinatorWriter, Standing
+from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Standing
 from codezero.ledger.delivery import LOOK_AGAIN_S, MAX_BACKOFF_S, Delivery, RevertMeaning
 from codezero.ledger.faults import PeerTaken, Reverted
 from codezero.ledger.items import Kind, LedgerItem
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.transactions import Journal
-from codezero.types import RoundId
 
 _REVERTS = {
     "RewardAlreadySubmitted": RevertMeaning.DONE,
@@ -31,22 +29,10 @@ class SubmissionsHalted(LedgerError):
     """The contract does not take this peer id from this account, and registering it did not help."""
 
 
-class Reads(Protocol):
-    """The part of `Coordinator` that delivery uses."""
-
-    def registration(self, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
-
-    def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
-
-    def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing: ...
-
-    def broadcast(self, raw: bytes) -> None: ...
-
-
 class Submissions(Delivery):
     """Submits one peer's items through one writer."""
 
-    def __init__(self, outbox: Outbox, reads: Reads, writer: CoordinatorWriter, peer_id: str) -> None:
+    def __init__(self, outbox: Outbox, reads: Coordinator, writer: CoordinatorWriter, peer_id: str) -> None:
         super().__init__(outbox)
         self._reads, self._writer, self._peer_id = reads, writer, peer_id
         self._registered_for: set[int] = set()

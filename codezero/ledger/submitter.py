@@ -14,15 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from codezero.errors import CodezeroError, LedgerError
 from codezero.ledger.account import ETHER, ether
-from codezero.ledger.coordinator import ChainView, CoordinatorWriter, Sender, check_round
+from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Sender, check_round
 from codezero.ledger.delivery import UNSEEN_S
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
-from codezero.ledger.submissions import Reads, Submissions, SubmissionsHalted, require_owner
+from codezero.ledger.submissions import Submissions, SubmissionsHalted, require_owner
 from codezero.types import RoundId
 
 POLL_S = 15.0
@@ -38,12 +37,6 @@ REMIND_S = 3600.0
 _VIEW = "view"
 
 logger = logging.getLogger(__name__)
-
-
-class Chain(Reads, Protocol):
-    """The part of `Coordinator` that the submitter uses."""
-
-    def view(self, peer_id: str, account: str) -> ChainView: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +55,9 @@ class Policy:
 class Submitter:
     """Submits one peer's items to the contract, in a thread."""
 
-    def __init__(self, outbox: Outbox, chain: Chain, writer: CoordinatorWriter, peer_id: str, policy: Policy) -> None:
+    def __init__(
+        self, outbox: Outbox, chain: Coordinator, writer: CoordinatorWriter, peer_id: str, policy: Policy
+    ) -> None:
         self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
         self._delivery = Submissions(outbox, chain, writer, peer_id)
         self._others: list[Callable[[], bool]] = []

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, cast
 
-from codezero.errors import LedgerError
-from codezero.ledger.contract import Contract, ContractCall, checksummed
+from codezero.ledger.contract import Contract, ContractCall
 from codezero.ledger.coordinator import Sender, Standing
 from codezero.ledger.faults import Reverted
-from codezero.ledger.jsonrpc import JsonRpc
-from codezero.ledger.rpc import Rpc
+from codezero.ledger.rpc import Rpc, open_contract
 from codezero.ledger.transactions import Journal
 
 
@@ -129,17 +127,8 @@ class Market:
 
 def open_market(*, rpc_url: str, chain_id: int, contract_address: str, sender: Sender, peer_id: str) -> Market:
     """Returns the market, without a request. Raises LedgerError: the address or the URL is not valid."""
-    from codezero.ledger import abi  # imports eth-utils, which nodes without a chain do not need
-
-    try:
-        contract = Contract(checksummed(contract_address), abi.load("PredictionMarket").abi)
-    except ValueError as error:
-        raise LedgerError(f"market.contract_address: {error}") from error
-    rpc = Rpc(
-        JsonRpc(rpc_url),
-        chain_id=chain_id,
-        contracts=[contract.address],
-        error_names=contract.error_names,
-        contract_setting="market.contract_address",
+    setting = "market.contract_address"
+    contract, rpc = open_contract(
+        "PredictionMarket", contract_address, rpc_url=rpc_url, chain_id=chain_id, setting=setting
     )
     return Market(contract, rpc, sender, peer_id)

@@ -16,7 +16,7 @@ from typing import Protocol
 from codezero.errors import CodezeroError, Stopping
 from codezero.ledger.faults import OutboxError, RpcFault
 from codezero.prompts import market as prompt
-from codezero.services.judge.client import Clue
+from codezero.services.judge.client import Clue, JudgeService
 from codezero.services.market.bets import BetDelivery
 from codezero.services.market.betting import Betting
 from codezero.services.market.book import Book
@@ -51,18 +51,12 @@ class Likelihoods(Protocol):
         ...
 
 
-class ClueSource(Protocol):
-    """The methods of `JudgeService` that the player uses."""
-
-    def current_clue(self) -> Clue | None: ...
-
-
 class Player:
     """The player of one peer at one market."""
 
     def __init__(
         self,
-        judge: ClueSource,
+        judge: JudgeService,
         market: Market,
         policy: Likelihoods,
         book: Book,

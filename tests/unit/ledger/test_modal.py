@@ -8,6 +8,7 @@ from eth_account import Account
 
 from codezero.errors import LedgerError
 from codezero.ledger import delivery, modal
+from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.faults import OutboxError, PeerTaken, ProxyFault, Reverted
 from codezero.ledger.items import Kind, describe
 from codezero.ledger.reading import read_pending
@@ -15,7 +16,7 @@ from codezero.ledger.submissions import Submissions
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
-from tests.chains import CHAIN_ID, ON_EACH_ENGINE
+from tests.chains import ON_EACH_ENGINE
 from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
 
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
@@ -49,14 +50,8 @@ def node(deployed, tmp_path, app, monkeypatch):
 
 def connect(deployed, app, login_dir, **settings):
     given = {"org_id": "", "account_address": ""} | settings
-    return modal.connect(
-        rpc_url=deployed.chain.url,
-        chain_id=CHAIN_ID,
-        contract_address=deployed.address,
-        proxy_url=app.url + "/",
-        login_dir=login_dir,
-        **given,
-    )
+    sender = modal.app_account(proxy_url=app.url + "/", login_dir=login_dir, **given)
+    return deployed.coordinator, CoordinatorWriter(deployed.contract, sender)
 
 
 def step(node):

@@ -19,7 +19,7 @@ from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.chain import LiveChain, new_key
-from tests.chains import CHAIN_ID, NEEDS_ANVIL
+from tests.chains import NEEDS_ANVIL
 from tests.sign_in import ORG_ID, SignInApp
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
@@ -105,16 +105,8 @@ class Modal(OnChain):
         self.app = app
 
     def writer(self):
-        _, writer = modal.connect(
-            rpc_url=self.deployed.chain.url,
-            chain_id=CHAIN_ID,
-            contract_address=self.deployed.address,
-            proxy_url=self.app.url,
-            org_id=ORG_ID,
-            account_address=self.app.address,
-            login_dir=self.folder,
-        )
-        return writer
+        user = {"org_id": ORG_ID, "account_address": self.app.address, "login_dir": self.folder}
+        return CoordinatorWriter(self.deployed.contract, modal.app_account(proxy_url=self.app.url, **user))
 
     def break_down(self):
         super().break_down()

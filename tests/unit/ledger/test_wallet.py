@@ -3,8 +3,11 @@ import time
 import pytest
 
 from codezero.errors import LedgerError
-from codezero.ledger import keystore, wallet
+from codezero.ledger import keystore
+from codezero.ledger.account import Account
+from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
 from codezero.ledger.reading import read_pending
+from codezero.ledger.rpc import open_contract
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.chain import new_key
@@ -16,15 +19,12 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
     (tmp_path / "passphrase").write_text("correct horse\n")
     deployed.chain.fund(keystore.save(new_key(), tmp_path / "wallet.json", "correct horse", scrypt_n=2))
     for run in (1, 2):
-        coordinator, writer = wallet.connect(
-            rpc_url=deployed.chain.url,
-            chain_id=CHAIN_ID,
-            contract_address=deployed.address.lower(),
-            key=keystore.load(tmp_path / "wallet.json", keystore.passphrase(str(tmp_path / "passphrase"))),
-            max_fee_gwei=100.0,
-        )
+        address = deployed.address.lower()
+        contract, rpc = open_contract("SwarmCoordinator", address, rpc_url=deployed.chain.url, chain_id=CHAIN_ID)
+        key = keystore.load(tmp_path / "wallet.json", keystore.passphrase(str(tmp_path / "passphrase")))
+        writer = CoordinatorWriter(contract, Account(key, rpc))
         outbox = deployed.outbox(tmp_path / "outbox.sqlite")
-        submitter = Submitter(outbox, coordinator, writer, "peer", Policy(poll_s=0.1))
+        submitter = Submitter(outbox, Coordinator(contract, rpc), writer, "peer", Policy(poll_s=0.1))
         submitter.start()
         deadline = time.monotonic() + 60
         while (submitter.view is None or submitter.view.owner is None) and time.monotonic() < deadline:
@@ -39,4 +39,4 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
 
 def test_a_mistyped_contract_address_is_named():
     with pytest.raises(LedgerError, match=r"ledger\.contract_address: '0x12' is no address"):
-        wallet.read_only(rpc_url="http://127.0.0.1:9", chain_id=1, contract_address="0x12")
+        open_contract("SwarmCoordinator", "0x12", rpc_url="http://127.0.0.1:9", chain_id=1)
