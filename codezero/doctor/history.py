@@ -126,7 +126,7 @@ def check_outbox(case: Case) -> Iterator[Finding]:
             yield info("rewards", "nothing was submitted from this state folder yet")
         return
     from codezero.errors import LedgerError
-    from codezero.ledger.items import OPEN, SUBMISSIONS, describe
+    from codezero.ledger.items import OPEN, SUBMISSIONS, in_words
     from codezero.ledger.reading import read_pending
 
     try:
@@ -141,10 +141,10 @@ def check_outbox(case: Case) -> Iterator[Finding]:
         yield ok("rewards", f"nothing waits; {owed:+.2f} points are summed up for the next submission{trouble}")
         return
     oldest = min(waiting, key=lambda item: item.created_at_s)
-    row = describe([oldest], time.time())[0]
     oldest_s = time.time() - oldest.created_at_s
-    found = f"{len(waiting)} wait, the oldest for {span(oldest_s)}: {row.what}, {row.state}"
-    found += f" ({row.note[:_SHOWN]})" if row.note else ""
+    found = f"{len(waiting)} wait, the oldest for {span(oldest_s)}: {in_words(oldest)}, {oldest.state.value}"
+    note = oldest.note or oldest.reference
+    found += f" ({note[:_SHOWN]})" if note else ""
     if oldest_s > 600 or pending.trouble:
         yield warning(
             "rewards",

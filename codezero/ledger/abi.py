@@ -14,8 +14,6 @@ from typing import Any
 
 from eth_utils.abi import abi_to_signature, function_signature_to_4byte_selector
 
-from codezero.errors import LedgerError
-
 ARTIFACTS = ("SwarmCoordinator", "PredictionMarket")
 
 
@@ -29,14 +27,6 @@ class Artifact:
     """The code of a deploying transaction without the constructor's arguments, as hex with 0x."""
     source_sha256: str
     compiler: str
-
-    def entry(self, signature: str) -> Mapping[str, Any]:
-        """Returns the ABI entry of a function, event or error by its full signature, such as
-        `submitReward(uint256,uint256,int256,string)`: names are overloaded. Raises LedgerError: there is none."""
-        for entry in self.abi:
-            if "name" in entry and abi_to_signature(entry) == signature:  # type: ignore[arg-type]
-                return entry
-        raise LedgerError(f"{self.contract} has no {signature}: this is a mistake in codezero, please report it")
 
 
 @cache

@@ -53,11 +53,6 @@ class Account:
         self.address = str(self._signer.address)
         self._rpc, self._max_fee_wei = rpc, round(max_fee_gwei * GWEI)
 
-    def balance_wei(self) -> int:
-        """Returns the account's balance in wei. Raises what `Rpc.ask` raises."""
-        (answer,) = self._rpc.ask([("eth_getBalance", [self.address, LATEST])])
-        return self._rpc.quantity(answer, "eth_getBalance")
-
     def send(self, call: ContractCall, journal: Journal) -> str:
         """Signs and sends a call, and returns the hash of the transaction, which is not mined yet.
 

@@ -101,12 +101,8 @@ def _merged(places: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 def _scope(folder: Path, found: LedgerLocation | None) -> LedgerScope | None:
     """Returns the contract that a node uses, None for a local ledger. Without a location it is that of the outbox.
     Raises LedgerError: the outbox cannot be read."""
-    if found is not None:
-        if not found.contract:
-            return None
-        return LedgerScope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
-    if not (folder / OUTBOX).exists():
-        return None
+    if found is not None or not (folder / OUTBOX).exists():
+        return None if found is None else found.scope
     with reading(folder / OUTBOX, "outbox") as db:
         return newest_scope(db)
 

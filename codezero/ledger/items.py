@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -163,33 +162,6 @@ def item_of(row: Sequence[Any]) -> LedgerItem:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenItem:
-    """One open item in words, for `codezero status`."""
-
-    what: str
-    since: str
-    tries: int
-    state: str
-    note: str
-    """The last error, or the transaction that was sent; empty if there is neither."""
-
-
-def describe(items: Sequence[LedgerItem], now_s: float) -> list[OpenItem]:
-    """Returns a row for each open item, in their order."""
-    return [
-        OpenItem(
-            what=in_words(item),
-            since=time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(item.created_at_s)),
-            tries=item.tries,
-            state=_state(item, now_s),
-            note=item.note or (f"transaction {item.reference}" if item.reference else ""),
-        )
-        for item in items
-        if item.state in OPEN
-    ]
-
-
 def in_words(item: LedgerItem) -> str:
     """Returns a text that says what is submitted."""
     peer = item.scope.peer_id
@@ -202,10 +174,3 @@ def in_words(item: LedgerItem) -> str:
     if item.kind is Kind.CLAIM:
         return f"claim for game {item.round_id.number}"
     return f"vote of peer {peer} for {', '.join(item.winners)} in round {item.round_id.number}"
-
-
-def _state(item: LedgerItem, now_s: float) -> str:
-    if item.state is not ItemState.WAITING:
-        return f"{item.state.value}, not confirmed"
-    wait_s = item.due_at_s - now_s
-    return f"waiting, tried again in {wait_s:.0f} s" if wait_s >= 1 else "waiting"

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from codezero.errors import LedgerError
+from codezero.ledger.items import LedgerScope
 
 LOCATION, LEDGER, OUTBOX = "ledger.json", "ledger.sqlite", "outbox.sqlite"
 """File names in a state folder."""
@@ -36,6 +37,13 @@ class LedgerLocation:
     """The contract's checksummed address; empty without a chain."""
     rpc_url: str = field(default="", repr=False)
     """The URL of the RPC, a secret since it may hold a key."""
+
+    @property
+    def scope(self) -> LedgerScope | None:
+        """The contract that the node uses; None without a chain."""
+        if not self.contract:
+            return None
+        return LedgerScope(chain_id=self.chain_id, contract=self.contract, peer_id=self.peer_id)
 
 
 def write_location(folder: Path, found: LedgerLocation) -> None:

@@ -38,6 +38,9 @@ class Outbox:
     """The file, usable from several threads while `codezero status` reads it. All methods raise OutboxError: the disk
     is full or the file damaged; then nothing has changed."""
 
+    _notes = ""
+    """What begins the keys of the notes on trouble."""
+
     def __init__(self, path: Path, scope: LedgerScope) -> None:
         self._path, self._scope, self._lock = path, scope, threading.RLock()
         self._key = (scope.chain_id, scope.contract, scope.peer_id)
@@ -201,15 +204,14 @@ class Outbox:
             if unsent:
                 self._set(item, state=ItemState.WAITING)
 
-    def note_trouble(self, text: str, now_s: float | None = None, *, of: str = "") -> None:
-        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do. `of`
-        begins the keys of these notes for other items than the coordinator's."""
+    def note_trouble(self, text: str, now_s: float | None = None) -> None:
+        """Stores why items do not reach the chain, in words, with the times; an empty text means that they do."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
-            if text != self.recall(of + TROUBLE):
-                self._note(of + TROUBLE, text)
-                self._note(of + TROUBLE_SINCE, repr(now_s))
-            self._note(of + TROUBLE_SEEN, repr(now_s))
+            if text != self.recall(self._notes + TROUBLE):
+                self._note(self._notes + TROUBLE, text)
+                self._note(self._notes + TROUBLE_SINCE, repr(now_s))
+            self._note(self._notes + TROUBLE_SEEN, repr(now_s))
 
     def remember(self, key: str, value: str) -> None:
         """Stores a short text under a key, over restarts."""

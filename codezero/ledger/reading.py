@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from codezero.errors import LedgerError
 from codezero.ledger.items import OPEN, SUBMISSIONS, ItemState, Kind, LedgerItem, LedgerScope, in_words, item_of
@@ -102,7 +102,7 @@ def _with_rounds(view: LedgerView, path: Path) -> LedgerView:
 def _with_outbox(view: LedgerView, path: Path, found: LedgerLocation | None, problems: list[str]) -> LedgerView:
     """Adds what the outbox has. Raises LedgerError: the file cannot be read."""
     with reading(path, "outbox") as db:
-        scope = _scope(db, found)
+        scope = (found and found.scope) or newest_scope(db)
         if scope is None:
             return view
         marks = ", ".join("?" * len(OPEN))
@@ -142,7 +142,7 @@ def _with_outbox(view: LedgerView, path: Path, found: LedgerLocation | None, pro
 
 
 def trouble_in(notes: Mapping[str, str], of: str = "") -> Trouble | None:
-    """Returns the trouble in an outbox's notes. `of` is as in `Outbox.note_trouble`."""
+    """Returns the trouble in an outbox's notes. `of` begins their keys."""
     if not notes.get(of + TROUBLE):
         return None
     since_s, seen_s = float(notes[of + TROUBLE_SINCE]), float(notes[of + TROUBLE_SEEN])
@@ -158,12 +158,6 @@ def newest_scope(db: sqlite3.Connection) -> LedgerScope | None:
     return None
 
 
-def _scope(db: sqlite3.Connection, found: LedgerLocation | None) -> LedgerScope | None:
-    if found is not None and found.contract:
-        return LedgerScope(chain_id=found.chain_id, contract=found.contract, peer_id=found.peer_id)
-    return newest_scope(db)
-
-
 def _last(
     db: sqlite3.Connection, scope: LedgerScope, *, accepted: bool, kind: Kind | None = None
 ) -> SubmissionView | None:
@@ -176,20 +170,19 @@ def _last(
         "AND accepted = ? ORDER BY at_s DESC, item.id DESC LIMIT 1"
     )
     row = db.execute(query, (*values, int(accepted))).fetchone()
-    return None if row is None else _submission(item_of(row[:-2]), row[-2], row[-1])
+    return None if row is None else SubmissionView(**_told(item_of(row[:-2])), at_s=row[-2], reason=row[-1])
 
 
-def _submission(item: LedgerItem, at_s: float, reason: str) -> SubmissionView:
-    return SubmissionView(
-        kind=item.kind.value,
-        what=in_words(item),
-        round=None if item.kind is Kind.REGISTRATION else item.round_id.number,
-        points=item.reward if item.kind is Kind.REWARD else None,
-        winners=item.winners,
-        reference=item.reference,
-        at_s=at_s,
-        reason=reason,
-    )
+def _told(item: LedgerItem) -> dict[str, Any]:
+    """Returns the fields that both records of an item have."""
+    return {
+        "kind": item.kind.value,
+        "what": in_words(item),
+        "round": None if item.kind is Kind.REGISTRATION else item.round_id.number,
+        "points": item.reward if item.kind is Kind.REWARD else None,
+        "winners": item.winners,
+        "reference": item.reference,
+    }
 
 
 def _pending(
@@ -197,18 +190,13 @@ def _pending(
 ) -> PendingItem:
     registering = any(other.kind is Kind.REGISTRATION and other.scope == item.scope for other in others)
     return PendingItem(
-        kind=item.kind.value,
-        what=in_words(item),
-        round=None if item.kind is Kind.REGISTRATION else item.round_id.number,
-        points=item.reward if item.kind is Kind.REWARD else None,
-        winners=item.winners,
+        **_told(item),
         state=item.state.value,
         since_s=item.created_at_s,
         tries=item.tries,
         next_try_s=item.due_at_s,
         why=_why(item, registering, item.scope == scope, trouble.text if trouble else ""),
         last_error=item.note,
-        reference=item.reference,
     )
 
 

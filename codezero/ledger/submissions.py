@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Sequence
 
-from codezero.errors import LedgerError
 from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWriter, Standing
 from codezero.ledger.delivery import LOOK_AGAIN_S, MAX_BACKOFF_S, Delivery, RevertMeaning
 from codezero.ledger.faults import PeerTaken, Reverted
@@ -23,10 +22,6 @@ _REVERTS = {
 """The contract's errors that a later try does not mend, by name."""
 
 logger = logging.getLogger(__name__)
-
-
-class SubmissionsHalted(LedgerError):
-    """The contract does not take this peer id from this account, and registering it did not help."""
 
 
 class Submissions(Delivery):

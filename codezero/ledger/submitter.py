@@ -21,7 +21,7 @@ from codezero.ledger.coordinator import ChainView, Coordinator, CoordinatorWrite
 from codezero.ledger.delivery import UNSEEN_S
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
-from codezero.ledger.submissions import Submissions, SubmissionsHalted, require_owner
+from codezero.ledger.submissions import Submissions, require_owner
 from codezero.types import RoundId
 
 POLL_S = 15.0
@@ -64,9 +64,7 @@ class Submitter:
         self._thread = threading.Thread(target=self._run, name="submitter", daemon=True)
         self._changed, self._wake = threading.Condition(), threading.Event()
         self._stopping, self._stop_by_s = False, 0.0  # monotonic
-        self._round, self._bootnodes = self._recalled()
-        self._kept = ""
-        """Round and bootnodes as they were last written to the outbox in this run; empty before."""
+        self._round = self._recalled()
         self._view: ChainView | None = None
         self._seen_at_s = 0.0  # monotonic, of the last view
         self._fatal: PeerTaken | None = None
@@ -115,11 +113,6 @@ class Submitter:
     def round_id(self) -> RoundId | None:
         """The chain's round at the last poll, of this run or an earlier one; None if there was none."""
         return self._round
-
-    @property
-    def bootnodes(self) -> Sequence[str]:
-        """The contract's bootnodes at the last poll; untrusted text."""
-        return self._bootnodes
 
     @property
     def trouble(self) -> str:
@@ -201,7 +194,7 @@ class Submitter:
         self._failures = 0
         if time.monotonic() >= self._paused_until_s:
             halted = self._delivery.halted
-            self._troubled(SubmissionsHalted(halted) if halted else None)
+            self._troubled(LedgerError(halted) if halted else None)
         self._busy = busy
         return BUSY_POLL_S if busy else self._policy.poll_s * random.uniform(0.7, 1.0)
 
@@ -214,12 +207,10 @@ class Submitter:
             self._paused_until_s = 0.0
         with self._changed:
             self._view, self._seen_at_s = view, time.monotonic()
-            self._round, self._bootnodes = view.round_id, view.bootnodes
+            has_moved, self._round = view.round_id != self._round, view.round_id
             self._changed.notify_all()
-        kept = json.dumps([view.round_id.number, view.round_id.stage, *view.bootnodes])
-        if kept != self._kept:
-            self._outbox.remember(_VIEW, kept)
-            self._kept = kept
+        if has_moved:
+            self._outbox.remember(_VIEW, json.dumps([view.round_id.number, view.round_id.stage]))
         if view.owner is None:
             self._outbox.ensure_registration()
         if view.balance_wei < self._policy.warn_below_eth * ETHER:
@@ -277,9 +268,9 @@ class Submitter:
             self._reminded[kind] = now_s
             logger.warning("%s", text)
 
-    def _recalled(self) -> tuple[RoundId | None, tuple[str, ...]]:
+    def _recalled(self) -> RoundId | None:
         kept = self._outbox.recall(_VIEW)
         if not kept:
-            return None, ()
-        number, stage, *bootnodes = json.loads(kept)
-        return RoundId(number=number, stage=stage), tuple(bootnodes)
+            return None
+        number, stage, *_ = json.loads(kept)
+        return RoundId(number=number, stage=stage)

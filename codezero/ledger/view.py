@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionView:
-    """A submission that the ledger took or refused."""
+class _Submission:
+    """What both records of a submission say."""
 
     kind: str
     """`round` (of a local ledger), `registration`, `reward` or `vote`."""
@@ -23,7 +23,14 @@ class SubmissionView:
     winners: tuple[str, ...]
     """Peer ids voted for; untrusted text."""
     reference: str
-    """The transaction's hash, or the row of the file; empty if it is not known."""
+    """The hash of the transaction, for a submission that waits the one that was sent last; or the row of the file.
+    Empty if it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionView(_Submission):
+    """A submission that the ledger took or refused."""
+
     at_s: float
     """The Unix time at which it was taken or refused."""
     reason: str = ""
@@ -31,14 +38,9 @@ class SubmissionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingItem:
-    """A submission that the chain has not taken yet. Its first fields are those of `SubmissionView`."""
+class PendingItem(_Submission):
+    """A submission that the chain has not taken yet."""
 
-    kind: str
-    what: str
-    round: int | None
-    points: float | None
-    winners: tuple[str, ...]
     state: str
     """`waiting`, `sent` or `handed over`, as in `items.ItemState`."""
     since_s: float
@@ -50,8 +52,6 @@ class PendingItem:
     """Why it is not on the chain yet; untrusted text in part."""
     last_error: str
     """The error of the last try, else empty; untrusted text in part."""
-    reference: str
-    """The hash of the transaction that was sent last, else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ MAX_BATCH_TOKENS = 6_144
 
 
 class AskedPolicy:
-    """The implementation of `services.judge.examination.Answerer` and `services.market.player.Likelihoods`. It uses no
+    """The policy as the services ask it. It uses no
     random numbers."""
 
     def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int = 256) -> None:

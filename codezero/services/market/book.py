@@ -63,6 +63,7 @@ class Book(Outbox):
         super().__init__(path, scope)
         with self._reading():
             self._db.executescript(_SCHEMA)
+        self._notes = _notes(scope)
 
     def add_bet(self, game: int, clue: int, bet: Bet, now_s: float, state: ItemState = ItemState.WAITING) -> None:
         """Adds a bet, unless there is one on this clue."""
@@ -97,10 +98,6 @@ class Book(Outbox):
     def is_betting(self) -> bool:
         """Returns True if there is a bet whose fate is open."""
         return any(item.kind is Kind.BET for item in self.open_items())
-
-    def note_market_trouble(self, text: str) -> None:
-        """Stores what keeps the node from playing, in words; empty if nothing does."""
-        self.note_trouble(text, of=_notes(self._scope))
 
 
 def read_markets(folder: Path) -> list[MarketView]:

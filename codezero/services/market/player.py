@@ -9,9 +9,9 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from codezero.errors import CodezeroError, Stopping
 from codezero.ledger.faults import OutboxError, RpcFault
@@ -23,6 +23,9 @@ from codezero.services.market.book import Book
 from codezero.services.market.contract import Market
 from codezero.services.market.record import BetRecord
 from codezero.services.market.stakes import Stakes, most_likely
+
+if TYPE_CHECKING:  # it imports torch
+    from codezero.policy.asked import AskedPolicy
 
 POLL_S = 20.0
 BUSY_POLL_S = 2.0
@@ -40,17 +43,6 @@ class NoChoice(CodezeroError):
     """Raised if the policy gives no usable likelihoods of the choices."""
 
 
-class Likelihoods(Protocol):
-    """The current policy. Calls come from the player's thread; implementations keep them apart from training."""
-
-    def token_logprobs(
-        self, messages: Sequence[dict[str, str]], opening: str, completions: Sequence[str]
-    ) -> Sequence[Sequence[float]]:
-        """Returns, for each completion, the log-probability of each of its tokens after the chat and `opening`, the
-        beginning of the reply."""
-        ...
-
-
 class Player:
     """The player of one peer at one market."""
 
@@ -58,7 +50,7 @@ class Player:
         self,
         judge: JudgeService,
         market: Market,
-        policy: Likelihoods,
+        policy: AskedPolicy,
         book: Book,
         stakes: Stakes,
         wake: Callable[[], None],
@@ -145,7 +137,7 @@ class Player:
         changed, self.trouble = trouble != self._noted, trouble
         if trouble or changed:  # the same trouble again: its time is updated
             with contextlib.suppress(OutboxError):  # reported anyway where a bet or claim is to be written
-                self._book.note_market_trouble(trouble)
+                self._book.note_trouble(trouble)
                 self._noted = trouble
 
     def _troubled(self, text: str, kind: str) -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from eth_abi import encode
+from eth_utils.abi import abi_to_signature
 
 from codezero.errors import LedgerError
 from codezero.ledger import abi, follow, tally
@@ -55,8 +56,8 @@ def busy_chain(num_blocks=60, **limits):
 
 
 def test_the_events_are_those_of_the_contract():
-    for event in EVENTS:
-        assert abi.load("SwarmCoordinator").entry(event)["type"] == "event"
+    found = {abi_to_signature(entry) for entry in abi.load("SwarmCoordinator").abi if entry["type"] == "event"}
+    assert set(EVENTS) <= found
 
 
 def test_rewards_votes_and_rounds_are_counted_and_so_are_those_who_have_none(made):

@@ -10,7 +10,7 @@ from codezero.errors import LedgerError
 from codezero.ledger import delivery, modal
 from codezero.ledger.coordinator import CoordinatorWriter
 from codezero.ledger.faults import OutboxError, PeerTaken, ProxyFault, Reverted
-from codezero.ledger.items import Kind, describe
+from codezero.ledger.items import ItemState, Kind
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submissions import Submissions
 from codezero.ledger.transactions import Journal
@@ -237,8 +237,8 @@ def test_a_taken_submission_is_not_sent_again_while_it_is_under_way(node, deploy
     for _ in range(3):
         assert node.delivery.deliver(view)
     assert app.names() == ["register-peer"]
-    (row,) = describe(read_pending(node.path).items, clock.now_s())
-    assert row.state == "handed over, not confirmed"
+    (item,) = read_pending(node.path).items
+    assert item.state is ItemState.HANDED_OVER
     clock.skip(61.0)
     node.delivery.deliver(view)  # it is given up, sent again, and found there
     assert "PeerIdAlreadyRegistered" in notes(node)[Kind.REGISTRATION]

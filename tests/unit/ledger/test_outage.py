@@ -8,7 +8,7 @@ import pytest
 from codezero.ledger import delivery, jsonrpc
 from codezero.ledger.account import Account
 from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
-from codezero.ledger.items import describe
+from codezero.ledger.items import OPEN, in_words
 from codezero.ledger.jsonrpc import JsonRpc
 from codezero.ledger.reading import read_pending
 from codezero.ledger.submitter import Policy, Submitter
@@ -76,7 +76,7 @@ def test_nothing_is_lost_and_nothing_sent_twice_over_nine_hours_without_an_rpc(n
     assert submitter.trouble.startswith("the RPC at 127.0.0.1:")
     pending = read_pending(node.path)
     assert pending.trouble == submitter.trouble
-    assert [row.what for row in describe(pending.items, clock.now_s())] == [
+    assert [in_words(item) for item in pending.items if item.state in OPEN] == [
         "reward +2 of peer peer in round 0 stage 0",
         "vote of peer peer for a in round 0",
     ]

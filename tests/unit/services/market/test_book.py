@@ -67,12 +67,12 @@ def test_trouble_says_since_when_and_as_of_when_and_is_not_the_ledger_s(book, tm
     """A viewer of a market that is not played any more can so tell how old it is."""
     for now_s, trouble in ((100.0, "the judge is away"), (400.0, "the judge is away"), (500.0, "no funds")):
         monkeypatch.setattr("time.time", lambda now_s=now_s: now_s)
-        book.note_market_trouble(trouble)
+        book.note_trouble(trouble)
         (found,) = read_markets(tmp_path)
         since_s = 500.0 if trouble == "no funds" else 100.0
         assert (found.trouble.text, found.trouble.since_s, found.trouble.seen_s) == (trouble, since_s, now_s)
     assert read_view(tmp_path).trouble is None
-    book.note_market_trouble("")
+    book.note_trouble("")
     assert read_markets(tmp_path)[0].trouble is None
 
 
@@ -92,7 +92,7 @@ def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters
     LocalLedger(tmp_path / "ledger.sqlite", "peer", []).close()
     book.add_bet(0, 0, BET, 5.0, ItemState.DONE)
     book.add_claim(0, 5.0)
-    book.note_market_trouble("the judge said \x1b[2J")
+    book.note_trouble("the judge said \x1b[2J")
     assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
     shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("market", "trouble"))]
     assert shown[0].startswith("market   1 bet of peer QmPeer at 0x1111")
