@@ -79,7 +79,7 @@ class Contract:
         from eth_abi.abi import encode
 
         name, _, types = signature.removesuffix(")").partition("(")
-        encoded = encode(_split(types), arguments)
+        encoded = encode(types.split(",") if types else [], arguments)
         return ContractCall(
             to=self.address,
             name=name,
@@ -123,10 +123,6 @@ def checksummed(address: str) -> str:
     if address not in (correct, address.lower()):
         raise ValueError(f"{address!r} is no address: its upper and lower case do not fit its digits, so one is wrong")
     return correct
-
-
-def _split(types: str) -> list[str]:
-    return types.split(",") if types else []
 
 
 def _selector(signature: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from codezero.errors import LedgerError
 from codezero.ledger.coordinator import Standing
@@ -17,9 +18,11 @@ from codezero.ledger.delivery import Delivery, RevertMeaning
 from codezero.ledger.faults import Reverted
 from codezero.ledger.items import ItemState, Kind, LedgerItem
 from codezero.ledger.transactions import Journal, Transaction
-from codezero.services.market.book import Book
+from codezero.runtime import rotation
+from codezero.runtime.console import printable
+from codezero.services.market.book import Bet, Book
 from codezero.services.market.contract import GameStatus, Market, MarketStanding
-from codezero.services.market.record import BetRecord
+from codezero.services.market.stakes import shown
 
 MAX_FAILED = 3
 """The number of failed transactions after which a bet or claim is given up; each costs a fee."""
@@ -35,6 +38,38 @@ _ENDS = {"already claimed": RevertMeaning.DONE, "nothing to claim": RevertMeanin
 """The reasons of this repository's contract that end a claim; those of the public one are not known."""
 
 logger = logging.getLogger(__name__)
+
+
+class BetRecord:
+    """Appends lines on bets that the contract has, and on rewards that were claimed, to one file. A line that cannot be
+    written is lost, with a warning."""
+
+    def __init__(self, path: Path, peer_id: str) -> None:
+        self._path, self._peer_id = path, peer_id
+
+    def placed(self, item: LedgerItem, bet: Bet) -> None:
+        self._add(
+            f"Game {item.round_id.number} Round {item.round_id.stage}: Peer {self._peer_id} placed bet of "
+            f"{shown(bet.amount)} tokens on choice - {bet.text}"
+        )
+
+    def claimed(self, game: int) -> None:
+        self._add(f"successfully claimed reward for previous game {game}")
+
+    def _add(self, line: str) -> None:
+        line = printable(line).replace("\n", "\\n")
+        logger.info("%s", line)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            rotation.rotate(self._path)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            logger.warning(
+                "cannot write %s (%s): free space; the bet itself is not affected, and is in swarm.log too",
+                self._path,
+                error.strerror,
+            )
 
 
 class BetDelivery(Delivery):

@@ -17,11 +17,10 @@ from codezero.errors import CodezeroError, Stopping
 from codezero.ledger.faults import OutboxError, RpcFault
 from codezero.prompts import market as prompt
 from codezero.services.judge.client import Clue, JudgeService
-from codezero.services.market.bets import BetDelivery
+from codezero.services.market.bets import BetDelivery, BetRecord
 from codezero.services.market.betting import Betting
 from codezero.services.market.book import Book
 from codezero.services.market.contract import Market
-from codezero.services.market.record import BetRecord
 from codezero.services.market.stakes import Stakes, most_likely
 
 if TYPE_CHECKING:  # it imports torch
