@@ -4,6 +4,7 @@
     linear      linear layers through oneDNN against torch's own
     gossip      what an exchange costs a node and how long it takes, from 2 real nodes to 10,000 simulated ones
     difficulty  which policy finds the level of problems that teaches simulated solvers most
+    learning    whether a node's model gets better, by execution before and after its training
     settled     how right the evaluator is where it asks no model, and which attacks get past that
     evaluator   how right it is with its model, on samples of `codezero eval`
     contest     the same for contest programs, and for tests in the form of `check(candidate)`

@@ -5,7 +5,7 @@ before it starts, does its pieces one after another, and keeps each as soon as i
 at any moment, the same command goes on from there. At the end the arm is one file, `benchmarks/results/NAME/ARM.json`,
 which holds all that a table needs (`python -m benchmarks.tables`): settings, seed, targets and counts, and for each
 sitting the machine, the commit, the time, and how much other work ran beside it. An arm whose file is there is not run
-again unless its settings have changed or `--again` is given.
+again unless its settings have changed or `--again` is given; if it has got more pieces since, only these are done.
 """
 
 from __future__ import annotations
@@ -117,13 +117,14 @@ def run(arm: Arm, do: Callable[[str], Counts], options: argparse.Namespace) -> R
     print(f"{arm.benchmark}, {arm.name}: {len(arm.pieces)} pieces, load {psutil.getloadavg()[0]:.1f} before it starts")
     for power in arm.power:
         print(f"  {power.sentence()}", flush=True)
-    if path.exists() and not options.again:
-        there = read(path)
-        if (there.settings, there.seed, list(there.counts)) == (_plain(arm.settings), arm.seed, list(arm.pieces)):
-            print(f"  done already: {described(there.sittings)}; --again does it again")
-            return there
+    there = None if options.again else done(arm, options.results)
+    if there is not None and list(there.counts) == list(arm.pieces):
+        print(f"  done already: {described(there.sittings)}; --again does it again")
+        return there
     with _kept(options.state / arm.benchmark / f"{arm.name}-{_digest(arm)}.jsonl") as kept:
         sittings, counts = kept.read()
+        if there is not None:
+            sittings, counts = there.sittings + sittings, there.counts | counts
         if counts:
             print(f"  goes on: {len(counts)} of {len(arm.pieces)} pieces are done, in {kept.path}", flush=True)
         try:
@@ -145,6 +146,13 @@ def run(arm: Arm, do: Callable[[str], Counts], options: argparse.Namespace) -> R
         kept.path.unlink(missing_ok=True)
     print(f"  {described(result.sittings)}\n  {path}", flush=True)
     return result
+
+
+def done(arm: Arm, folder: Path = RESULTS) -> Result | None:
+    """The arm's result so far; None if there is none with its settings and seed."""
+    path = folder / arm.benchmark / f"{arm.name}.json"
+    there = read(path) if path.exists() else None
+    return there if there and (there.settings, there.seed) == (_plain(arm.settings), arm.seed) else None
 
 
 def _sit(arm: Arm, do: Callable[[str], Counts], counts: dict[str, Counts], kept: _Kept) -> list[Sitting]:

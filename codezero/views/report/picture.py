@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.util import find_spec
 from itertools import islice
@@ -62,15 +62,21 @@ def _fonts() -> list[Path]:
 
 def svg(runs: Sequence[RunFacts]) -> str:
     """Returns the picture as an SVG document."""
-    charts = [ElementTree.fromstring(chart) for chart in _charts(runs)]
+    return drawing(_charts(runs), _head(runs), HEAD, NOTE)
+
+
+def drawing(figures: Sequence[str], head: Iterable[str] = (), top: float = MARGIN, note: str = "") -> str:
+    """Returns charts of `codezero.views.charts` as one SVG document, below a head of SVG elements that ends at `top`,
+    and above a note."""
+    charts = [ElementTree.fromstring(figure) for figure in figures]
     rows = [charts[start : start + COLUMNS] for start in range(0, len(charts), COLUMNS)]
     width = 2 * MARGIN + COLUMNS * CELL + (COLUMNS - 1) * GAP
-    parts, y = list(_head(runs)), float(HEAD)
+    parts, y = list(head), float(top)
     for row in rows:
         for column, chart in enumerate(row):
             parts += _cell(chart, MARGIN + column * (CELL + GAP), y)
         y += CAPTION + PLOT + LEGEND_LINE * max(len(_legend(chart)) for chart in row) + GAP
-    parts.append(_text(MARGIN, y, NOTE, 'font-size="11" fill="#565f6d"'))
+    parts.append(_text(MARGIN, y, note, 'font-size="11" fill="#565f6d"'))
     y += GAP / 2
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y:.0f}" viewBox="0 0 {width} {y:.0f}" '

@@ -58,6 +58,15 @@ def test_the_file_of_an_arm_has_all_that_is_needed_to_believe_it(tmp_path):
     assert list((tmp_path / "state" / "trivial").iterdir()) == []
 
 
+def test_an_arm_with_more_pieces_goes_on_from_its_result(tmp_path):
+    first, _ = run(tmp_path, arm=replace(ARM, pieces=["a", "b"]))
+    made, done = run(tmp_path)
+    assert done == ["c", "d"]
+    assert list(made.counts) == ["a", "b", "c", "d"]
+    assert made.sittings[0] == first.sittings[0]
+    assert len(made.sittings) == 2
+
+
 def test_power_is_said_before_the_first_piece(tmp_path, capsys):
     def do(piece):
         printed.append(capsys.readouterr().out)

@@ -1,0 +1,264 @@
+"""Whether a node's model gets better: measured by execution before and after it was trained by `codezero run`.
+
+    python -m benchmarks.learning before                           # evaluates the start, once
+    python -m benchmarks.learning train informative                # until it has `ROLLOUTS` rollouts
+    python -m benchmarks.learning train informative --rounds 32    # at most so many rounds more in this call
+    python -m benchmarks.learning after informative                # evaluates the newest checkpoint
+    python -m benchmarks.learning after informative --checkpoint best
+    python -m benchmarks.learning report                           # a table, and a picture of each run
+
+Every stage can be stopped at any time, and the same command goes on. A run is a node's folder in
+`benchmarks/state/learning`, trained on MBPP's problems 601 to 974 with the settings of `RUNS`. `codezero eval` solves
+the problems of the run's split greedily and `SAMPLES` times at T=1 and executes what comes: 11 to 260 for runs that are
+reported, 511 to 600 for those that choose settings; no run trains on either. Gains are paired over problems. A node
+takes no probes in a call of fewer than 20 rounds.
+
+Without a file of MBPP (`--mbpp`) the problems come from the hub. `--quick` is a run of seconds, which shows only that
+all of it works; its results lie beside its state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import harness, learnt, training
+from benchmarks.evaluations import evaluated, hash_of
+from benchmarks.harness import ROOT, Arm, Counts
+from benchmarks.learnt import GAIN, GREEDY, SAMPLED, SURE, table
+from benchmarks.power import of_mean
+from benchmarks.splits import MBPP, Split, check
+from codezero.llm import store
+
+BENCHMARK = "learning"
+MODEL, CACHE = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
+ROLLOUTS = 4096
+BLOCK = 256
+"""Rollouts that are kept together."""
+SAMPLES, TOKENS = 8, 512
+"""Of an evaluation: solutions to a problem at T=1, and the longest one, as `codezero eval` has it."""
+SPREAD = 0.27
+"""The standard deviation over problems of a paired difference of pass@1, for the power; half-way between a model that
+always or never solves a problem and one that does so by chance."""
+
+Settings = Mapping[str, Any]
+LEARNING: Settings = {
+    "rollout.engine": "llama_cpp",
+    "rollout.num_generations": 8,
+    "rollout.max_new_tokens": 160,
+    "swarm.num_local": 4,
+    "tasks.draw": "informative",
+    "train.method": "lora",
+    "train.lora_learning_rate": 1e-4,
+    "train.importance": "token",
+}
+"""What the run that is reported trains with."""
+EARLIER: Settings = {
+    "rollout.engine": "transformers",
+    "rollout.num_generations": 4,
+    "rollout.max_new_tokens": 256,
+    "swarm.num_local": 2,
+    "tasks.draw": "uniform",
+    "train.method": "lora",
+    "train.lora_learning_rate": 1e-5,
+}
+"""The defaults of a node with adapters before there was any of this."""
+ALWAYS: Settings = {
+    "tasks": "mbpp",
+    "swarm": "alone",
+    "ledger": "local",
+    "evaluator": "auto",
+    "tracking.view": "off",
+}
+QUICK: Settings = {
+    "rollout.engine": "transformers",
+    "rollout.num_generations": 2,
+    "rollout.max_new_tokens": 8,
+    "swarm.num_local": 2,
+    "model.threads": 1,
+    "save_every_s": 0,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    settings: Settings
+    """Over those of configs/node.yaml."""
+    split: Split = Split.report
+    rollouts: int = ROLLOUTS
+
+
+RUNS = {
+    "informative": Run(settings=LEARNING),
+    "uniform": Run(settings={**LEARNING, "tasks.draw": "uniform"}),
+    "defaults": Run(settings=EARLIER),
+}
+
+
+def run_of(name: str, options: Any) -> tuple[str, Run]:
+    """A run as the command line has it, with the name of its folder and results."""
+    run = RUNS[name]
+    settings = {**ALWAYS, **run.settings, **(QUICK if options.quick else {}), "seed": options.seed}
+    settings |= {"model.name": options.model, "evaluator.model": options.model}
+    rollouts = options.rollouts or (8 if options.quick else run.rollouts)
+    return name + f"-seed{options.seed}" * (options.seed > 0), Run(
+        settings=settings, split=run.split, rollouts=rollouts
+    )
+
+
+def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options: Any) -> None:
+    """Evaluates the start (no run), or a run's newest or best checkpoint, as an arm of its own."""
+    folder = options.state / BENCHMARK / name
+    settings = {"model": options.model, "split": split.name, "problems": data(options), "samples": samples(options)}
+    settings |= {"max_new_tokens": 8 if options.quick else TOKENS}
+    pieces = [learnt.GREEDY_PIECE, learnt.SAMPLED_PIECE]
+    if run is not None:
+        weights = training.weights_of(folder, checkpoint)
+        if not weights.exists():
+            raise SystemExit(f"{weights} is not there: run `python -m benchmarks.learning train {name}` first")
+        manifest = json.loads(weights.with_name("manifest.json").read_text(encoding="utf-8"))
+        settings |= {"settings": run.settings, "round": manifest["round"]}
+    if checkpoint == "newest":
+        pieces += [learnt.PROBE_PIECE, learnt.ATTEMPTS_PIECE]
+    units = len(split.ids)
+    arm = Arm(
+        benchmark=BENCHMARK,
+        name=f"{name}-{checkpoint or split.name}",
+        settings=settings,
+        seed=options.seed,
+        pieces=pieces,
+        power=[of_mean(SAMPLED, units, SPREAD)],
+        targets=[GAIN, SURE, GREEDY],
+    )
+    harness.run(arm, partial(piece_of, name, run, split, checkpoint, settings, options), options)
+
+
+def piece_of(
+    name: str, run: Run | None, split: Split, checkpoint: str, settings: Settings, options: Any, piece: str
+) -> Counts:
+    folder = options.state / BENCHMARK / name
+    if piece == learnt.PROBE_PIECE:
+        return training.probed(folder)
+    if piece == learnt.ATTEMPTS_PIECE:
+        trained = list(harness.results(BENCHMARK, options.results)[f"{name}-train"].counts)
+        return training.attempts(folder, [training.bounds(one) for one in trained])
+    count, temperature = (1, 0) if piece == learnt.GREEDY_PIECE else (settings["samples"], 1)
+    weights = training.weights_of(folder, checkpoint) if run else store.prepare(options.model, CACHE)
+    asked = {key: settings[key] for key in ("model", "split", "problems", "max_new_tokens")}
+    asked |= {"samples": count, "temperature": temperature, "seed": 0}
+    model = ["--checkpoint", str(folder / "state" / ("best" * (checkpoint == "best")))] if run else []
+    model = model or ["--model", options.model]
+    out = options.state / BENCHMARK / "evaluations" / f"{hash_of(weights)[:12]}-{digest(asked)}"
+    return evaluated(weights, asked, partial(solved, asked, split, model, out, options), options.state / "evaluations")
+
+
+def solved(asked: Settings, split: Split, model: Sequence[str], out: Path, options: Any) -> Counts:
+    """Has `codezero eval` solve the problems of a split: right solutions by problem, answers cut off, those without
+    code. What it did before a stop stays in `out`."""
+    command = [
+        *(sys.executable, "-m", "codezero", "eval", "--dataset", "mbpp", "--split", split.value),
+        *(["--path", str(options.mbpp.absolute())] if options.mbpp else []),
+        *("--limit", str(len(split.ids)), "--samples", str(asked["samples"]), "--seed", str(asked["seed"])),
+        *("--temperature", str(asked["temperature"]), "--max-new-tokens", str(asked["max_new_tokens"])),
+        *("--threads", "1" if options.quick else "0", "--out", str(out.absolute()), *model),
+    ]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+        raise SystemExit("codezero eval ended early, for the reason above; the same command goes on")
+    rows = [json.loads(line) for line in (out / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    check({row["group"] for row in rows}, [split])
+    right: dict[str, int] = {}
+    for row in rows:
+        name = row["group"].partition("/")[2]
+        right[name] = right.get(name, 0) + row["passed"]
+    cut_off = sum(row["finish"] == "length" for row in rows)
+    return {"samples": asked["samples"], "right": right, "cut_off": cut_off}
+
+
+def train(name: str, options: Any) -> None:
+    """Trains a run on to its number of rollouts, or at most `--rounds` further."""
+    name, run = run_of(name, options)
+    rollouts_a_round = run.settings["swarm.num_local"] * run.settings["rollout.num_generations"]
+    rounds = max(1, (4 if options.quick else BLOCK) // rollouts_a_round)
+    arm = Arm(
+        benchmark=BENCHMARK,
+        name=f"{name}-train",
+        settings={"settings": run.settings, "problems": data(options), "rollouts a round": rollouts_a_round},
+        seed=options.seed,
+        pieces=[],
+        power=[of_mean(SAMPLED, len(run.split.ids), SPREAD)],
+    )
+    blocks = -(-run.rollouts // (rounds * rollouts_a_round))
+    if options.rounds:
+        there = harness.done(arm, options.results)
+        blocks = min(blocks, (len(there.counts) if there else 0) + -(-options.rounds // rounds))
+    arm.pieces.extend(f"rounds {block * rounds + 1}-{(block + 1) * rounds}" for block in range(blocks))
+    settings = run.settings | ({"tasks.mbpp.path": options.mbpp.absolute()} if options.mbpp else {})
+    print(f"settings: {' '.join(f'{key}={value}' for key, value in settings.items())}", flush=True)
+    with training.Node(settings, options.state / BENCHMARK / name, blocks * rounds) as node:
+        harness.run(arm, node.block, options)
+
+
+def data(options: Any) -> str:
+    return hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16] if options.mbpp else "hub"
+
+
+def samples(options: Any) -> int:
+    return 2 if options.quick else SAMPLES
+
+
+def digest(asked: Settings) -> str:
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = harness.parser(BENCHMARK, __doc__)
+    parser.add_argument("stage", choices=("before", "train", "after", "report", "sweep"))
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}")
+    parser.add_argument("--split", choices=[Split.report.name, Split.tune.name], help="of before (default: both)")
+    parser.add_argument("--checkpoint", choices=("newest", "best"), default="newest", help="of after (default: newest)")
+    parser.add_argument("--rollouts", type=int, default=0, metavar="N", help="of train: to so many in all")
+    parser.add_argument("--rounds", type=int, default=0, metavar="N", help="of train: at most so many more, in blocks")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed is another run (default 0)")
+    parser.add_argument("--model", default=MODEL, metavar="NAME", help=f"what is trained (default {MODEL})")
+    there = MBPP if MBPP.exists() else None
+    parser.add_argument("--mbpp", type=Path, default=there, metavar="FILE", help=f"MBPP's problems (default {MBPP})")
+    parser.add_argument("--quick", action="store_true", help="a run of seconds, to see that all works")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.runs if name not in RUNS]:
+        parser.error(f"{unknown[0]} is no run: choose from {', '.join(RUNS)}")
+    if options.quick:
+        options.state /= "quick"
+        options.results = options.state / "results"
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(arguments)
+    if options.stage == "before":
+        for split in (Split.report, Split.tune):
+            if options.split in (None, split.name):
+                evaluate("start", None, split, "", options)
+    elif options.stage == "train":
+        for name in options.runs or ["informative"]:
+            train(name, options)
+    elif options.stage == "after":
+        for name in options.runs or ["informative"]:
+            folder, run = run_of(name, options)
+            evaluate(folder, run, run.split, options.checkpoint, options)
+    if options.stage in ("after", "report"):
+        found = harness.results(BENCHMARK, options.results)
+        print(table(found))
+        for path in learnt.pictures(found, options.results / BENCHMARK):
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

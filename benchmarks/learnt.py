@@ -1,0 +1,163 @@
+"""Tables and pictures of what `benchmarks.learning` has measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from benchmarks import harness
+from benchmarks.harness import Counts, Result, Target
+from benchmarks.tables import against, markdown
+from codezero.evaluate.intervals import bootstrap
+from codezero.evaluate.metrics import Estimate, pass_at_k
+from codezero.observe.probes import percent, points
+from codezero.views.charts import line_chart
+from codezero.views.charts.scale import running_mean
+from codezero.views.report.picture import drawing
+
+GREEDY_PIECE, SAMPLED_PIECE, PROBE_PIECE, ATTEMPTS_PIECE = "greedy", "sampled", "probe", "attempts"
+CHECKPOINTS = ("newest", "best")
+SAMPLED = "pass@1 at T=1, paired"
+GAIN = Target(figure="gain of pass@1 at T=1", at_least=0.05)
+SURE = Target(figure="lower end of its interval", at_least=1e-9)
+GREEDY = Target(figure="gain of greedy pass@1", at_least=0.0)
+Rates = Mapping[str, float]
+"""A share by problem."""
+
+
+def rates(piece: Counts) -> Rates:
+    """pass@1 of each problem."""
+    return {name: right / piece["samples"] for name, right in piece["right"].items()}
+
+
+def solved_once(piece: Counts) -> Rates:
+    """pass@k of each problem, where k is the number of its samples."""
+    samples = piece["samples"]
+    return {name: pass_at_k(samples, right, samples) for name, right in piece["right"].items()}
+
+
+def paired(before: Rates, after: Rates) -> Estimate:
+    """The mean difference over the problems that both have."""
+    return bootstrap([after[name] - before[name] for name in before if name in after])
+
+
+def measured(results: Mapping[str, Result]) -> Iterator[tuple[str, str, Result, Result, Result]]:
+    """Name of a run, which checkpoint, its training, the start, and what was measured after, in the runs' order."""
+    for arm, training in results.items():
+        name = arm.removesuffix("-train")
+        for checkpoint in CHECKPOINTS if name != arm else ():
+            after = results.get(f"{name}-{checkpoint}")
+            start = after and results.get(f"start-{after.settings['split']}")
+            if after and start:
+                yield name, checkpoint, training, start, after
+
+
+def table(results: Mapping[str, Result]) -> str:
+    """What each run has gained on problems that it was not trained on, by execution."""
+    rows = []
+    for name, checkpoint, training, start, after in measured(results):
+        before, now = (one.counts for one in (start, after))
+        gain = paired(rates(before[SAMPLED_PIECE]), rates(now[SAMPLED_PIECE]))
+        greedy = paired(rates(before[GREEDY_PIECE]), rates(now[GREEDY_PIECE]))
+        once = paired(solved_once(before[SAMPLED_PIECE]), solved_once(now[SAMPLED_PIECE]))
+        reported = after.settings["split"] == "report"
+        figures = [
+            told(mean(rates(before[SAMPLED_PIECE])), mean(rates(now[SAMPLED_PIECE])), gain),
+            told(mean(rates(before[GREEDY_PIECE])), mean(rates(now[GREEDY_PIECE])), greedy),
+            told(mean(solved_once(before[SAMPLED_PIECE])), mean(solved_once(now[SAMPLED_PIECE])), once),
+        ]
+        if reported:
+            for place, target, value in ((0, GAIN, gain.value), (0, SURE, gain.low), (1, GREEDY, greedy.value)):
+                figures[place] += f"; {target.figure} {against(target, value, '{:.0f} points', 100)}"
+        rounds, hours = trained(training, after.settings["round"])
+        rollouts = rounds * training.settings["rollouts a round"]
+        rows.append([f"{name}, {checkpoint}, on {after.settings['split']}", f"{rollouts}", f"{hours:.1f}", *figures])
+    samples = next((one.counts[SAMPLED_PIECE]["samples"] for one in results.values() if SAMPLED_PIECE in one.counts), 0)
+    header = ["run, checkpoint, problems", "rollouts", "hours", "pass@1 at T=1", "greedy", f"pass@{samples} at T=1"]
+    return markdown(header, rows)
+
+
+def mean(found: Rates) -> float:
+    return fmean(found.values())
+
+
+def told(before: float, after: float, change: Estimate) -> str:
+    """`24.1 % to 30.2 %: +6.1 points [+2.4, +9.9]`"""
+    interval = f"{points(change.value)} points [{points(change.low)}, {points(change.high)}]"
+    return f"{percent(before)} to {percent(after)}: {interval}"
+
+
+def trained(training: Result, last_round: int) -> tuple[int, float]:
+    """The number of rounds up to a checkpoint, and the hours that they took."""
+    blocks = training.counts.values()
+    rounds = [number for block in blocks for number in block["round"] if number <= last_round]
+    by_round = [sum(stages) for block in blocks for stages in zip(*block["seconds"].values(), strict=True)]
+    return len(rounds), sum(by_round[: len(rounds)]) / 3600
+
+
+def pictures(results: Mapping[str, Result], folder: Path) -> list[Path]:
+    """Draws the curves of each run that was measured, as SVG beside its results. Returns the files."""
+    made = []
+    for name, checkpoint, training, start, after in measured(results):
+        if checkpoint == "newest":
+            made.append(folder / f"{name}.svg")
+            harness.write(made[-1], drawing(charts(training, start, after)) + "\n")
+    return made
+
+
+def charts(training: Result, start: Result, after: Result) -> list[str]:
+    """The curves of a run, over training rollouts."""
+    a_round = training.settings["rollouts a round"]
+    columns = {key: [one for block in training.counts.values() for one in block[key]] for key in ("round", *_DRAWN)}
+    x = [a_round * number for number in columns["round"]]
+    passes = after.counts[PROBE_PIECE]["passes"]
+    ends = [0, a_round * after.settings["round"]]
+    blocks = after.counts[ATTEMPTS_PIECE]
+    middles = [a_round * sum(map(int, name.split("-"))) / 2 for name in blocks]
+    known = [(predicted, right, total - masked) for total, masked, predicted, _, right, _ in blocks.values()]
+    window = max(1, len(x) // 20)
+    return [
+        line_chart(
+            f"Problems {_ids(after)}, executed: right solutions",
+            ends,
+            {
+                "at T=1": [mean(rates(one.counts[SAMPLED_PIECE])) for one in (start, after)],
+                "greedy": [mean(rates(one.counts[GREEDY_PIECE])) for one in (start, after)],
+                "any of the samples": [mean(solved_once(one.counts[SAMPLED_PIECE])) for one in (start, after)],
+            },
+            low=0,
+            **_ROLLOUTS,
+        ),
+        line_chart(
+            "The node's own probes: right solutions",
+            [a_round * number for number, _, _ in passes],
+            {"at T=1": [one for _, one, _ in passes], "greedy": [one for _, _, one in passes]},
+            low=0,
+            **_ROLLOUTS,
+        ),
+        line_chart(
+            "Attempts at training problems",
+            middles,
+            {
+                "predicted right": [predicted / max(total, 1) for predicted, _, total in known],
+                "right when executed": [right / max(total, 1) for _, right, total in known],
+            },
+            low=0,
+            **_ROLLOUTS,
+        ),
+        *(
+            line_chart(title, x, {f"mean of {window}": running_mean(columns[key], window)}, low=0, **_ROLLOUTS)
+            for key, title in _DRAWN.items()
+        ),
+    ]
+
+
+_ROLLOUTS: Mapping[str, Any] = {"x_label": "rollouts"}
+_DRAWN = {"reward_mean": "Mean reward", "mixed": "Share of mixed groups", "num_tokens": "Tokens a round"}
+
+
+def _ids(after: Result) -> str:
+    names: Sequence[int] = sorted(int(name) for name in after.counts[SAMPLED_PIECE]["right"])
+    return f"{names[0]} to {names[-1]}"

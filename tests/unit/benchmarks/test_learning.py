@@ -1,0 +1,155 @@
+import json
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from benchmarks import harness, learning, learnt, training
+from benchmarks.harness import Result
+from benchmarks.learning import RUNS, main
+from benchmarks.splits import Split
+from codezero.config.load import load_config
+from codezero.observe.groups_file import SeenGroup, SeenRollout, SeenRound, SeenTask
+from tests.builders import save_tiny
+
+
+def mbpp_file(folder):
+    """A file with three problems to train on, and two of each other split."""
+    path = folder / "mbpp.jsonl"
+    rows = [
+        {
+            "task_id": number,
+            "text": f"Write a function to add {number} to a number.",
+            "test_list": [f"assert add(1) == {number + 1}", f"assert add(2) == {number + 2}"],
+            "test_setup_code": "",
+            "code": f"def add(x):\n    return x + {number}",
+        }
+        for number in (11, 12, 511, 512, 601, 602, 603)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.slow
+def test_a_quick_run_is_evaluated_trained_in_two_calls_evaluated_again_and_shown(tmp_path, capfd):
+    def stage(*words):
+        main([*words, "--quick", "--state", str(tmp_path), "--mbpp", str(mbpp), "--model", model])
+        return capfd.readouterr().out
+
+    mbpp, model = mbpp_file(tmp_path), save_tiny(tmp_path / "model")
+    results = tmp_path / "quick" / "results"
+    stage("before", "--split", "report")
+    stage("train", "informative", "--rounds", "1")
+    assert list(harness.results("learning", results)["informative-train"].counts) == ["rounds 1-1"]
+    assert "round 1 |" not in stage("train", "informative")  # the second call goes on
+    stage("after", "informative")
+    found = harness.results("learning", results)
+    trained, after = found["informative-train"], found["informative-newest"]
+    assert [block["round"] for block in trained.counts.values()] == [[1], [2]]
+    assert len(trained.sittings) == 2
+    assert after.settings["round"] == 2
+    assert after.counts["sampled"].keys() == {"samples", "right", "cut_off"}
+    assert after.counts["sampled"]["right"].keys() == {"11", "12"}
+    assert after.counts["attempts"].keys() == {"1-1", "2-2"}
+    assert after.counts["attempts"]["1-1"][0] == 4
+    assert "| informative, newest, on report | 8 |" in stage("report")
+    assert ElementTree.parse(results / "learning" / "informative.svg").getroot().tag.endswith("svg")
+    assert "done already" in stage("train", "informative")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_settings_of_every_run_are_those_of_a_node_and_train_on_mbpp_alone(name):
+    _, run = learning.run_of(name, learning.parse(["train", name]))
+    config = load_config([f"{key}={value}" for key, value in run.settings.items()])
+    assert (config.tasks.mbpp.split, config.tasks.mbpp.weight) == ("train", 1)
+    assert config.tasks.builtin.weight == config.tasks.code_contests.weight == config.swarm.num_external == 0
+    assert config.probe.share > 0
+    assert run.rollouts % learning.BLOCK == 0
+
+
+def test_an_unknown_run_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "fast"])
+    assert "fast is no run: choose from informative, uniform, defaults" in capsys.readouterr().err
+
+
+def test_what_is_not_trained_yet_says_how_to(tmp_path):
+    with pytest.raises(SystemExit, match=r"run `python -m benchmarks\.learning train uniform` first"):
+        main(["after", "uniform", "--state", str(tmp_path), "--results", str(tmp_path)])
+
+
+def evaluation(arm, right, samples, **settings):
+    counts = {
+        "greedy": {"samples": 1, "right": {name: int(n > samples / 2) for name, n in right.items()}, "cut_off": 0},
+        "sampled": {"samples": samples, "right": right, "cut_off": 0},
+        "probe": {"passes": [], "text": ""},
+        "attempts": {"1-2": [4, 1, 1.5, 2, 1, 1]},
+    }
+    return result(arm, counts, settings)
+
+
+def result(arm, counts, settings):
+    return Result(
+        benchmark="learning", arm=arm, settings=settings, seed=0, power=[], targets=[], sittings=[], counts=counts
+    )
+
+
+def measured(split="report"):
+    block = {key: [0.5, 0.5] for key in training.KEPT} | {"round": [1, 2], "seconds": {"solve": [3000, 600]}}
+    return {
+        "a-newest": evaluation("a-newest", {"11": 4, "12": 2, "13": 0, "14": 3}, 4, split=split, round=2),
+        "a-train": result("a-train", {"rounds 1-2": block}, {"rollouts a round": 32}),
+        "start-report": evaluation("start-report", {"11": 1, "12": 2, "13": 0, "14": 1}, 4, split="report"),
+    }
+
+
+def test_gains_are_paired_over_problems_and_held_against_their_targets():
+    row = learnt.table(measured()).splitlines()[-1]
+    assert row.startswith("| a, newest, on report | 64 | 1.0 | 25.0 % to 56.2 %: +31.2 points [+0.0, +62.5]")
+    assert "gain of pass@1 at T=1 at least 5 points: met" in row
+    assert "lower end of its interval at least 0 points: **missed**" in row
+    assert "0.0 % to 50.0 %: +50.0 points" in row
+    assert "75.0 % to 75.0 %: +0.0 points" in row
+
+
+def test_a_run_is_compared_with_the_start_on_its_own_problems():
+    assert "| a," not in learnt.table(measured(split="tune"))
+
+
+def test_hours_and_rollouts_are_those_up_to_the_checkpoint():
+    assert learnt.trained(measured()["a-train"], last_round=1) == (1, pytest.approx(3000 / 3600))
+
+
+def test_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp_path):
+    def rollout(text, p_correct, reward):
+        return SeenRollout(
+            text=f"```python\n{text}\n```",
+            finish="stop",
+            outcome="judged",
+            p_correct=p_correct,
+            reward=reward,
+            parts={},
+            rules={},
+            reasons={},
+            cases=[],
+        )
+
+    right, wrong = "def f(x):\n    return x + 1", "def f(x):\n    return x"
+    tried = [rollout(right, 0.99, 1.0), rollout(wrong, 0.75, 0.5), rollout(wrong, 0.01, 0.0), rollout(right, 0.5, None)]
+    group = SeenGroup(
+        peer_id="me",
+        model_id="tiny",
+        external=False,
+        trained=True,
+        task=SeenTask(id="1", origin="mbpp", difficulty=None, question="", tests="assert f(1) == 2"),
+        rollouts=tried,
+    )
+    (tmp_path / "logs").mkdir()
+    lines = [msgspec.json.encode(SeenRound(round=number, groups=[group])) for number in (1, 2, 3, 3)]
+    (tmp_path / "logs" / "groups.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    found = training.attempts(tmp_path, [(1, 2), (3, 4), (5, 6)])
+    assert found == {"1-2": [8, 2, 3.5, 4, 2, 2], "3-4": [4, 1, 1.75, 2, 1, 1]}
+
+
+def test_splits_of_runs_are_never_trained_on():
+    assert {run.split for run in RUNS.values()} <= {Split.report, Split.tune}
