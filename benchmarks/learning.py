@@ -6,6 +6,7 @@
     python -m benchmarks.learning after informative                # evaluates the newest checkpoint
     python -m benchmarks.learning after informative --checkpoint best
     python -m benchmarks.learning report                           # a table, and a picture of each run
+    python -m benchmarks.learning sweep lr-3e-4 g16                # all of these for each run, on the tuning split
 
 Every stage can be stopped at any time, and the same command goes on. A run is a node's folder in
 `benchmarks/state/learning`, trained on MBPP's problems 601 to 974 with the settings of `RUNS`. `codezero eval` solves
@@ -96,10 +97,29 @@ class Run:
     rollouts: int = ROLLOUTS
 
 
+def varied(**changed: Any) -> Run:
+    """A short run with one thing changed, to choose settings by; `__` stands for a dot."""
+    settings = {key.replace("__", "."): value for key, value in changed.items()}
+    return Run(settings={**LEARNING, "probe.share": 0, **settings}, split=Split.tune, rollouts=4 * BLOCK)
+
+
+SWEEP = {
+    "as-reported": varied(),
+    "lr-3e-5": varied(train__lora_learning_rate=3e-5),
+    "lr-3e-4": varied(train__lora_learning_rate=3e-4),
+    "full-1e-5": varied(train__method="full", train__learning_rate=1e-5, rollout__engine="transformers"),
+    "g4": varied(rollout__num_generations=4, swarm__num_local=8),
+    "g16": varied(rollout__num_generations=16, swarm__num_local=2),
+    "tasks-8": varied(swarm__num_local=8),
+    "trained-4": varied(train__max_trained=4),
+    "dr-grpo": varied(train__loss_type="dr_grpo"),
+    "cispo": varied(train__loss_type="cispo", train__epsilon_high=5.0),
+}
 RUNS = {
     "informative": Run(settings=LEARNING),
     "uniform": Run(settings={**LEARNING, "tasks.draw": "uniform"}),
     "defaults": Run(settings=EARLIER),
+    **SWEEP,
 }
 
 
@@ -232,8 +252,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--mbpp", type=Path, default=there, metavar="FILE", help=f"MBPP's problems (default {MBPP})")
     parser.add_argument("--quick", action="store_true", help="a run of seconds, to see that all works")
     options = parser.parse_args(arguments)
-    if unknown := [name for name in options.runs if name not in RUNS]:
-        parser.error(f"{unknown[0]} is no run: choose from {', '.join(RUNS)}")
+    known = SWEEP if options.stage == "sweep" else RUNS
+    if unknown := [name for name in options.runs if name not in known]:
+        parser.error(f"{unknown[0]} is no run of {options.stage}: choose from {', '.join(known)}")
     if options.quick:
         options.state /= "quick"
         options.results = options.state / "results"
@@ -246,18 +267,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for split in (Split.report, Split.tune):
             if options.split in (None, split.name):
                 evaluate("start", None, split, "", options)
-    elif options.stage == "train":
-        for name in options.runs or ["informative"]:
+    elif options.stage == "sweep":
+        evaluate("start", None, Split.tune, "", options)
+        for name in options.runs or SWEEP:
             train(name, options)
-    elif options.stage == "after":
+            after(name, options)
+    elif options.stage != "report":
         for name in options.runs or ["informative"]:
-            folder, run = run_of(name, options)
-            evaluate(folder, run, run.split, options.checkpoint, options)
-    if options.stage in ("after", "report"):
+            (train if options.stage == "train" else after)(name, options)
+    if options.stage != "train":
         found = harness.results(BENCHMARK, options.results)
         print(table(found))
         for path in learnt.pictures(found, options.results / BENCHMARK):
             print(path)
+
+
+def after(name: str, options: Any) -> None:
+    folder, run = run_of(name, options)
+    evaluate(folder, run, run.split, options.checkpoint, options)
 
 
 if __name__ == "__main__":

@@ -55,28 +55,31 @@ def measured(results: Mapping[str, Result]) -> Iterator[tuple[str, str, Result, 
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """What each run has gained on problems that it was not trained on, by execution."""
-    rows = []
+    """What each run has gained on problems that it was not trained on, by execution; by the hour where settings were
+    compared."""
+    reported, tuned = [], []
     for name, checkpoint, training, start, after in measured(results):
-        before, now = (one.counts for one in (start, after))
-        gain = paired(rates(before[SAMPLED_PIECE]), rates(now[SAMPLED_PIECE]))
-        greedy = paired(rates(before[GREEDY_PIECE]), rates(now[GREEDY_PIECE]))
-        once = paired(solved_once(before[SAMPLED_PIECE]), solved_once(now[SAMPLED_PIECE]))
-        reported = after.settings["split"] == "report"
-        figures = [
-            told(mean(rates(before[SAMPLED_PIECE])), mean(rates(now[SAMPLED_PIECE])), gain),
-            told(mean(rates(before[GREEDY_PIECE])), mean(rates(now[GREEDY_PIECE])), greedy),
-            told(mean(solved_once(before[SAMPLED_PIECE])), mean(solved_once(now[SAMPLED_PIECE])), once),
+        gains = [
+            (paired(before, now), mean(before), mean(now))
+            for piece, of in ((SAMPLED_PIECE, rates), (GREEDY_PIECE, rates), (SAMPLED_PIECE, solved_once))
+            for before, now in [(of(start.counts[piece]), of(after.counts[piece]))]
         ]
-        if reported:
+        figures = [told(before, now, change) for change, before, now in gains]
+        rounds, hours = trained(training, after.settings["round"])
+        processor = sum(one.cpu_s for one in training.sittings) / 3600
+        rollouts = str(rounds * training.settings["rollouts a round"])
+        row = [f"{name}, {checkpoint}", rollouts, f"{hours:.1f} ({processor:.1f})"]
+        (gain, *_), (greedy, *_), _ = gains
+        if after.settings["split"] == "report":
             for place, target, value in ((0, GAIN, gain.value), (0, SURE, gain.low), (1, GREEDY, greedy.value)):
                 figures[place] += f"; {target.figure} {against(target, value, '{:.0f} points', 100)}"
-        rounds, hours = trained(training, after.settings["round"])
-        rollouts = rounds * training.settings["rollouts a round"]
-        rows.append([f"{name}, {checkpoint}, on {after.settings['split']}", f"{rollouts}", f"{hours:.1f}", *figures])
-    samples = next((one.counts[SAMPLED_PIECE]["samples"] for one in results.values() if SAMPLED_PIECE in one.counts), 0)
-    header = ["run, checkpoint, problems", "rollouts", "hours", "pass@1 at T=1", "greedy", f"pass@{samples} at T=1"]
-    return markdown(header, rows)
+            reported.append(row + figures)
+        else:
+            hourly = [points(one / max(hours, 1e-9)) for one in (gain.value, gain.low, gain.high)]
+            tuned.append([*row, *figures, f"{hourly[0]} [{hourly[1]}, {hourly[2]}]"])
+    header = ["run, checkpoint", "rollouts", "hours (of processors)", "pass@1 at T=1", "greedy", "any of the samples"]
+    parts = [markdown(header, reported), markdown([*header, "points an hour at T=1"], tuned)]
+    return "\n\n".join(part for part, rows in zip(parts, (reported, tuned), strict=True) if rows)
 
 
 def mean(found: Rates) -> float:

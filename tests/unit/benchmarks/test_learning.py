@@ -52,7 +52,7 @@ def test_a_quick_run_is_evaluated_trained_in_two_calls_evaluated_again_and_shown
     assert after.counts["sampled"]["right"].keys() == {"11", "12"}
     assert after.counts["attempts"].keys() == {"1-1", "2-2"}
     assert after.counts["attempts"]["1-1"][0] == 4
-    assert "| informative, newest, on report | 8 |" in stage("report")
+    assert "| informative, newest | 8 |" in stage("report")
     assert ElementTree.parse(results / "learning" / "informative.svg").getroot().tag.endswith("svg")
     assert "done already" in stage("train", "informative")
 
@@ -63,14 +63,14 @@ def test_settings_of_every_run_are_those_of_a_node_and_train_on_mbpp_alone(name)
     config = load_config([f"{key}={value}" for key, value in run.settings.items()])
     assert (config.tasks.mbpp.split, config.tasks.mbpp.weight) == ("train", 1)
     assert config.tasks.builtin.weight == config.tasks.code_contests.weight == config.swarm.num_external == 0
-    assert config.probe.share > 0
+    assert (config.probe.share > 0) is (run.split is Split.report)
     assert run.rollouts % learning.BLOCK == 0
 
 
 def test_an_unknown_run_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["train", "fast"])
-    assert "fast is no run: choose from informative, uniform, defaults" in capsys.readouterr().err
+    assert "fast is no run of train: choose from informative, uniform, defaults" in capsys.readouterr().err
 
 
 def test_what_is_not_trained_yet_says_how_to(tmp_path):
@@ -105,7 +105,7 @@ def measured(split="report"):
 
 def test_gains_are_paired_over_problems_and_held_against_their_targets():
     row = learnt.table(measured()).splitlines()[-1]
-    assert row.startswith("| a, newest, on report | 64 | 1.0 | 25.0 % to 56.2 %: +31.2 points [+0.0, +62.5]")
+    assert row.startswith("| a, newest | 64 | 1.0 (0.0) | 25.0 % to 56.2 %: +31.2 points [+0.0, +62.5]")
     assert "gain of pass@1 at T=1 at least 5 points: met" in row
     assert "lower end of its interval at least 0 points: **missed**" in row
     assert "0.0 % to 50.0 %: +50.0 points" in row
@@ -113,7 +113,15 @@ def test_gains_are_paired_over_problems_and_held_against_their_targets():
 
 
 def test_a_run_is_compared_with_the_start_on_its_own_problems():
-    assert "| a," not in learnt.table(measured(split="tune"))
+    assert learnt.table(measured(split="tune")) == ""
+
+
+def test_runs_that_choose_settings_are_compared_by_the_hour():
+    results = measured(split="tune")
+    results["start-tune"] = results.pop("start-report")
+    row = learnt.table(results).splitlines()[-1]
+    assert row.endswith("| +31.2 [+0.0, +62.5] |")
+    assert "at least" not in row
 
 
 def test_hours_and_rollouts_are_those_up_to_the_checkpoint():
