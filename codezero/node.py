@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,8 +23,7 @@ from codezero.observe.status import PROBING, SAVING, WAITING
 from codezero.observe.trackers.metrics import round_metrics
 from codezero.policy.build import Models, make_probe
 from codezero.policy.solver import PolicySolver
-from codezero.proposals import Proposal
-from codezero.proposer import jobs
+from codezero.proposer.refusal import refusal
 from codezero.publish.build import start_publisher
 from codezero.publish.tokens import HubTokens, take_tokens
 from codezero.runtime import state
@@ -41,7 +39,6 @@ from codezero.train.learner import GrpoLearner
 from codezero.train.saver import BackgroundSaver, FinishedRound
 from codezero.types import RoundId, RoundReport
 from codezero.views.runs import SOLVER
-from codezero.workers import Workers
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +97,7 @@ class Node:
             sources,
             config.tasks.proposals.share,
             proposals.collect,
-            partial(_why_not, workers, encoder, config.tasks.show_all_tests),
+            refusal(workers, lambda one: encoder.fits(to_task(one, config.tasks.show_all_tests)), held_out.values()),
             proposals.take_rejected,
             config.tasks.show_all_tests,
             proposed_candidates(config.tasks.draw, config.seed),
@@ -249,11 +246,3 @@ class Node:
             self._is_best = not self._checkpoints.keep_best()
         if self._publisher is not None:
             self._publisher.offer(number, checkpoint)
-
-
-def _why_not(workers: Workers, encoder: TextEncoder, show_all_tests: bool, proposal: Proposal) -> str | None:
-    """Returns why a proposal is rejected, for its proposer may be careless or hostile; None if it is accepted."""
-    reason = jobs.why_not(workers, proposal.question, proposal.tests)
-    if reason is None and not encoder.fits(to_task(proposal, show_all_tests)):
-        reason = "too_long"
-    return reason

@@ -52,6 +52,11 @@ def showing_all(question: str, tests: str) -> str:
     return question.removesuffix(few) + with_tests("", tests) if question.endswith(few) else question
 
 
+def without_tests(question: str, tests: str) -> str:
+    """Returns the text of a question of `with_tests` that shows all or `few_of` the tests."""
+    return showing_all(question, tests).removesuffix(with_tests("", tests))
+
+
 def messages(question: str) -> list[dict[str, str]]:
     """Returns the chat that asks for a solution."""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question.strip()}]

@@ -13,6 +13,7 @@ from codezero.errors import TaskError
 from codezero.prompts import solver as prompt
 from codezero.tasks import code_contests, mbpp
 from codezero.tasks.candidates import Informative
+from codezero.tasks.held_out import load_held_out
 from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset
 from codezero.tasks.mixture import Mixture, Share, Source
 from codezero.tasks.problems import load_problems
@@ -104,17 +105,17 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
 
 
 def local_questions(config: TasksConfig) -> Iterator[str]:
-    """Yields the questions of the problems on this machine, without their tests: the built-in ones, and those of files
-    with a weight.
+    """Yields the questions of the problems on this machine, without their tests: the built-in ones, those that nodes
+    measure themselves on, and those of files with a weight.
 
     Raises TaskError if a file is missing or unreadable, or has no usable row.
     """
-    tasks = [problem.task for problem in load_problems()]
+    tasks = [*(problem.task for problem in load_problems()), *load_held_out().values()]
     for dataset, settings in ((_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)):
         if settings.weight > 0 and settings.path is not None:
             tasks += [problem.task for problem in _problems_of_file(dataset, settings, config, Counter())]
     for task in tasks:
-        yield prompt.showing_all(task.question, task.tests).removesuffix(prompt.with_tests("", task.tests))
+        yield prompt.without_tests(task.question, task.tests)
 
 
 def _check_split(dataset: _Dataset, split: str) -> None:

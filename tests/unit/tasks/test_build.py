@@ -130,7 +130,7 @@ def test_builtin_and_jsonl_import_nothing_heavy(tmp_path):
     assert printed == "set()\n"
 
 
-def test_the_questions_at_hand_are_those_of_files_in_use_and_the_built_in_ones(tmp_path):
+def test_the_questions_at_hand_are_those_of_files_in_use_the_held_out_and_the_built_in_ones(tmp_path):
     file = tmp_path / "mbpp.jsonl"
     tests = ["assert f(1) == 2", "assert f(2) == 3"]
     row = {"task_id": 601, "text": "Write a function to add one.", "test_list": tests}
@@ -138,7 +138,7 @@ def test_the_questions_at_hand_are_those_of_files_in_use_and_the_built_in_ones(t
     in_use = TasksConfig(mbpp=DatasetConfig(weight=1.0, path=str(file)), builtin=BuiltinConfig(weight=0.0))
     questions = list(local_questions(in_use))
     assert questions[-1] == "Write a function to add one."
-    assert len(questions) == 76
+    assert len(questions) == 75 + 89 + 1
     assert list(local_questions(replace(in_use, show_all_tests=True))) == questions
     unused = TasksConfig(mbpp=DatasetConfig(weight=0.0, path=str(file)))
-    assert len(list(local_questions(unused))) == 75
+    assert len(list(local_questions(unused))) == 75 + 89

@@ -1,0 +1,42 @@
+"""Which proposals of peers a solver takes up."""
+
+from dataclasses import replace
+
+import pytest
+
+from codezero.proposer.refusal import refusal
+from codezero.tasks.held_out import load_held_out
+from codezero.workers import Workers
+from tests.builders import proposal
+
+TESTS = "assert find_Min_Sum(12) == 7\nassert find_Min_Sum(105) == 15\nassert find_Min_Sum(2) == 2"
+QUESTION = "Write a python function to find minimum sum of factors of a given number."
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with Workers(1) as started:
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("question", "tests", "reason"),
+    [
+        (QUESTION + " Call it find_Min_Sum.", TESTS.replace("12", "13"), None),
+        ("Write a function find_Min_Sum that adds up the prime factors of a number.", TESTS, "held_out"),
+        (
+            QUESTION.replace("find minimum sum", "FIND (Minimum)  sum"),
+            "assert factors(1) == 2\nassert factors(3) == 4",
+            "held_out",
+        ),
+        ("Write a function find_Min_Sum.", TESTS, "question_too_short"),
+    ],
+)
+def test_a_proposal_that_repeats_a_held_out_problem_is_refused(workers, question, tests, reason):
+    why_not = refusal(workers, lambda one: True, load_held_out().values())
+    assert why_not(replace(proposal(), question=question, tests=tests)) == reason
+
+
+def test_a_proposal_that_does_not_fit_the_model_is_refused(workers):
+    assert refusal(workers, lambda one: False, [])(proposal()) == "too_long"
+    assert refusal(workers, lambda one: True, [])(proposal()) is None
