@@ -8,7 +8,7 @@ from pathlib import Path
 from codezero.config import Backend, NodeConfig, TrainMethod
 from codezero.errors import ModelError, TrainingError
 from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp
-from codezero.evaluate.build import LLAMA_CPP_BYTES, JudgeWeights, judge_that_fits
+from codezero.evaluate.build import LLAMA_CPP_BYTES, JudgeWeights
 from codezero.llm import catalogue, store
 from codezero.llm import device as devices
 from codezero.policy import build
@@ -46,8 +46,9 @@ def foresee(config: NodeConfig) -> Foreseen:
     bound = state.bound_settings(folder)
     room = free_room(config.train, device, folder)
     begun_with = bound.get("evaluator.model") if config.evaluator.model == "auto" else config.evaluator.model
-    judge = JudgeWeights(config, begun_with or judge_that_fits(room.memory), device, Console())
     shape = _shape(config.model.name, config)
+    fitting = begun_with or build.judge_beside(config, shape or SMALLEST, device, dtype, room)
+    judge = JudgeWeights(config, fitting, device, Console())
     has_judge = config.evaluator.backend in (Backend.auto, Backend.transformers)
     names = dict.fromkeys([config.model.name, *([judge.name] if has_judge else [])])
     absent = tuple(name for name in names if store.prepared(name, config.model.cache_dir) is None)

@@ -34,14 +34,20 @@ logger = logging.getLogger(__name__)
 
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
 LARGE_JUDGE_MEMORY_BYTES = 24 << 30
-"""The least usable memory for which evaluator.model=auto is the large judge, in bytes: that of a machine of 32 GB."""
+"""The least usable memory of a CPU for which evaluator.model=auto is the large judge, in bytes: that of a machine of
+32 GB."""
+LARGE_JUDGE_PARAMETERS = 1_543_714_304
 LLAMA_CPP_BYTES = 400 << 20
 """The memory of a llama.cpp process without its weights: libraries, cache, and buffers for a prompt of 6,144 tokens."""
 
 
-def judge_that_fits(memory_bytes: int) -> str:
-    """Returns the model that evaluator.model=auto stands for."""
-    return LARGE_JUDGE if memory_bytes >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
+def judge_that_fits(memory_bytes: int, device: torch.device, taken: int = 0) -> str:
+    """Returns the model that evaluator.model=auto stands for. An accelerator is fast enough for the large one, which is
+    taken if it fits beside `taken` bytes of the node's own; on a CPU only a large machine gets it."""
+    if device.type == "cpu":
+        return LARGE_JUDGE if memory_bytes >= LARGE_JUDGE_MEMORY_BYTES else SMALL_JUDGE
+    needed = LARGE_JUDGE_PARAMETERS * devices.choose_dtype(Dtype.auto, device).itemsize
+    return LARGE_JUDGE if taken + needed <= memory_bytes else SMALL_JUDGE
 
 
 class JudgeWeights:
@@ -188,7 +194,7 @@ def judge_alone(config: NodeConfig, console: Console) -> JudgeBackend | None:
     device = devices.choose_device(config.model.device)
     devices.set_threads(config.model.threads)
     room = free_room(config.train, device, Path())
-    name = config.evaluator.model if config.evaluator.model != "auto" else judge_that_fits(room.memory)
+    name = config.evaluator.model if config.evaluator.model != "auto" else judge_that_fits(room.memory, device)
     weights = JudgeWeights(config, name, device, console)
     fits = weights.num_bytes(Backend.transformers) < room.memory
     chosen, why = weights.choose(fits)

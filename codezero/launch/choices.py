@@ -92,8 +92,8 @@ class _Chooser:
         settings += self._model()
         settings += self._market(way)
         settings += ["push.enabled=true"] if token else []
-        if self._is_on(CPU_ENV):
-            settings.append("model.device=cpu")
+        if self._environment.get(CPU_ENV):  # the GPU image sets 0, so that no node there falls back to the CPU
+            settings.append(f"model.device={'cpu' if self._is_on(CPU_ENV) else 'cuda'}")
         settings += self._options.settings
         if self._options.rounds is not None and way is not Way.OWN:
             settings.append(f"rounds={self._options.rounds}")

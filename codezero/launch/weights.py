@@ -28,7 +28,9 @@ def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple
         free -= num_proposers * min(needed, equal)
     share = equal if limited else free // num_nodes
     names = [config.model.name]
-    judge = judge_that_fits(share) if config.evaluator.model == "auto" else config.evaluator.model
+    judge = (
+        judge_that_fits(share, device, taken=share // 2) if config.evaluator.model == "auto" else config.evaluator.model
+    )
     if config.evaluator.backend is Backend.llama_cpp:
         store.weight_file(judge, config.model.cache_dir)
     elif config.evaluator.backend in (Backend.auto, Backend.transformers):

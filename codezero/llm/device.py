@@ -35,7 +35,8 @@ def choose_device(wanted: Device) -> torch.device:
 def _cuda(required: bool) -> torch.device:
     if not torch.cuda.is_available():
         raise ConfigError(
-            "model.device=cuda but torch sees no CUDA device: install a CUDA torch or use model.device=auto"
+            "model.device=cuda but torch sees no CUDA device: update the NVIDIA driver, install a CUDA torch, or use "
+            "model.device=auto (in the GPU image CPU_ONLY=1)"
         )
     major, minor = torch.cuda.get_device_capability()
     kernels = torch.cuda.get_arch_list()
@@ -49,9 +50,11 @@ def _cuda(required: bool) -> torch.device:
 
 
 def choose_dtype(wanted: Dtype, device: torch.device) -> torch.dtype:
-    """Returns the precision of weights and arithmetic; `auto` is bfloat16 on CUDA cards with it, else float32."""
+    """Returns the precision of weights and arithmetic; `auto` is bfloat16 on CUDA cards that compute in it (Turing only
+    emulates it, slower than float32), else float32."""
     if wanted is Dtype.auto:
-        return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+        in_hardware = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.bfloat16 if in_hardware else torch.float32
     return torch.bfloat16 if wanted is Dtype.bfloat16 else torch.float32
 
 
@@ -59,6 +62,19 @@ def computes_in_bfloat16() -> bool:
     """Returns True if this CPU multiplies bfloat16 matrices in hardware, about twice as fast as in float32."""
     checks = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
     return any(check() for check in checks if check is not None)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Returns True if the device's memory ran out. Apple's GPUs have no error class of their own for that, only this
+    text (MPSAllocator.mm of torch)."""
+    return isinstance(error, torch.OutOfMemoryError) or "MPS backend out of memory" in str(error)
+
+
+def free_cached_memory() -> None:
+    """Gives memory that torch keeps of freed tensors back to the accelerator; has no effect without one."""
+    torch.cuda.empty_cache()
+    if torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def set_threads(wanted: int) -> int:

@@ -8,6 +8,7 @@ token.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -173,6 +174,15 @@ def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | No
         probs = _filter(logprobs.exp(), params)
         tokens = _inverse_cdf(probs, generator)
     return tokens, logprobs.gather(-1, tokens[:, None])[:, 0]
+
+
+def restore_generator(generator: torch.Generator, state: Tensor) -> None:
+    """Continues where `state` was taken. That of another kind of device, which has another length, only gives a new
+    seed."""
+    if len(state) == len(generator.get_state()):
+        generator.set_state(state)
+    else:
+        generator.manual_seed(zlib.crc32(state.numpy().tobytes()))
 
 
 def _filter(probs: Tensor, params: SamplingParams) -> Tensor:

@@ -17,7 +17,7 @@ from codezero.errors import RolloutError, TrainingError
 from codezero.evaluate.backends.choose import has_llama_cpp
 from codezero.evaluate.backends.llama_cpp import PACKAGE
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
-from codezero.evaluate.build import JudgeWeights, count_workers, describe, judge_that_fits
+from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.evaluate.examiner import Examiner
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -32,7 +32,7 @@ from codezero.ports import Progress
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train import memory
-from codezero.train.memory import GIB, MemoryEstimate, Workload
+from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload
 from codezero.train.method import Room, apply_lora, choose_method, free_room
 from codezero.types import Task
 from codezero.workers import Workers
@@ -69,7 +69,9 @@ class Models:
         state.check_settings(folder, {"model.name": config.model.name})
         room = free_room(config.train, self._device, folder)
         policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line, token=token)
-        weights = JudgeWeights(config, self._judge_name(folder, room), self._device, console, token)
+        weights = JudgeWeights(
+            config, self._judge_name(folder, room, policy_folder, dtype), self._device, console, token
+        )
         backend, why, plan = self._choose_backend(weights, folder, room, policy_folder, dtype)
         free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
         console.line(f"plan: {plan.line()}; {free}")
@@ -77,16 +79,18 @@ class Models:
         self.train = plan.train
         """The settings of training: the configured ones, with smaller micro-batches if memory is short."""
         method = plan.method
-        fixed = {
-            "model.name": config.model.name,
-            "model.dtype": str(dtype).removeprefix("torch."),
-            "train.method": method.value,
-        }
+        fixed = {"model.name": config.model.name, "train.method": method.value}
         if method is TrainMethod.lora:
             fixed["train.lora_r"] = str(config.train.lora_r)
         state.check_settings(folder, fixed)
-        self.settings = {**fixed, "evaluator.backend": backend.value}
-        """The settings that a resumed node must keep, and those of the judge, which it keeps unless configured."""
+        # Checkpoints have float32 weights: the precision, and with it the device, may change between starts.
+        self.settings = {
+            **fixed,
+            "model.dtype": str(dtype).removeprefix("torch."),
+            "evaluator.backend": backend.value,
+        }
+        """The settings that a resumed node must keep, its precision, and those of the judge, which it keeps unless
+        configured."""
         if backend in (Backend.transformers, Backend.llama_cpp):
             self.settings["evaluator.model"] = weights.name
         self.judge_backend = weights.outside(backend)
@@ -157,13 +161,13 @@ class Models:
         room = replace(room, disk=room.disk + saved)  # the plan counts the space of earlier checkpoints too
         return choose_method(memory.read_shape(policy_folder), train, load, room)
 
-    def _judge_name(self, folder: Path, room: Room) -> str:
+    def _judge_name(self, folder: Path, room: Room, policy_folder: Path, dtype: torch.dtype) -> str:
         """Returns the configured judge; for auto the one with which the state folder was made, else the largest that
         fits."""
         if self._config.evaluator.model != "auto":
             return self._config.evaluator.model
         begun_with = state.bound_settings(folder).get("evaluator.model")
-        return begun_with or judge_that_fits(room.memory)
+        return begun_with or judge_beside(self._config, memory.read_shape(policy_folder), self._device, dtype, room)
 
 
 def prompt_tokens(config: NodeConfig) -> int:
@@ -188,6 +192,19 @@ def workload(
         engine=config.rollout.engine,
         evaluator_is_base=evaluator_is_base,
     )
+
+
+def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dtype: torch.dtype, room: Room) -> str:
+    """Returns the model that evaluator.model=auto stands for beside this policy: a judge never makes training take
+    another method or smaller micro-batches."""
+    load = workload(config, device.type, dtype, 0, evaluator_is_base=False)
+    try:
+        plan = choose_method(shape, config.train, load, room)
+    except TrainingError:
+        return judge_that_fits(room.memory, device, taken=room.memory)
+    if plan.method is TrainMethod.lora and config.model.name == LARGE_JUDGE:
+        return judge_that_fits(room.memory, device)  # the policy's own base
+    return judge_that_fits(room.memory, device, taken=plan.peak)
 
 
 @contextlib.contextmanager

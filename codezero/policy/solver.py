@@ -12,7 +12,7 @@ import torch
 from codezero.config import RolloutConfig
 from codezero.errors import PromptTooLong
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, SamplingParams, sample_groups
+from codezero.llm.sample import SampleGroups, SamplingParams, restore_generator, sample_groups
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.types import FinishReason, Rollout, RolloutGroup, SampledTokens, Task
@@ -105,7 +105,7 @@ class PolicySolver:
         return {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._generator.set_state(state["generator"])
+        restore_generator(self._generator, state["generator"])
 
 
 def measuring_solver(

@@ -14,8 +14,9 @@ from codezero.config import ProposerConfig
 from codezero.errors import ProposerError
 from codezero.llm.chat_server import DEFAULT_URL, NO_THINKING, plain
 from codezero.llm.client import JsonClient, Purpose
+from codezero.llm.device import is_out_of_memory
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SamplingParams, restore_generator, sample_groups
 from codezero.ports import Progress
 from codezero.types import SampledTokens
 
@@ -85,7 +86,9 @@ class LocalModel:
                 generator=self._generator,
                 on_step=lambda done, total: self._progress("write", done, total),
             )
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             raise ProposerError("the proposer ran out of device memory: lower proposer.batch_size") from error
         return [
             Written(prefix + self._text(group[0]), group[0]) for prefix, group in zip(prefixes, groups, strict=True)
@@ -99,7 +102,7 @@ class LocalModel:
         return {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._generator.set_state(state["generator"])
+        restore_generator(self._generator, state["generator"])
 
 
 class _Message(msgspec.Struct):

@@ -19,6 +19,7 @@ from torch import nn
 
 from codezero.config import Importance, RolloutEngine, TrainConfig
 from codezero.errors import TrainingError
+from codezero.llm.device import is_out_of_memory
 from codezero.llm.logprobs import require_plain_head
 from codezero.ports import Progress
 from codezero.train import agreement
@@ -159,7 +160,9 @@ class GrpoLearner:
         self._before_update()
         try:
             return self._optimizer.apply(self._config.max_grad_norm)
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             raise TrainingError(
                 "the accelerator's memory does not hold the optimizer's state: set train.method=lora"
             ) from error

@@ -211,7 +211,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         optimizer=moments + master_bytes,
         evaluator=0 if load.evaluator_is_base and not full else load.evaluator_bytes,
         workers=load.workers_bytes,
-        gradients=(width if masters else 4) * trained + master_bytes,
+        gradients=4 * trained,
         activations=_activations(shape, method, config, load),
         decode_weights=decode_weights,
         kv_cache=(2 if outside else width) * cached,

@@ -15,6 +15,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from codezero.config import TrainConfig
 from codezero.errors import TrainingError
+from codezero.llm.device import free_cached_memory, is_out_of_memory
 from codezero.llm.logprobs import CompletionScorer, causal_lm
 from codezero.llm.recompute import recompute_products
 from codezero.ports import Progress
@@ -173,11 +174,13 @@ class PolicyPasses:
             prompts = plan(sequences, self._limits)
             try:
                 return work(prompts)
-            except torch.OutOfMemoryError:
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
                 largest = max(len(members) for prompt in prompts for members in prompt.micro_batches)
             # Outside the handler, since the exception refers to the failed pass's tensors.
             self._model.zero_grad(set_to_none=True)
-            torch.cuda.empty_cache()
+            free_cached_memory()
             if largest == 1:
                 raise TrainingError(
                     "the accelerator's memory does not hold one sequence: set train.gradient_checkpointing=true, "

@@ -87,6 +87,13 @@ def test_nothing_is_published_to_other_machines():
         assert re.fullmatch(rf"127\.0\.0\.1:(\$\{{\w+:-{7007 if name in DASHBOARDS else 3000}\}}):\1", ports[0])
 
 
+def test_a_gpu_image_never_falls_back_to_the_cpu_unasked():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    environment = services["swarm-gpu"]["environment"]
+    assert environment == {**services["swarm-cpu"]["environment"], "CPU_ONLY": "${CPU_ONLY:-0}"}
+    assert "CPU_ONLY=0" in (ROOT / "Dockerfile.gpu").read_text()
+
+
 def test_a_dashboard_can_change_nothing_and_is_told_no_secret():
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     for name in DASHBOARDS:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-import torch
-
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat, Review
 from codezero.llm.choose import choice_probabilities
+from codezero.llm.device import is_out_of_memory
 from codezero.llm.load import LoadedModel
 from codezero.llm.review import ReviewedAnswer, review_answers
 from codezero.llm.sample import SamplingParams, sample_groups
@@ -118,7 +117,9 @@ class TransformersBackend:
         try:
             with self._frozen():
                 yield
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
 
 

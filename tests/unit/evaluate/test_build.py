@@ -97,3 +97,19 @@ def test_the_line_at_the_start_says_what_judges():
     assert line == "evaluator: rules, a dry run, then M, frozen, by logit; it never runs code (llama_cpp: why)"
     assert "by likelihood" in judging.describe(config, "M", Backend.transformers, "why")
     assert "RUNS" in judging.describe(config, "M", Backend.execution, "why")
+
+
+@pytest.mark.parametrize(
+    ("device", "free_gib", "taken_gib", "large"),
+    [
+        ("cpu", 24, 0, True),
+        ("cpu", 23, 0, False),
+        ("cuda", 21, 10, True),
+        ("cuda", 12, 10, False),
+        ("mps", 20, 10, True),
+    ],
+)
+def test_auto_takes_the_large_judge_where_it_fits_beside_the_node(monkeypatch, device, free_gib, taken_gib, large):
+    monkeypatch.setattr(judging.torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    found = judging.judge_that_fits(free_gib << 30, judging.torch.device(device), taken_gib << 30)
+    assert found == (judging.LARGE_JUDGE if large else judging.SMALL_JUDGE)

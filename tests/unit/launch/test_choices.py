@@ -117,6 +117,19 @@ def test_the_users_settings_come_behind_those_of_the_choice_and_rounds_last():
     assert load_config(chosen.settings).rounds == 3
 
 
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        ({}, []),
+        ({"CPU_ONLY": ""}, []),
+        ({"CPU_ONLY": "1"}, ["model.device=cpu"]),
+        ({"CPU_ONLY": "0"}, ["model.device=cuda"]),
+    ],
+)
+def test_cpu_only_0_as_in_the_gpu_image_wants_a_gpu(given, settings):
+    assert [one for one in choose(Options(way=Way.LOCAL), given, nobody()).settings if "device" in one] == settings
+
+
 @pytest.mark.parametrize("setting", ["model=qwen_1_5b", "model.name=org/other"])
 def test_a_setting_of_the_model_wins_over_the_environment(setting):
     chosen = choose(Options(settings=[setting]), {"MODEL_NAME": "org/model"}, nobody())

@@ -41,6 +41,14 @@ def test_precision_on_a_cpu(wanted, dtype):
     assert devices.choose_dtype(wanted, CPU) is dtype
 
 
+@pytest.mark.parametrize(("capability", "dtype"), [(7, torch.float32), (8, torch.bfloat16)])
+def test_a_gpu_that_only_emulates_bfloat16_computes_in_float32(monkeypatch, capability, dtype):
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or capability >= 8
+    )
+    assert devices.choose_dtype(Dtype.auto, torch.device("cuda")) is dtype
+
+
 def test_threads_are_set_and_told():
     before = torch.get_num_threads()
     try:

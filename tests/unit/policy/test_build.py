@@ -16,6 +16,7 @@ from codezero.policy import build
 from codezero.policy.build import Models
 from codezero.runtime import state
 from codezero.runtime.console import Console
+from codezero.train.method import SMALLEST, Room
 from tests.builders import save_tiny, task
 from tests.plans import planned_gib
 from tests.strangers import submission
@@ -224,6 +225,14 @@ def test_llama_cpp_with_full_fine_tuning_or_without_its_package_says_what_to_do(
         made_from(tmp_path / "a", save_tiny(tmp_path / "model"), "x", "rollout.engine=llama_cpp")
 
 
+def test_a_state_goes_on_in_another_precision_as_on_another_device(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    (tmp_path / "a").mkdir()
+    state.bind_settings(tmp_path / "a", {"model.name": model, "model.dtype": "float32", "train.method": "full"})
+    _, made = made_from(tmp_path / "a", model, model, "model.dtype=bfloat16", "train.method=full")
+    assert made.settings["model.dtype"] == "bfloat16"
+
+
 def test_a_folder_begun_with_full_fine_tuning_is_not_taken_up_by_llama_cpp(tmp_path):
     pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")
     model = save_tiny(tmp_path / "model", intermediate_size=64)
@@ -231,3 +240,12 @@ def test_a_folder_begun_with_full_fine_tuning_is_not_taken_up_by_llama_cpp(tmp_p
     state.bind_settings(tmp_path / "a", {"train.method": "full"})
     with pytest.raises(StateError, match=r"train\.method"):
         made_from(tmp_path / "a", model, model, "rollout.engine=llama_cpp")
+
+
+@pytest.mark.parametrize(("free_gib", "large"), [(21, True), (17, True), (16, False), (5, False)])
+def test_a_judge_does_not_change_the_training_beside_it(monkeypatch, free_gib, large):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    config = load_config(["swarm=native", "train.method=full"])
+    room = Room(memory=free_gib << 30, disk=100 << 30)
+    found = build.judge_beside(config, SMALLEST, torch.device("cuda"), torch.bfloat16, room)
+    assert found == (judging.LARGE_JUDGE if large else judging.SMALL_JUDGE)

@@ -60,3 +60,12 @@ def test_resumed_solver_samples_what_an_unkilled_one_would(policy):
     before.solve([task()], 0)
     after.load_state_dict(before.state_dict())
     assert unkilled.solve([task()], 0) == after.solve([task()], 0)
+
+
+def test_a_state_of_another_kind_of_device_is_a_new_seed_that_depends_on_it(policy):
+    def resumed_from(number):
+        made = solver(policy)
+        made.load_state_dict({"generator": torch.full((16,), number, dtype=torch.uint8)})  # as long as CUDA's
+        return made.solve([task()], 0)
+
+    assert resumed_from(1) == resumed_from(1) != resumed_from(2)

@@ -387,21 +387,28 @@ def test_masters_survive_a_resume(is_old):
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
 
 
-def full_memory_above(model, limit):
+OUT_OF_MEMORY = {
+    "cuda": torch.OutOfMemoryError("CUDA out of memory"),
+    "mps": RuntimeError("MPS backend out of memory (MPS allocated: 17.9 GB, max allowed: 18.1 GB)"),
+}
+
+
+def full_memory_above(model, limit, error=OUT_OF_MEMORY["cuda"]):
     def check(module, args, kwargs):
         if len(kwargs["inputs_embeds"]) > limit:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise error
 
     model.base_model.register_forward_pre_hook(check, with_kwargs=True)
 
 
-def test_out_of_memory_halves_the_micro_batch_and_gives_the_same_update():
+@pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
+def test_out_of_memory_halves_the_micro_batch_and_gives_the_same_update(error):
     rollouts = [rollout(completion_ids=(4, 5, 6 + i)) for i in range(5)]
     rewards = [0.0, 1.0, 0.0, 2.0, 3.0]
     roomy, small = tiny_model(), tiny_model()
     wanted = learner(roomy).step([scored(rollouts, rewards)])
     teacher = learner(small)
-    full_memory_above(small, 2)
+    full_memory_above(small, 2, error)
     found = teacher.step([scored(rollouts, rewards)])
     assert found.loss == pytest.approx(wanted.loss, abs=1e-6)
     assert found.grad_norm == pytest.approx(wanted.grad_norm, rel=1e-5)

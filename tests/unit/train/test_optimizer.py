@@ -2,9 +2,12 @@ import pytest
 import torch
 from torch import nn
 
-from codezero.config import Moments
+from codezero.config import Moments, TrainConfig
 from codezero.train import optimizer
+from codezero.train.batch import TrainSequence
 from codezero.train.optimizer import MasterAdamW, stochastic_round
+from codezero.train.passes import PolicyPasses
+from tests.builders import tiny_model
 
 FLOAT32, BFLOAT16 = Moments.float32, Moments.bfloat16
 
@@ -22,7 +25,7 @@ def gradients(step):
 def take(adam, params, steps, max_grad_norm=1e9):
     for step in steps:
         for parameter, grad in zip(params, gradients(step), strict=True):
-            parameter.grad = grad.to(parameter.dtype)
+            parameter.grad = grad
         adam.apply(max_grad_norm)
 
 
@@ -96,3 +99,19 @@ def test_a_norm_that_is_not_finite_changes_nothing():
     assert adam.apply(1.0) != adam.apply(1.0)  # nan, then 0 of no gradients
     assert all(torch.equal(p, b) for p, b in zip(params, before, strict=True))
     assert params[0].grad is None
+
+
+def test_gradients_of_bfloat16_weights_add_up_in_float32():
+    """In bfloat16 a sum of a hundred equal gradients is off by more than a hundredth."""
+    model = tiny_model().bfloat16()
+    MasterAdamW(model.parameters(), 1e-6, 0.0, BFLOAT16)
+    passes = PolicyPasses(
+        model, TrainConfig(), temperature=1.0, max_completion_length=4, reference_model=None, progress=lambda *_: None
+    )
+    sequence = [TrainSequence(prompt_ids=(1, 2), completion_ids=(5, 6, 7), advantage=1.0)]
+    passes.add_gradients(sequence, 0, 1)
+    once = [p.grad.clone() for p in model.parameters()]
+    for _ in range(99):
+        passes.add_gradients(sequence, 0, 1)
+    for parameter, grad in zip(model.parameters(), once, strict=True):
+        torch.testing.assert_close(parameter.grad, 100 * grad, rtol=1e-3, atol=1e-4)
