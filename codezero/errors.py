@@ -55,7 +55,7 @@ class ReportError(CodezeroError):
 
 
 class RolloutError(CodezeroError):
-    """The sampler in a process of its own gives no rollouts."""
+    """The sampler gives no rollouts."""
 
     may_pass = True
 

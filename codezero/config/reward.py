@@ -48,7 +48,8 @@ class EvaluatorConfig:
     Without mask, an unsure judge decides, and a group with an attempt without its opinion stays unscored."""
     workers: int = 0
     """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
-    the node may use, and no more than there are cores. The number changes the time of judging, not its result."""
+    the node may use, and no more than there are cores; beside an NVIDIA GPU one a core. The number changes the time of
+    judging, not its result."""
     fresh: int = 16
     """Number of tests with inputs that nobody has seen, drawn for tasks with a reference solution on this node, for
     attempts that pass the visible tests; 0 for none. Needs dry_run."""

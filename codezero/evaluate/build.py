@@ -163,11 +163,15 @@ def make_evaluator(
 
 def count_workers(config: NodeConfig) -> int:
     """Returns the number of processes that read untrusted text, by the configuration and the machine."""
-    return num_workers(config.evaluator.workers, free_room(config.train, torch.device("cpu"), config.state_dir).memory)
+    memory_bytes = free_room(config.train, torch.device("cpu"), config.state_dir).memory
+    on_gpu = devices.choose_device(config.model.device).type not in ("cpu", "mps")
+    # model.threads is a node's share of the cores where several nodes have a GPU each (launch/gpus.py).
+    return num_workers(config.evaluator.workers, memory_bytes, config.model.threads if on_gpu else None)
 
 
 def start_workers(config: NodeConfig) -> Workers:
-    """Starts the processes that read untrusted text. Raises WorkerError: they do not start."""
+    """Starts the processes that read untrusted text. Raises WorkerError: they do not start; ConfigError: the configured
+    device is not there."""
     return Workers(count_workers(config))
 
 

@@ -3,7 +3,8 @@
     prompts [N] ──prefill once, left-padded──► cache [N, P] ──repeat each row G times──► cache [N·G, P] ──decode──►
 
 Ended rows are removed from the batch when they are at least half of it. All sampled ids are kept exactly, with the end
-token.
+token. On an accelerator the host reads what was drawn every 16 steps only, so that it can be ahead of the device; what
+a row has drawn after its end token is thrown away.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from codezero.llm import onednn
+from codezero.llm.logprobs import has_plain_cache
 from codezero.types import SampledTokens
 
+READ_STEPS = 16
+"""The number of steps between two waits for an accelerator. Rows that have ended meanwhile cost at most 15 steps."""
 StepCallback = Callable[[int, int], None]
 """A function `on_step(steps done, most steps)` that is called after each step."""
 
@@ -97,27 +101,34 @@ class _Decoder:
         generator: torch.Generator | None,
     ) -> None:
         self.model, self.params, self.generator = model, params, generator
-        self.device = model.device
-        self.end_ids = torch.tensor(sorted(set(end_ids)), device=self.device)
+        self.device, self.end_ids = model.device, frozenset(end_ids)
+        on_cpu = self.device.type == "cpu"
+        self.read_steps = 1 if on_cpu else READ_STEPS
+        # A mask of two dimensions makes transformers look for padding in it at each step, and wait for the answer.
+        self.expands_mask = not on_cpu and has_plain_cache(model)
         self.prompts = [tuple(prompt) for prompt in prompts for _ in range(num_generations)]
         self.ids: list[list[int]] = [[] for _ in self.prompts]
         self.logprobs: list[list[float]] = [[] for _ in self.prompts]
-        self.active = torch.arange(len(self.prompts), device=self.device)  # rows of the cache -> rows of the result
+        self.active = list(range(len(self.prompts)))  # rows of the cache -> rows of the result, -1 for ended ones
+        self.unread: list[Tensor] = []  # the ids and the bits of the log-probs of each step, [2, rows of the cache]
         self._prefill(prompts, num_generations, pad_id)
 
     def _prefill(self, prompts: Sequence[Sequence[int]], num_generations: int, pad_id: int) -> None:
         width = max(len(prompt) for prompt in prompts)
-        ids = torch.full((len(prompts), width), pad_id, device=self.device)  # [N, P]
+        ids = torch.full((len(prompts), width), pad_id)  # [N, P]
         mask = torch.zeros_like(ids)
         for row, prompt in enumerate(prompts):
-            ids[row, width - len(prompt) :] = torch.tensor(prompt, device=self.device)
+            ids[row, width - len(prompt) :] = torch.tensor(prompt)
             mask[row, width - len(prompt) :] = 1
+        ids, mask = ids.to(self.device), mask.to(self.device)
         self.cache = DynamicCache(config=self.model.config)
         logits = self._forward(ids, mask, (mask.cumsum(-1) - 1).clamp(min=0))
         self.cache.batch_repeat_interleave(num_generations)
         self.mask = mask.repeat_interleave(num_generations, dim=0)  # [B, P]
         self.positions = self.mask.sum(-1, keepdim=True)  # [B, 1], position of the next token
         self.logits = logits.repeat_interleave(num_generations, dim=0)  # [B, V]
+        if self.expands_mask:
+            self.mask = self.mask[:, None, None].bool()  # [B, 1, 1, P]
 
     def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
         output = self.model(
@@ -134,26 +145,37 @@ class _Decoder:
     def advance(self, *, last: bool) -> bool:
         """Draws one token for every running row. Returns True if any row is still running."""
         tokens, logprobs = draw(self.logits, self.params, self.generator)
-        for row, token, logprob in zip(self.active.tolist(), tokens.tolist(), logprobs.tolist(), strict=True):
-            if row >= 0:
-                self.ids[row].append(token)
-                self.logprobs[row].append(logprob)
-        ended = torch.isin(tokens, self.end_ids) | (self.active < 0)
-        self.active = torch.where(ended, -1, self.active)
-        num_running = int((~ended).sum())
-        if num_running == 0 or last:
-            return False
-        if 2 * num_running <= len(self.active):
-            tokens = self._compact(tokens)
-        self.mask = torch.cat([self.mask, self.mask.new_ones(len(self.active), 1)], dim=1)
+        self.unread.append(torch.stack([tokens.int(), logprobs.view(torch.int32)]))
+        if last or len(self.unread) == self.read_steps:
+            self._read()
+            num_running = sum(row >= 0 for row in self.active)
+            if num_running == 0 or last:
+                return False
+            if 2 * num_running <= len(self.active):
+                tokens = self._compact(tokens)
+        self.mask = torch.nn.functional.pad(self.mask, (0, 1), value=1)
         self.logits = self._forward(tokens[:, None], self.mask, self.positions)
         self.positions = self.positions + 1
         return True
 
+    def _read(self) -> None:
+        """Takes what was drawn from the device, in one copy."""
+        drawn = torch.stack(self.unread).cpu()  # [steps, 2, rows]
+        self.unread.clear()
+        for tokens, logprobs in zip(drawn[:, 0].tolist(), drawn[:, 1].view(torch.float32).tolist(), strict=True):
+            for i, row in enumerate(self.active):
+                if row >= 0:
+                    self.ids[row].append(tokens[i])
+                    self.logprobs[row].append(logprobs[i])
+                    if tokens[i] in self.end_ids:
+                        self.active[i] = -1
+
     def _compact(self, tokens: Tensor) -> Tensor:
-        keep = (self.active >= 0).nonzero()[:, 0]
+        running = [i for i, row in enumerate(self.active) if row >= 0]
+        keep = torch.tensor(running, device=self.device)
         self.cache.batch_select_indices(keep)
-        self.mask, self.positions, self.active = self.mask[keep], self.positions[keep], self.active[keep]
+        self.mask, self.positions = self.mask[keep], self.positions[keep]
+        self.active = [self.active[i] for i in running]
         return tokens[keep]
 
     @property

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from codezero.config import RolloutConfig
-from codezero.errors import PromptTooLong
+from codezero.errors import PromptTooLong, RolloutError
+from codezero.llm.device import free_cached_memory, is_out_of_memory
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleGroups, SamplingParams, restore_generator, sample_groups
 from codezero.ports import Progress
@@ -38,6 +39,8 @@ class PolicySolver:
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
         self._skipped: Counter[str] = Counter()
+        self._most_rows = 2**31
+        """The most attempts sampled at a time: all, until an accelerator has run out of memory."""
 
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
         """Returns one group per task, in order; leaves out and counts tasks whose prompts are too long."""
@@ -48,11 +51,50 @@ class PolicySolver:
             except PromptTooLong as error:
                 logger.warning("task left out: %s. Nothing has to be done", error)
                 self._skipped["prompt_too_long"] += 1
+        sampled = self._within_memory([ids for _, ids in fitting], self._config.num_generations)
+        return tuple(
+            RolloutGroup(
+                peer_id=self._peer_id,
+                model_id=self._policy.name,
+                policy_version=policy_version,
+                task=task,
+                rollouts=tuple(self._rollout(tokens) for tokens in group),
+            )
+            for (task, _), group in zip(fitting, sampled, strict=True)
+        )
+
+    def _within_memory(self, prompts: Sequence[Sequence[int]], num: int) -> list[list[SampledTokens]]:
+        """Returns `num` attempts at each prompt. If the accelerator runs out of memory, it samples half as many at a
+        time, and keeps to that. Raises RolloutError: it does not hold a single one."""
+        rows = len(prompts) * num
+        if rows > self._most_rows and len(prompts) > 1:
+            half = len(prompts) // 2
+            return self._within_memory(prompts[:half], num) + self._within_memory(prompts[half:], num)
+        if rows > self._most_rows:
+            (first,), (second,) = (self._within_memory(prompts, part) for part in (num // 2, num - num // 2))
+            return [first + second]
+        try:
+            return self._sampled(prompts, num)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            if rows == 1:
+                raise RolloutError(
+                    "the accelerator's memory does not hold the sampling of one attempt: set a smaller "
+                    "rollout.max_new_tokens or model.name"
+                ) from error
+        # Outside the handler, since the exception refers to the failed batch's tensors.
+        free_cached_memory()
+        self._most_rows = rows // 2
+        logger.info("out of memory with %d attempts at a time: from now on it is %d", rows, self._most_rows)
+        return self._within_memory(prompts, num)
+
+    def _sampled(self, prompts: Sequence[Sequence[int]], num: int) -> list[list[SampledTokens]]:
         config = self._config
-        sampled = self._sample(
+        return self._sample(
             self._policy.model,
-            [ids for _, ids in fitting],
-            config.num_generations,
+            prompts,
+            num,
             SamplingParams(
                 max_new_tokens=config.max_new_tokens,
                 temperature=config.temperature,
@@ -63,16 +105,6 @@ class PolicySolver:
             pad_id=self._policy.pad_id,
             generator=self._generator,
             on_step=lambda done, total: self._progress("solve", done, total),
-        )
-        return tuple(
-            RolloutGroup(
-                peer_id=self._peer_id,
-                model_id=self._policy.name,
-                policy_version=policy_version,
-                task=task,
-                rollouts=tuple(self._rollout(tokens) for tokens in group),
-            )
-            for (task, _), group in zip(fitting, sampled, strict=True)
         )
 
     def encode_prompt(self, task: Task) -> list[int]:

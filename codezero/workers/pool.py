@@ -22,9 +22,10 @@ PROGRAM = "codezero.jobs"
 WORKER_BYTES = 350 << 20
 """The memory that is planned for a worker, in bytes. It takes 25 MiB at its start, 30 on references of MBPP (measured
 by `benchmarks.workers`), and for a hostile solution 256 MiB more, which a dry run may allocate."""
-MAX_WORKERS = 8
-BYTES_A_WORKER = 6 << 30
-"""The memory that a node must have for each worker if `evaluator.workers` is 0: a machine of 8 GB has one worker."""
+MAX_WORKERS, MAX_BESIDE_GPU = 8, 64
+BYTES_A_WORKER, BYTES_BESIDE_GPU = 6 << 30, 2 * WORKER_BYTES
+"""The memory that a node must have for each worker if `evaluator.workers` is 0: a machine of 8 GB has one worker. Beside
+a GPU, whose rollouts come a hundred times as fast, processors and memory have little else to do."""
 WALL_FACTOR, WALL_MARGIN_S = 4.0, 10.0
 """A job may take this factor times its processor seconds, plus these seconds, of wall time: the machine may be busy."""
 
@@ -32,8 +33,13 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-def num_workers(wanted: int, memory_bytes: int) -> int:
-    """Returns the number of workers: `wanted`, or for 0 as many as there are cores, memory and MAX_WORKERS for."""
+def num_workers(wanted: int, memory_bytes: int, beside_gpu: int | None = None) -> int:
+    """Returns the number of workers: `wanted`, or for 0 as many as there are cores and memory for, up to MAX_WORKERS.
+    `beside_gpu` is the number of cores of a node whose models run on a GPU, 0 for all of the machine."""
+    if beside_gpu is not None:
+        return wanted or min(
+            beside_gpu or os.cpu_count() or 1, max(1, memory_bytes // BYTES_BESIDE_GPU), MAX_BESIDE_GPU
+        )
     fitting = max(1, memory_bytes // BYTES_A_WORKER)
     return wanted or min(os.cpu_count() or 1, fitting, MAX_WORKERS)
 

@@ -113,3 +113,10 @@ def test_auto_takes_the_large_judge_where_it_fits_beside_the_node(monkeypatch, d
     monkeypatch.setattr(judging.torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     found = judging.judge_that_fits(free_gib << 30, judging.torch.device(device), taken_gib << 30)
     assert found == (judging.LARGE_JUDGE if large else judging.SMALL_JUDGE)
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", 1), ("mps", 1), ("cuda", 12)])
+def test_a_node_with_a_gpu_has_a_worker_for_each_of_its_cores(monkeypatch, device, expected):
+    monkeypatch.setattr(judging.devices, "choose_device", lambda wanted: judging.torch.device(device))
+    settings = ["train.memory_limit_gib=9", "model.threads=12"]
+    assert judging.count_workers(load_config(settings)) == expected

@@ -2,7 +2,9 @@ import pytest
 import torch
 
 from codezero.config import RolloutConfig
+from codezero.errors import RolloutError
 from codezero.llm.load import load_model
+from codezero.llm.sample import sample_groups
 from codezero.policy.solver import PolicySolver
 from codezero.prompts import solver as prompt
 from codezero.types import FinishReason
@@ -16,9 +18,9 @@ def policy(tmp_path_factory):
     return load_model("tiny", folder, torch.device("cpu"), torch.float32)
 
 
-def solver(policy, seed=0, progress=lambda *_: None, **config):
+def solver(policy, seed=0, progress=lambda *_: None, sample=sample_groups, **config):
     settings = RolloutConfig(**{"num_generations": 3, "max_new_tokens": 40, **config})
-    return PolicySolver(policy, settings, seed=seed, peer_id="local", progress=progress)
+    return PolicySolver(policy, settings, seed=seed, peer_id="local", progress=progress, sample=sample)
 
 
 def test_one_group_a_task_with_g_rollouts_and_their_exact_tokens(policy):
@@ -69,3 +71,32 @@ def test_a_state_of_another_kind_of_device_is_a_new_seed_that_depends_on_it(poli
         return made.solve([task()], 0)
 
     assert resumed_from(1) == resumed_from(1) != resumed_from(2)
+
+
+@pytest.mark.parametrize("room", [9, 5, 2, 1])
+def test_a_batch_that_memory_does_not_hold_is_split_now_and_later(policy, room):
+    tried = []
+
+    def sample(model, prompts, num, *args, **kwargs):
+        tried.append(len(prompts) * num)
+        if tried[-1] > room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return sample_groups(model, prompts, num, *args, **kwargs)
+
+    made = solver(policy, sample=sample, max_new_tokens=2)
+    tasks = [task("first"), task("second"), task("third")]
+    found = made.solve(tasks, 0)
+    assert [(group.task, len(group.rollouts)) for group in found] == [(one, 3) for one in tasks]
+    assert tried[0] == 9
+    tried.clear()
+    made.solve(tasks, 0)
+    assert sum(tried) == 9
+    assert max(tried) <= room
+
+
+def test_memory_that_holds_no_attempt_says_what_to_do(policy):
+    def sample(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(RolloutError, match=r"set a smaller rollout\.max_new_tokens"):
+        solver(policy, sample=sample).solve([task()], 0)

@@ -214,3 +214,13 @@ def test_where_the_kernel_does_not_limit_memory_the_node_looks_at_it(monkeypatch
 def test_how_many_workers_a_node_takes(monkeypatch, wanted, gib, cores, expected):
     monkeypatch.setattr(pool.os, "cpu_count", lambda: cores)
     assert pool.num_workers(wanted, int(gib * 2**30)) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gib", "share", "expected"),
+    [(0, 100, 0, 32), (0, 100, 4, 4), (0, 7, 0, 10), (3, 7, 0, 3)],
+    ids=["all cores", "a share of them", "little memory", "as set"],
+)
+def test_beside_a_gpu_every_core_reads_solutions(monkeypatch, wanted, gib, share, expected):
+    monkeypatch.setattr(pool.os, "cpu_count", lambda: 32)
+    assert pool.num_workers(wanted, gib << 30, beside_gpu=share) == expected

@@ -1,0 +1,85 @@
+"""Whole nodes on a pretended accelerator (tests/pretend.py), and on a CPU with the state that they leave."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.builders import save_tiny
+from tests.e2e.test_node import ROOT, command, reports, run
+
+KERNELS_A_TENSOR = 24
+"""Kernels of an optimizer step for each tensor that is trained, if one chunk holds it."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def played(model, tmp_path_factory):
+    """Plays nodes, given as (name of a folder, kernel that runs out of memory or -1, settings). Returns the folders'
+    parent and what each run counted."""
+    parent = tmp_path_factory.mktemp("played")
+    runs = [
+        ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "rounds=3"),
+        ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "rounds=1"),
+        ("lora", -1, "train.method=lora", "train.beta=0.04", "train.num_iterations=2", "rounds=2"),
+        ("small", 400, "train.method=full", "train.gradient_checkpointing=true", "rounds=2"),
+    ]
+    given = [[at, command(model, parent / name, *settings)[4:]] for name, at, *settings in runs]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.pretend"],
+        cwd=ROOT,
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    *lines, last = done.stdout.splitlines()
+    return parent, lines, json.loads(last)
+
+
+def test_whole_rounds_are_played_and_taken_up_again(played):
+    parent, lines, counts = played
+    assert [one["code"] for one in counts] == [0, 0, 0, 0]
+    assert [report["round"] for report in reports(parent / "full")] == [1, 2, 3, 4]
+    assert any("going on" in line and "after round 3" in line for line in lines)
+    for name in ("full", "lora", "small"):
+        updates = [report for report in reports(parent / name) if report["loss"] is not None]
+        assert updates, name
+
+
+def test_the_host_waits_at_most_once_in_sixteen_tokens(played):
+    _, _, (full, *_) = played
+    found = full["sampling"]
+    assert found["tokens"] > 200
+    assert 16 * found["syncs"] <= found["tokens"], found["where"]
+    assert 8 * found["syncs"] <= found["steps"], found["where"]
+
+
+def test_an_optimizer_step_starts_few_kernels(played):
+    _, _, (full, *_) = played
+    found = full["optimizing"]
+    assert found["steps"] > 0
+    assert found["kernels"] <= KERNELS_A_TENSOR * 25 * found["steps"]
+    assert found["syncs"] == found["steps"], found["where"]  # the gradients' norm
+
+
+def test_out_of_memory_while_sampling_ends_no_round(played):
+    parent, _, _ = played
+    log = (parent / "small" / "logs" / "swarm.log").read_text()
+    assert "out of memory with 4 attempts at a time: from now on it is 2" in log
+    assert [len(report["seconds"]) > 0 for report in reports(parent / "small")] == [True, True]
+
+
+def test_a_cpu_goes_on_where_the_accelerator_stopped(played, model):
+    parent, _, _ = played
+    done = run(model, parent / "full", "train.method=full", "rounds=1")
+    assert done.returncode == 0, done.stderr
+    assert "after round 4" in done.stdout
+    assert "cpu, float32" in done.stdout
+    assert [report["round"] for report in reports(parent / "full")] == [1, 2, 3, 4, 5]
