@@ -24,8 +24,8 @@ WORKER_BYTES = 350 << 20
 by `benchmarks.workers`), and for a hostile solution 256 MiB more, which a dry run may allocate."""
 MAX_WORKERS, MAX_BESIDE_GPU = 8, 64
 BYTES_A_WORKER, BYTES_BESIDE_GPU = 6 << 30, 2 * WORKER_BYTES
-"""The memory that a node must have for each worker if `evaluator.workers` is 0: a machine of 8 GB has one worker. Beside
-a GPU, whose rollouts come a hundred times as fast, processors and memory have little else to do."""
+"""The memory that a node must have for each worker if `evaluator.workers` is 0: a machine of 8 GB has one worker.
+Beside a GPU, whose rollouts come a hundred times as fast, processors and memory have little else to do."""
 WALL_FACTOR, WALL_MARGIN_S = 4.0, 10.0
 """A job may take this factor times its processor seconds, plus these seconds, of wall time: the machine may be busy."""
 
@@ -36,12 +36,8 @@ A = TypeVar("A")
 def num_workers(wanted: int, memory_bytes: int, beside_gpu: int | None = None) -> int:
     """Returns the number of workers: `wanted`, or for 0 as many as there are cores and memory for, up to MAX_WORKERS.
     `beside_gpu` is the number of cores of a node whose models run on a GPU, 0 for all of the machine."""
-    if beside_gpu is not None:
-        return wanted or min(
-            beside_gpu or os.cpu_count() or 1, max(1, memory_bytes // BYTES_BESIDE_GPU), MAX_BESIDE_GPU
-        )
-    fitting = max(1, memory_bytes // BYTES_A_WORKER)
-    return wanted or min(os.cpu_count() or 1, fitting, MAX_WORKERS)
+    bytes_each, most = (BYTES_A_WORKER, MAX_WORKERS) if beside_gpu is None else (BYTES_BESIDE_GPU, MAX_BESIDE_GPU)
+    return wanted or min(beside_gpu or os.cpu_count() or 1, max(1, memory_bytes // bytes_each), most)
 
 
 class Workers:
