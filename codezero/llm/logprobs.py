@@ -27,9 +27,9 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from codezero.errors import ModelError
 from codezero.llm import onednn
 
-CHUNK_TOKENS = 256
-"""The number of rows of logits computed at a time: 148 MiB with 151,936 float32 entries per row. More are hardly
-faster."""
+CHUNK_TOKENS, ACCELERATOR_CHUNK_TOKENS = 256, 1024
+"""The number of rows of logits computed at a time: 148 MiB with 151,936 float32 entries per row. On a CPU more are
+hardly faster; an accelerator reads the head's weights anew for each chunk."""
 OUTER_ROWS = 16_384
 """The number of rows of the head's gradient computed at a time before they are added: 56 MiB at a width of 896."""
 
@@ -41,14 +41,24 @@ class CompletionScorer:
     its backward pass ends at the cache and leaves gradients there. `backward` then runs the prompt again and sends the
     gradients' sum through it, so that activations of prompt and completions are not in memory at the same time.
     Models whose layers have more than a plain key-value cache, and gradient checkpointing (`share_prompt=False`), which
-    cannot write one, run the prompt again in front of every completion; the result is the same.
+    cannot write one, run the prompt again in front of every completion; the result is the same. So do completions of
+    different prompts in one batch, which accelerators want large.
     """
 
-    def __init__(self, model: nn.Module, prompt_ids: Tensor, share_prompt: bool = True) -> None:
-        """prompt_ids [P] with P >= 1, on the model's device. Gradients reach the prompt if they are enabled now."""
+    def __init__(
+        self,
+        model: nn.Module,
+        prompt_ids: Tensor,
+        share_prompt: bool = True,
+        lengths: Tensor | None = None,
+        width: int = 0,
+    ) -> None:
+        """prompt_ids [P] with P >= 1, on the model's device. Gradients reach the prompt if they are enabled now.
+        With `lengths` [B] these are the prompts [B, P] of B completions, right-padded with any id, and `width` is the
+        largest number of tokens of a prompt with its completion."""
         self._lm = causal_lm(model)
-        self._prompt_ids = prompt_ids
-        self._shared = share_prompt and has_plain_cache(model)
+        self._prompt_ids, self._lengths, self._width = prompt_ids, lengths, width - 1
+        self._shared = share_prompt and lengths is None and has_plain_cache(model)
         self._inputs: list[Tensor] = []
         """The results of `run_prompt` that completions use, without an autograd graph."""
         if self._shared:
@@ -56,19 +66,18 @@ class CompletionScorer:
                 outputs = self.run_prompt()
             self._inputs = [x.requires_grad_(torch.is_grad_enabled()) for x in outputs]
 
-    def logprobs(
-        self, completion_ids: Tensor, mask: Tensor, temperature: float = 1.0, chunk_tokens: int = CHUNK_TOKENS
-    ) -> Tensor:
+    def logprobs(self, completion_ids: Tensor, mask: Tensor, temperature: float = 1.0, chunk_tokens: int = 0) -> Tensor:
         """Returns log p(token | prompt and earlier tokens) at `temperature`, float32 [B, C]; 0 if the mask is False.
 
-        completion_ids [B, C], right-padded with any id; mask [B, C], bool.
+        completion_ids [B, C], right-padded with any id; mask [B, C], bool. chunk_tokens: 0 chooses by device.
         """
         states = self._states_after_prompt(completion_ids) if self._shared else self._states_of_all(completion_ids)
         head = self._lm.get_output_embeddings()
         bias = getattr(head, "bias", None)
         targets = completion_ids[mask]
         kept: Tensor = _HeadLogprobs.apply(  # type: ignore[no-untyped-call]
-            states[mask], head.weight, bias, targets, temperature, chunk_tokens
+            *(states[mask], head.weight, bias, targets, temperature),
+            chunk_tokens or head_chunk(head.weight.device.type),
         )
         return kept.new_zeros(mask.shape).masked_scatter(mask, kept)
 
@@ -102,12 +111,27 @@ class CompletionScorer:
         return torch.cat([first[:, None], rest.last_hidden_state], dim=1)  # [B, C, H]
 
     def _states_of_all(self, completion_ids: Tensor) -> Tensor:
-        prompts = self._prompt_ids.expand(completion_ids.shape[0], -1)
-        input_ids = torch.cat([prompts, completion_ids[:, :-1]], dim=1)  # [B, P + C - 1]
+        num, most = completion_ids.shape
+        longest = self._prompt_ids.shape[-1]
+        input_ids = torch.cat([self._prompt_ids.expand(num, -1), completion_ids[:, :-1]], dim=1)  # [B, P + C - 1]
+        if self._lengths is not None:  # closes the gaps between shorter prompts and their completions
+            place = torch.arange(self._width, device=input_ids.device)
+            gaps = longest - self._lengths[:, None]
+            moved = torch.where(place < longest - gaps, place, place + gaps)
+            input_ids = input_ids.gather(1, moved.clamp(max=input_ids.shape[1] - 1))
         states: Tensor = self._lm.base_model(
             inputs_embeds=embed(self._lm, input_ids), use_cache=False
         ).last_hidden_state
-        return states[:, len(self._prompt_ids) - 1 :]  # [B, C, H]
+        if self._lengths is None:
+            return states[:, longest - 1 :]  # [B, C, H]
+        wanted = self._lengths[:, None] - 1 + torch.arange(most, device=input_ids.device)
+        wanted = wanted.clamp(max=self._width - 1)  # where only padding is
+        return states.gather(1, wanted[..., None].expand(-1, -1, states.shape[-1]))
+
+
+def head_chunk(device_type: str) -> int:
+    """Returns the number of rows of logits computed at a time on this type of device."""
+    return CHUNK_TOKENS if device_type == "cpu" else ACCELERATOR_CHUNK_TOKENS
 
 
 def causal_lm(model: nn.Module) -> Any:

@@ -18,8 +18,9 @@ from codezero.types import FinishReason, Rollout, RolloutGroup, Task
 logger = logging.getLogger(__name__)
 
 AUTO_TOKENS = {"cpu": 256, "mps": 1024, "cuda": 4096}
-"""The number of completion tokens in a micro-batch if train.micro_batch_size is 0. On CPU a larger one saves at most a
-seventh of the time, and 256 tokens of a 0.5B model take about 10 s on two cores: the longest wait after Ctrl-C."""
+"""The number of tokens in a micro-batch if train.micro_batch_size is 0: on a CPU of the completions, elsewhere of the
+prompts too. On a CPU a larger one saves at most a seventh of the time, and 256 tokens of a 0.5B model take about 10 s
+on two cores: the longest wait after Ctrl-C."""
 KEPT_PROMPTS = 128
 """The number of encoded prompts of peers' tasks that are cached, at most 10 MB."""
 
@@ -41,10 +42,8 @@ class TrainSequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainBatch:
-    """Completions of one prompt, right-padded, as tensors. Used in `train/` only."""
+    """Completions, right-padded, as tensors. Used in `train/` only."""
 
-    prompt_ids: Tensor
-    """The prompt's token ids, [P]."""
     completion_ids: Tensor
     """The completions' token ids, [B, C]."""
     loss_mask: Tensor
@@ -63,14 +62,18 @@ class BatchLimits:
 
     max_sequences: int
     max_tokens: int
-    """The most completion tokens, with padding; a single longer sequence is a micro-batch of its own."""
+    """The most tokens, with padding; a single longer sequence is a micro-batch of its own."""
+    across_prompts: bool = False
+    """True if completions of different prompts may share a micro-batch: each has its own copy of the prompt, whose
+    tokens count. Otherwise those of one prompt share its computation, and completion tokens count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBatches:
-    """All sequences of one prompt, in micro-batches of similar length."""
+    """All sequences of one prompt, in micro-batches of similar length; or one micro-batch across prompts."""
 
     prompt_ids: tuple[int, ...]
+    """The prompt's token ids, [P]; empty across prompts."""
     micro_batches: tuple[tuple[TrainSequence, ...], ...]
 
 
@@ -164,33 +167,51 @@ def to_sequences(
 
 
 def batch_limits(config: TrainConfig, device_type: str) -> BatchLimits:
-    """Returns the configured number of sequences, or a number of tokens for the device ("cpu", "cuda" or "mps")."""
+    """Returns the configured number of sequences, or a number of tokens for the device ("cpu", "cuda" or "mps"). Only a
+    CPU is busy with the completions of one prompt."""
+    across = device_type != "cpu"
     if config.micro_batch_size:
-        return BatchLimits(max_sequences=config.micro_batch_size, max_tokens=2**31)
-    return BatchLimits(max_sequences=2**31, max_tokens=AUTO_TOKENS.get(device_type, AUTO_TOKENS["cpu"]))
+        return BatchLimits(max_sequences=config.micro_batch_size, max_tokens=2**31, across_prompts=across)
+    tokens = AUTO_TOKENS.get(device_type, AUTO_TOKENS["cuda"])
+    return BatchLimits(max_sequences=2**31, max_tokens=tokens, across_prompts=across)
 
 
 def plan(sequences: Sequence[TrainSequence], limits: BatchLimits) -> tuple[PromptBatches, ...]:
-    """Groups sequences by prompt, then fills micro-batches from the longest to the shortest. Deterministic."""
+    """Groups sequences by prompt, unless they are packed across prompts, then fills micro-batches from the longest to
+    the shortest. Deterministic."""
+
+    def length(sequence: TrainSequence) -> int:
+        return len(sequence.completion_ids) + limits.across_prompts * len(sequence.prompt_ids)
+
     by_prompt: dict[tuple[int, ...], list[TrainSequence]] = {}
     for sequence in sequences:
-        by_prompt.setdefault(sequence.prompt_ids, []).append(sequence)
+        by_prompt.setdefault(() if limits.across_prompts else sequence.prompt_ids, []).append(sequence)
     plans = []
     for prompt_ids, members in by_prompt.items():
         batches: list[list[TrainSequence]] = []
-        for sequence in sorted(members, key=lambda s: len(s.completion_ids), reverse=True):
+        for sequence in sorted(members, key=length, reverse=True):
             size = len(batches[-1]) + 1 if batches else 0
-            longest = len(batches[-1][0].completion_ids) if batches else 0
+            longest = length(batches[-1][0]) if batches else 0
             if 0 < size <= limits.max_sequences and size * longest <= limits.max_tokens:
                 batches[-1].append(sequence)
             else:
                 batches.append([sequence])
-        plans.append(PromptBatches(prompt_ids=prompt_ids, micro_batches=tuple(tuple(b) for b in batches)))
+        together = [[batch] for batch in batches] if limits.across_prompts else [batches]
+        plans += [PromptBatches(prompt_ids=prompt_ids, micro_batches=tuple(map(tuple, each))) for each in together]
     return tuple(plans)
 
 
+def collate_prompts(sequences: Sequence[TrainSequence], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Returns the prompts of a micro-batch, right-padded [B, P], and their lengths [B]."""
+    lengths = torch.tensor([len(s.prompt_ids) for s in sequences])
+    prompts = torch.zeros(len(sequences), int(lengths.max()), dtype=torch.long)
+    for row, sequence in enumerate(sequences):
+        prompts[row, : len(sequence.prompt_ids)] = torch.tensor(sequence.prompt_ids)
+    return prompts.to(device), lengths.to(device)
+
+
 def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBatch:
-    """Returns the tensors of a micro-batch of one prompt, B = len(sequences), C = the longest completion."""
+    """Returns the tensors of a micro-batch, B = len(sequences), C = the longest completion."""
     longest = max(len(s.completion_ids) for s in sequences)
     completion_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     loss_mask = torch.zeros(len(sequences), longest, dtype=torch.bool)
@@ -205,7 +226,6 @@ def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBa
         if sequence.sampler_logprobs is not None:
             sampler_logprobs[row, :length] = torch.tensor(sequence.sampler_logprobs)
     return TrainBatch(
-        prompt_ids=torch.tensor(sequences[0].prompt_ids, device=device),
         completion_ids=completion_ids.to(device),
         loss_mask=loss_mask.to(device),
         old_logprobs=old_logprobs.to(device),

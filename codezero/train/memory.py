@@ -19,7 +19,7 @@ from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
 from codezero.llm.llama_library import CACHE_STEP
 from codezero.llm.llama_sampler import MAX_ROWS
-from codezero.llm.logprobs import CHUNK_TOKENS, OUTER_ROWS
+from codezero.llm.logprobs import OUTER_ROWS, head_chunk
 from codezero.llm.recompute import gated_mlps
 from codezero.train.batch import batch_limits
 
@@ -221,11 +221,12 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
 
 
 def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
-    """Returns the number of completions of full length in a micro-batch, at most all of a round: only those of one
-    prompt share a micro-batch, but all groups of a round, also peers', may have the same task."""
+    """Returns the number of completions of full length in a micro-batch, at most all of a round: on a CPU only those of
+    one prompt share a micro-batch, but all groups of a round, also peers', may have the same task."""
     limits = batch_limits(config, load.device_type)
     in_round = (load.num_local + load.num_external) * load.num_generations
-    return max(1, min(limits.max_sequences, limits.max_tokens // load.completion_tokens, in_round))
+    each = load.completion_tokens + limits.across_prompts * load.prompt_tokens
+    return max(1, min(limits.max_sequences, limits.max_tokens // each, in_round))
 
 
 def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: Workload) -> int:
@@ -235,7 +236,8 @@ def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, lo
     norm's own weight is trained), queries and attention's output; keys and values at their own width; and `mlp_values`
     vectors of the MLP's width. Completions attend to copies of keys and values, one per query head, the prompt's too,
     with a mask in floating point. Logits and their gradient come last, while all that is in memory. The prompt's own
-    pass comes after the completions' (`CompletionScorer`), so the larger of both counts.
+    pass comes after the completions' (`CompletionScorer`), so the larger of both counts. On an accelerator every
+    completion has its own copy of the prompt, and attention needs no mask.
 
     With recomputed activations every completion has its own copy of the prompt, each block keeps its input, and one
     block at a time has its activations, and as many bytes again for their gradients.
@@ -247,7 +249,7 @@ def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, lo
     block = shape.mlp_values * mlp + (8 if full else 6) * hidden + 2 * shape.key_value_size
     if not full and width < 4:
         block += 2 * (mlp + 4 * hidden)  # float32 adapters read float32 copies of each layer's inputs
-    logits = 2 * 4 * min(CHUNK_TOKENS, own) * shape.vocab_size
+    logits = 2 * 4 * min(head_chunk(load.device_type), own) * shape.vocab_size
     if full:
         logits += width * min(OUTER_ROWS, shape.vocab_size) * hidden
     if config.gradient_checkpointing:
@@ -255,6 +257,8 @@ def _activations(shape: ModelShape, method: TrainMethod, config: TrainConfig, lo
         one = 2 * (block + (4 - shape.mlp_values) * mlp)
         return width * tokens * shape.num_layers * hidden + max(width * tokens * one, logits)
     length = load.prompt_tokens + load.completion_tokens
+    if batch_limits(config, load.device_type).across_prompts:
+        return width * shape.num_layers * sequences * length * (block + 2 * hidden) + logits
     attended = 2 * hidden * sequences * length + own * length
     completions = width * shape.num_layers * (own * block + attended) + logits
     return max(completions, width * shape.num_layers * load.prompt_tokens * block)

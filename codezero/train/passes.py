@@ -19,7 +19,7 @@ from codezero.llm.device import free_cached_memory, is_out_of_memory
 from codezero.llm.logprobs import CompletionScorer, causal_lm
 from codezero.llm.recompute import recompute_products
 from codezero.ports import Progress
-from codezero.train.batch import PromptBatches, TrainSequence, batch_limits, collate, plan
+from codezero.train.batch import PromptBatches, TrainSequence, batch_limits, collate, collate_prompts, plan
 from codezero.train.loss import LossShare, StepSize, policy_loss
 
 T = TypeVar("T")
@@ -154,6 +154,11 @@ class PolicyPasses:
         return [scorer.logprobs(b.completion_ids, b.loss_mask, self._temperature) for b in batches]
 
     def _scorer(self, model: nn.Module, prompt: PromptBatches) -> CompletionScorer:
+        if self._limits.across_prompts:
+            (members,) = prompt.micro_batches
+            prompts, lengths = collate_prompts(members, self._device)
+            width = max(len(s.prompt_ids) + len(s.completion_ids) for s in members)
+            return CompletionScorer(model, prompts, lengths=lengths, width=width)
         prompt_ids = torch.tensor(prompt.prompt_ids, device=self._device)
         # A layer that is recomputed in the backward pass cannot write a cache.
         return CompletionScorer(model, prompt_ids, share_prompt=not self._config.gradient_checkpointing)

@@ -63,6 +63,26 @@ def test_equals_full_log_softmax_and_its_gradient(tie, share_prompt, temperature
     assert_same(gradients(model), wanted, atol=2e-5)
 
 
+def test_completions_of_several_prompts_in_one_batch_equal_each_alone():
+    prompts = [torch.tensor(ids) for ids in ([5, 9, 200, 31], [3], [8, 7, 6, 5, 4, 3, 2])]
+    alone = tiny_model()
+    expected = []
+    for row, prompt in enumerate(prompts):
+        scorer = CompletionScorer(alone, prompt)
+        expected.append(scorer.logprobs(COMPLETIONS[row : row + 1], MASK[row : row + 1], 0.7))
+        (expected[-1] * WEIGHTS[row]).sum().backward()
+        scorer.backward()
+
+    together = tiny_model()
+    padded = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True, padding_value=99)
+    lengths = torch.tensor([4, 1, 7])
+    found = CompletionScorer(together, padded, lengths=lengths, width=4 + 5).logprobs(COMPLETIONS, MASK, 0.7)
+    (found * WEIGHTS).sum().backward()
+
+    torch.testing.assert_close(found, torch.cat(expected), atol=1e-6, rtol=1e-6)
+    assert_same(gradients(together), gradients(alone), atol=2e-5)
+
+
 def test_micro_batches_of_one_prompt_add_up_to_one_batch():
     model = tiny_model()
     scorer = CompletionScorer(model, PROMPT)

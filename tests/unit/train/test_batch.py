@@ -122,6 +122,14 @@ def test_plan_puts_equal_prompts_together_and_similar_lengths_side_by_side():
     assert [[[len(s.completion_ids) for s in b] for b in p.micro_batches] for p in found] == [[[7, 6], [3, 2]], [[9]]]
 
 
+def test_plan_packs_prompts_together_where_they_may_share_a_micro_batch():
+    sequences = [sequence(2), sequence(9, prompt_ids=(5, 6, 7)), sequence(7), sequence(3), sequence(10)]
+    found = plan(sequences, BatchLimits(max_sequences=9, max_tokens=24, across_prompts=True))
+    lengths = [[(len(s.prompt_ids), len(s.completion_ids)) for s in b] for p in found for b in p.micro_batches]
+    assert lengths == [[(3, 9), (1, 10)], [(1, 7), (1, 3), (1, 2)]]
+    assert all(len(p.micro_batches) == 1 and p.prompt_ids == () for p in found)
+
+
 def test_plan_keeps_to_the_tokens_but_never_splits_a_sequence():
     found = plan([sequence(n) for n in (20, 5, 5, 4, 1)], BatchLimits(max_sequences=99, max_tokens=10))
     assert [[len(s.completion_ids) for s in b] for b in found[0].micro_batches] == [[20], [5, 5], [4, 1]]
@@ -130,11 +138,15 @@ def test_plan_keeps_to_the_tokens_but_never_splits_a_sequence():
 def test_limits_are_the_configured_size_or_the_devices():
     assert batch_limits(TrainConfig(micro_batch_size=3), "cuda").max_sequences == 3
     assert batch_limits(TrainConfig(), "cpu").max_tokens == 256
+    assert [batch_limits(TrainConfig(), device).across_prompts for device in ("cpu", "mps", "cuda")] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_collate_pads_on_the_right():
     batch = collate([sequence(3, advantage=0.5), sequence(1, old_logprobs=(-0.25,))], torch.device("cpu"))
-    assert batch.prompt_ids.tolist() == [1]
     assert batch.completion_ids.tolist() == [[7, 7, 7], [7, 0, 0]]
     assert batch.loss_mask.tolist() == [[True, True, True], [True, False, False]]
     assert batch.old_logprobs[1, 0].item() == -0.25
