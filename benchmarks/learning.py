@@ -55,10 +55,11 @@ LEARNING: Settings = {
     "rollout.engine": "llama_cpp",
     "rollout.num_generations": 8,
     "rollout.max_new_tokens": 160,
-    "swarm.num_local": 4,
+    "swarm.num_local": 2,
     "tasks.draw": "informative",
     "train.method": "lora",
     "train.lora_learning_rate": 1e-4,
+    "train.max_trained": 4,
     "train.importance": "token",
 }
 """What the run that is reported trains with."""
