@@ -9,10 +9,11 @@
     python -m benchmarks.learning sweep lr-3e-4 g16                # all of these for each run, on the tuning split
 
 Every stage can be stopped at any time, and the same command goes on. A run is a node's folder in
-`benchmarks/state/learning`, trained on MBPP's problems 601 to 974 with the settings of `RUNS`. `codezero eval` solves
-the problems of the run's split greedily and `SAMPLES` times at T=1 and executes what comes: 11 to 260 for runs that are
-reported, 511 to 600 for those that choose settings; no run trains on either. Gains are paired over problems. A node
-takes no probes in a call of fewer than 20 rounds.
+`benchmarks/state/learning`, trained on MBPP's problems 601 to 974 with the settings of `RUNS`; a link there to the
+folder of `state` and `logs` takes up a node that was trained by hand with these. `codezero eval` solves the problems
+of the run's split greedily and `SAMPLES` times at T=1 and executes what comes: 11 to 260 for runs that are reported,
+511 to 600 for those that choose settings; no run trains on either. Gains are paired over problems. A node takes no
+probes in a call of fewer than 20 rounds.
 
 Without a file of MBPP (`--mbpp`) the problems come from the hub. `--quick` is a run of seconds, which shows only that
 all of it works; its results lie beside its state.

@@ -27,7 +27,7 @@ KEPT = (
     *("clip_fraction", "sampler_gap", "sample_size"),
 )
 """The fields of a round's report that results keep, beside its seconds."""
-LOOK_S = 0.5
+LOOK_S = 2.0
 CASE_S = 6.0
 
 

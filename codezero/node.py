@@ -242,7 +242,7 @@ class Node:
         self._saver.offer(finished)
 
     def _saved(self, number: int, checkpoint: Path) -> None:
-        if self._is_best:
-            self._is_best = not self._checkpoints.keep_best()
+        kept = self._is_best and self._checkpoints.keep_best()
+        self._is_best = self._is_best and not kept
         if self._publisher is not None:
-            self._publisher.offer(number, checkpoint)
+            self._publisher.offer(number, checkpoint, self._checkpoints.best if kept else None)

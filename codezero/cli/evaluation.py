@@ -238,18 +238,6 @@ def _model_name(options: argparse.Namespace, trained: Trained | None) -> str:
     return trained.model
 
 
-def _best(folder: Path) -> str:
-    """What the best checkpoint is called in the settings of results. Raises StateError: there is none."""
-    try:
-        manifest = json.loads((folder / "checkpoints" / BEST / "manifest.json").read_bytes())
-        return f"best, of round {manifest['round']}"
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StateError(
-            f"{folder} has no best checkpoint ({error}): a node keeps one from its first whole pass of probes "
-            "after the start on; give the state_dir alone for the newest checkpoint"
-        ) from error
-
-
 def _trained(options: argparse.Namespace) -> Trained | None:
     if options.checkpoint is None:
         return None
@@ -260,7 +248,13 @@ def _trained(options: argparse.Namespace) -> Trained | None:
     folder, best = Path(options.checkpoint).expanduser(), ""
     if folder.name == BEST:
         folder = Path("state") if folder == Path(BEST) else folder.parent
-        best = _best(folder)
+        number = state.best_round(folder)
+        if number is None:
+            raise StateError(
+                f"{folder} has no best checkpoint: a node keeps one from its first whole pass of probes after the "
+                "start on; give the state_dir alone for the newest checkpoint"
+            )
+        best = f"best, of round {number}"
     folder = folder.absolute()
     bound = state.bound_settings(folder)
     rounds = sorted(path.name for path in folder.glob("checkpoints/round-*"))

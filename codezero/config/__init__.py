@@ -29,7 +29,7 @@ from codezero.config.learning import (
 )
 from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
 from codezero.config.reward import Backend, EvaluatorConfig, RewardConfig, VerdictMode
-from codezero.config.services import JudgeConfig, MarketConfig, PushConfig
+from codezero.config.services import JudgeConfig, MarketConfig, PushConfig, PushedCheckpoint
 from codezero.config.swarm import (
     LedgerConfig,
     LedgerKind,
@@ -67,6 +67,7 @@ __all__ = [
     "ProposerBackend",
     "ProposerConfig",
     "PushConfig",
+    "PushedCheckpoint",
     "Reach",
     "Reference",
     "RewardConfig",
@@ -130,6 +131,13 @@ class NodeConfig:
             "tasks.mbpp.split",
             "validation",
             "the node measures itself on these problems: use split train, or probe.share=0",
+        )
+        pushes_best = self.push.enabled and self.push.checkpoint is PushedCheckpoint.best
+        require(
+            not pushes_best or self.probe.share > 0,
+            "push.checkpoint",
+            "best",
+            "without probes no checkpoint is known to be the best: use probe.share=0.05, or push.checkpoint=newest",
         )
         on_chain = not self.market.enabled or self.ledger.kind is not LedgerKind.local
         require(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 
 from codezero.config.check import require
 
@@ -42,6 +43,11 @@ class MarketConfig:
         require(0 <= self.fraction <= 1, "market.fraction", self.fraction, "use a share from 0 to 1, such as 0.25")
 
 
+class PushedCheckpoint(Enum):
+    newest = "newest"
+    best = "best"
+
+
 @dataclass
 class PushConfig:
     enabled: bool = False
@@ -52,6 +58,8 @@ class PushConfig:
     model."""
     every_rounds: int = 0
     """Rounds between two pushes, if they pass before every_hours; 0 uses every_hours alone."""
+    checkpoint: PushedCheckpoint = PushedCheckpoint.newest
+    """The weights to push: newest, or best, those where the node's probes were highest (probe.share above 0)."""
     repo: str = ""
     """Repository, which only this node uses, such as me/my-model; empty: MODEL-Gensyn-Swarm-NAME of the token's
     user."""

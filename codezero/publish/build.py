@@ -5,16 +5,17 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from codezero.config import NodeConfig, TrainMethod
+from codezero.config import NodeConfig, PushedCheckpoint, TrainMethod
 from codezero.errors import StateError
 from codezero.llm.load import LoadedModel
+from codezero.observe.monitor import report_from_dict
 from codezero.publish.card import facts
 from codezero.publish.hub import Hub
 from codezero.publish.pack import Packer
 from codezero.publish.publisher import Publisher
 from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
-from codezero.train.checkpoint import saved_weights
+from codezero.train.checkpoint import BEST, report_of, saved_weights
 
 
 def start_publisher(
@@ -45,6 +46,11 @@ def start_publisher(
     last = f"; last {publisher.last}" if publisher.last else ""
     what = "adapter" if method is TrainMethod.lora else "model"
     console.line(f"push: the {what} to {push.repo or about.repository} every {' or '.join(often)}{last}")
+    best = folder / "checkpoints" / BEST
+    if push.checkpoint is PushedCheckpoint.best and (kept := report_of(best)) is not None:
+        report = report_from_dict(kept)  # what a stop kept from being pushed
+        publisher.note(report)
+        publisher.offer(report.round, best, best)
     publisher.start()
     stack.callback(publisher.stop)
     return publisher

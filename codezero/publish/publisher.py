@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-from codezero.config import PushConfig
+from codezero.config import PushConfig, PushedCheckpoint
 from codezero.errors import CodezeroError, Stopping
 from codezero.publish.card import card
 from codezero.publish.hub import UploadResult
@@ -113,8 +113,12 @@ class Publisher:
         with self._changed:
             self._reports.append(report)
 
-    def offer(self, number: int, checkpoint: Path) -> None:
-        """Offers the checkpoint of a round whose report was noted; it is read only if a push is due."""
+    def offer(self, number: int, newest: Path, best: Path | None = None) -> None:
+        """Offers the checkpoint of a round whose report was noted, with its place as the best one if it was kept as
+        such; it is read only if it is the kind that is pushed and a push is due."""
+        checkpoint = best if self._config.checkpoint is PushedCheckpoint.best else newest
+        if checkpoint is None:
+            return
         with self._changed:
             reports = tuple(report for report in self._reports if report.round <= number)
             self._offer = _Offer(checkpoint=checkpoint, reports=reports)

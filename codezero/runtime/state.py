@@ -93,6 +93,14 @@ def bound_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
+def best_round(folder: Path) -> int | None:
+    """Returns the round of the best checkpoint of the folder's node; None if it has none."""
+    try:
+        return int(json.loads((folder / "checkpoints" / "best" / "manifest.json").read_bytes())["round"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Raises StateError if the folder's state was made with another value of one of the settings."""
     bound = bound_settings(folder)

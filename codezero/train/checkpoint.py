@@ -123,11 +123,16 @@ class CheckpointStore:
     def load_best(self) -> Checkpoint:
         """Returns the best checkpoint. Raises CheckpointError: there is none, or it is damaged."""
         try:
-            return _read(self._folder / BEST)[1]
+            return _read(self.best)[1]
         except _DAMAGED as error:
             raise CheckpointError(
-                f"{self._folder / BEST} cannot be read ({error}): give the state_dir alone for the newest checkpoint"
+                f"{self.best} cannot be read ({error}): give the state_dir alone for the newest checkpoint"
             ) from error
+
+    @property
+    def best(self) -> Path:
+        """The folder of the best checkpoint, if there is one."""
+        return self._folder / BEST
 
     def keep_best(self) -> bool:
         """Keeps the newest checkpoint as the best, in place of the former best. Returns False if there is none, or if
@@ -144,9 +149,9 @@ class CheckpointStore:
             for name in (_LEARNER, _NODE, _MANIFEST):
                 _link_or_copy(newest / name, building / name)
             _sync_folder(building)
-            if (self._folder / BEST).exists():
-                os.replace(self._folder / BEST, before)
-            os.replace(building, self._folder / BEST)
+            if self.best.exists():
+                os.replace(self.best, before)
+            os.replace(building, self.best)
             _sync_folder(self._folder)
             shutil.rmtree(before, ignore_errors=True)
         except OSError as error:
@@ -188,6 +193,15 @@ def saved_weights(checkpoint: Path) -> dict[str, torch.Tensor]:
     saved = torch.load(checkpoint / _LEARNER, map_location="cpu", weights_only=True, mmap=True)
     weights: dict[str, torch.Tensor] = saved["weights"]
     return weights
+
+
+def report_of(checkpoint: Path) -> dict[str, Any] | None:
+    """Returns the report of a checkpoint's round, as `dataclasses.asdict` gives it; None if there is no checkpoint."""
+    try:
+        report: dict[str, Any] = _read_tensors(checkpoint / _NODE)["report"]
+    except (*_DAMAGED, KeyError):
+        return None
+    return report
 
 
 def trainable_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -12,6 +12,7 @@ from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.runtime.amounts import span
+from codezero.runtime.state import best_round
 from codezero.types import SOLO_PEER_ID, RoundReport, SkipReason
 from codezero.views.report.examples import Examples, find_examples
 from codezero.views.runs import PROPOSER, Run
@@ -80,7 +81,7 @@ def gather(run: Run) -> RunFacts:
         role=run.role,
         animal=status.animal if status is not None else "",
         peer_id=peer_id,
-        about=_about(status, run.pid() is not None, reports, batches),
+        about=_about(status, run.pid() is not None, best_round(run.folder), reports, batches),
         reports=reports,
         batches=batches,
         group_size=status.group_size if status is not None else 0,
@@ -95,7 +96,11 @@ def gather(run: Run) -> RunFacts:
 
 
 def _about(
-    status: Status | None, runs: bool, reports: Sequence[RoundReport], batches: Sequence[BatchReport]
+    status: Status | None,
+    runs: bool,
+    best: int | None,
+    reports: Sequence[RoundReport],
+    batches: Sequence[BatchReport],
 ) -> list[tuple[str, str]]:
     done: list[RoundReport | BatchReport] = [*reports, *batches]
     about = []
@@ -106,6 +111,7 @@ def _about(
             ("trained", trained or "nothing"),
             ("codezero", status.version),
             ("state", "runs" if runs else status.ended or "not running; it did not end by itself"),
+            ("best checkpoint", f"of round {best}, where its probes were highest" if best is not None else ""),
         ]
     if reports:
         about.append(("rounds", f"{len(reports)} ({reports[0].round} to {reports[-1].round})"))

@@ -6,7 +6,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from codezero import config
-from codezero.config import LossType, NodeConfig, RewardConfig, TrainMethod, VerdictMode, Vote
+from codezero.config import LossType, NodeConfig, PushedCheckpoint, RewardConfig, TrainMethod, VerdictMode, Vote
 from codezero.config.load import explain, load_config, settings_of
 from codezero.errors import ConfigError
 from tests.settings import by_key, leaves
@@ -122,6 +122,13 @@ def test_a_mistake_names_the_key_and_the_fix(override, message):
     with pytest.raises(ConfigError, match=message) as caught:
         load_config([override])
     assert "\n" not in str(caught.value)
+
+
+def test_the_best_checkpoint_is_pushed_only_where_probes_tell_which_it_is():
+    best = ["push.enabled=true", "push.checkpoint=best"]
+    assert load_config(best).push.checkpoint is PushedCheckpoint.best
+    with pytest.raises(ConfigError, match=r"push\.checkpoint=best is not possible: .* use probe\.share=0\.05"):
+        load_config([*best, "probe.share=0"])
 
 
 @pytest.mark.parametrize("path", ["~/swarm.sqlite", "my runs (old)/a, b.sqlite", "it's", "{", "a=b", "${x"])

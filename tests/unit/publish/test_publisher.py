@@ -5,17 +5,23 @@ import logging
 import shutil
 import threading
 from collections import namedtuple
+from contextlib import ExitStack
+from dataclasses import asdict
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from codezero.config import PushConfig, TrainMethod
+from codezero.config import NodeConfig, PushConfig, PushedCheckpoint, TrainMethod
 from codezero.errors import Stopping
+from codezero.publish import build
 from codezero.publish.card import facts
 from codezero.publish.hub import Hub, UploadResult
 from codezero.publish.pack import PublishError
 from codezero.publish.publisher import ATTEMPTS, MAX_ASKED_S, Publisher
+from codezero.publish.tokens import HubTokens
+from codezero.runtime.console import Console
+from codezero.train.checkpoint import trainable_weights
 from tests.unit.publish.builders import Trainee, report, write
 from tests.unit.publish.push_hub import TOKEN, push_hub, wait_until
 
@@ -127,6 +133,30 @@ def test_the_first_round_that_changed_the_model_is_pushed_at_once(rig):
     assert swarm.uploads.messages == ["Round 3, policy version 1"]
     assert swarm.publisher.last == "round 3: https://hub/commit/1"
     assert swarm.publisher.trouble == ""
+
+
+def test_only_the_best_is_pushed_from_where_it_is_kept_where_that_is_asked_for(rig, tmp_path):
+    swarm = rig(checkpoint=PushedCheckpoint.best, every_rounds=1, every_hours=0)
+    for number, is_best in ((1, False), (2, True), (3, False)):
+        swarm.publisher.note(report(number))
+        swarm.publisher.offer(number, tmp_path / f"round-{number}", tmp_path / "best" if is_best else None)
+    wait_until(lambda: swarm.packer.cleared)
+    assert (swarm.pushed, swarm.packer.packed) == ([2], ["best"])
+
+
+def test_a_best_checkpoint_that_a_stop_kept_from_being_pushed_is_pushed_after_the_start(tmp_path, monkeypatch):
+    trainee, uploads = Trainee(tmp_path), Uploads()
+    weights = {"weights": trainable_weights(trainee.policy.model), "learner": {}}
+    trainee.store.save(7, 7, weights, {"report": asdict(report(7))})
+    trainee.store.keep_best()
+    monkeypatch.setattr(build, "Hub", lambda *_, **__: uploads)
+    push = PushConfig(enabled=True, checkpoint=PushedCheckpoint.best)
+    tokens = HubTokens(push="hf_x", download=None)
+    about = (trainee.policy, trainee.method, "QmPeer", trainee.folder, Console())
+    with ExitStack() as stack:
+        build.start_publisher(NodeConfig(push=push), tokens, *about, stack)
+        wait_until(lambda: uploads.messages)
+    assert uploads.messages == ["Round 7, policy version 7"]
 
 
 def test_every_so_many_rounds(rig):

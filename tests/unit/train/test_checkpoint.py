@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from codezero.errors import CheckpointError
+from codezero.runtime.state import best_round
 from codezero.train import checkpoint
-from codezero.train.checkpoint import CheckpointStore
+from codezero.train.checkpoint import CheckpointStore, report_of
 
 
 def save(store, number, policy_version=None, value=None):
@@ -168,6 +169,14 @@ def test_the_best_stays_while_newer_ones_come_and_go_and_takes_no_room_of_its_ow
     assert again.keep_best()
     assert again.load_best().learner["weights"]["w"].tolist() == [4.0] * 4
     assert names(tmp_path) == ["best", "round-00000003", "round-00000004"]
+
+
+def test_round_and_report_of_the_best_can_be_read_without_its_weights(tmp_path):
+    store = CheckpointStore(tmp_path / "checkpoints")
+    assert (best_round(tmp_path), report_of(store.best)) == (None, None)
+    store.save(3, 3, {"weights": {}}, {"report": {"round": 3}})
+    store.keep_best()
+    assert (best_round(tmp_path), report_of(store.best)) == (3, {"round": 3})
 
 
 def test_without_hard_links_the_best_is_a_copy(tmp_path, monkeypatch):

@@ -130,6 +130,15 @@ def test_a_solver_has_its_name_its_facts_its_curves_and_what_changed(tmp_path):
     assert "zero_advantage 60 all solutions equally good: nothing to learn from" in found
 
 
+def test_the_round_of_the_best_checkpoint_is_told(tmp_path):
+    runs.solver(tmp_path, [0.1, 0.2])
+    assert "best checkpoint" not in words_of(report(tmp_path / "state"))
+    best = tmp_path / "state" / "checkpoints" / "best"
+    best.mkdir(parents=True)
+    (best / "manifest.json").write_text('{"round": 1}')
+    assert "best checkpoint of round 1, where its probes were highest" in words_of(report(tmp_path / "state"))
+
+
 def test_a_swarm_has_a_section_for_each_and_titles_that_differ(tmp_path):
     for name in ("node-1", "node-2"):
         runs.solver(
