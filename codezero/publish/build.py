@@ -8,7 +8,6 @@ from pathlib import Path
 from codezero.config import NodeConfig, PushedCheckpoint, TrainMethod
 from codezero.errors import StateError
 from codezero.llm.load import LoadedModel
-from codezero.observe.monitor import report_from_dict
 from codezero.publish.card import facts
 from codezero.publish.hub import Hub
 from codezero.publish.pack import Packer
@@ -16,6 +15,7 @@ from codezero.publish.publisher import Publisher
 from codezero.publish.tokens import HubTokens
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import BEST, report_of, saved_weights
+from codezero.types import RoundReport
 
 
 def start_publisher(
@@ -48,7 +48,7 @@ def start_publisher(
     console.line(f"push: the {what} to {push.repo or about.repository} every {' or '.join(often)}{last}")
     best = folder / "checkpoints" / BEST
     if push.checkpoint is PushedCheckpoint.best and (kept := report_of(best)) is not None:
-        report = report_from_dict(kept)  # what a stop kept from being pushed
+        report = RoundReport(**kept)  # what a stop kept from being pushed
         publisher.note(report)
         publisher.offer(report.round, best, best)
     publisher.start()
