@@ -61,7 +61,8 @@ class EvaluatorConfig:
     max_new_tokens: int = 256
     """The longest verdict in tokens, for generate."""
     batch_size: int = 4
-    """The most rollouts in one forward pass of the judge, or requests to a server at a time."""
+    """The most rollouts in one forward pass of the judge, on an accelerator 16 times as many; or requests to a server
+    at a time."""
     url: str = ""
     """Base URL of the server, for ollama and openai; empty takes the server's default address on this machine."""
     api_key_env: str = "OPENAI_API_KEY"

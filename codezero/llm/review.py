@@ -15,8 +15,10 @@ from codezero.llm.logprobs import CHUNK_TOKENS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedAnswer:
-    """A continuation of the prompt: the answer, and the text between it and the word to choose."""
+    """A continuation of the prompt: the answer, and the texts before it and between it and the word to choose."""
 
+    before: Sequence[int] = ()
+    """The token ids between the prompt and the answer: the rest of a prompt of its own."""
     ids: Sequence[int]
     """The answer's token ids, [C] with C >= 1."""
     then: Sequence[int] = ()
@@ -37,7 +39,7 @@ def review_answers(
     if shared:
         model.base_model(input_ids=torch.tensor([shared], device=model.device), past_key_values=cache, use_cache=True)
         cache.batch_repeat_interleave(len(answers))
-    rows = [[last, *answer.ids, *answer.then] for answer in answers]
+    rows = [[last, *answer.before, *answer.ids, *answer.then] for answer in answers]
     width = max(len(row) for row in rows)
     ids = torch.full((len(rows), width), pad_id, device=model.device)  # [B, T], right-padded
     real = torch.zeros_like(ids)
@@ -56,7 +58,7 @@ def review_answers(
         of_answer: list[float] = []
         for start in range(0, len(answer.ids), CHUNK_TOKENS):
             part = list(answer.ids[start : start + CHUNK_TOKENS])
-            states = hidden[i, start : start + len(part)]
+            states = hidden[i, len(answer.before) + start :][: len(part)]
             of_answer += _logprobs(model, states)[torch.arange(len(part)), part].tolist()
         found.append((of_answer, _of_choices(model, hidden[i, len(row) - 1], choices).tolist()))
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from os.path import commonprefix
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
@@ -18,18 +20,25 @@ from codezero.prompts.evaluator import NO, YES
 MAX_BATCH_TOKENS = MAX_PROMPT_TOKENS
 """The most tokens of a forward pass, padding included. They take some 0.7 GiB with a 0.5B judge: its MLP, cache and
 mask. Learning, for which memory is planned, takes as much, and larger passes save no time per token on a CPU."""
+ACCELERATOR_FACTOR = 4
+"""The factor on these tokens on an accelerator, where learning is planned with more."""
+ACCELERATOR_ROWS = 16
+"""The factor on `evaluator.batch_size` on an accelerator."""
 
 Frozen = Callable[[], AbstractContextManager[object]]
 
 
 class TransformersBackend:
-    """A judge (backends.base.JudgeBackend) in this process. At most `evaluator.batch_size` chats share a forward
-    pass."""
+    """A judge (backends.base.JudgeBackend) in this process. At most `evaluator.batch_size` chats share a forward pass;
+    on an accelerator 16 times as many, also of answers to different prompts."""
 
     def __init__(self, model: LoadedModel, config: EvaluatorConfig, frozen: Frozen = nullcontext) -> None:
         """`frozen` returns the context in which the judge answers: it disables the adapters of a policy that shares
         the judge's weights."""
         self._model, self._config, self._frozen = model, config, frozen
+        self._packs = model.model.device.type != "cpu"
+        self._most_rows = config.batch_size * (ACCELERATOR_ROWS if self._packs else 1)
+        self._most_tokens = MAX_BATCH_TOKENS * (ACCELERATOR_FACTOR if self._packs else 1)
         self.name = model.name
 
     def check(self) -> None:
@@ -49,7 +58,8 @@ class TransformersBackend:
         return answers
 
     def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
-        """Implements backends.base.Reviewer. Answers to one prompt share its computation, in whatever order."""
+        """Implements backends.base.Reviewer. Answers to one prompt share its computation, in whatever order; on an
+        accelerator answers to all prompts share that of their common beginning."""
         first = self._first_tokens(choices)
         model = self._model
         found: list[Review | None] = [None] * len(chats)
@@ -58,9 +68,11 @@ class TransformersBackend:
             prompt, answer = self._split(chat)
             if len(prompt) + len(answer.ids) + len(answer.then) <= min(model.context_length, MAX_PROMPT_TOKENS):
                 by_prompt.setdefault(prompt, []).append((i, answer))
+        if self._packs:
+            by_prompt = _by_common_beginning(by_prompt)
         with self._in_order():
             for prompt, rows in by_prompt.items():
-                size = max(1, min(self._config.batch_size, MAX_BATCH_TOKENS // _longest(prompt, rows)))
+                size = max(1, min(self._most_rows, self._most_tokens // _longest(prompt, rows)))
                 for start in range(0, len(rows), size):
                     batch = rows[start : start + size]
                     answers = [answer for _, answer in batch]
@@ -107,7 +119,7 @@ class TransformersBackend:
         room = min(self._model.context_length - num_new, MAX_PROMPT_TOKENS)
         order = sorted((i for i, ids in enumerate(prompts) if len(ids) <= room), key=lambda i: len(prompts[i]))
         longest = max((len(prompts[i]) for i in order), default=1)
-        size = max(1, min(self._config.batch_size, MAX_BATCH_TOKENS // longest))
+        size = max(1, min(self._most_rows, self._most_tokens // longest))
         for start in range(0, len(order), size):
             rows = order[start : start + size]
             yield rows, [prompts[i] for i in rows]
@@ -123,5 +135,27 @@ class TransformersBackend:
             raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
 
 
-def _longest(prompt: Sequence[int], rows: Sequence[tuple[int, ReviewedAnswer]]) -> int:
-    return len(prompt) + max(len(answer.ids) + len(answer.then) for _, answer in rows)
+_Rows = list[tuple[int, ReviewedAnswer]]
+"""Answers to one prompt, with their places among all."""
+
+
+def _by_common_beginning(by_prompt: Mapping[tuple[int, ...], _Rows]) -> dict[tuple[int, ...], _Rows]:
+    """Returns all answers as those to the common beginning of their prompts, sorted by length. Prompts without one stay
+    apart."""
+    shared = commonprefix([list(prompt) for prompt in by_prompt])  # noqa: RUF071 - these are ids, not paths
+    if not shared:
+        return dict(by_prompt)
+    rows = [
+        (i, replace(answer, before=prompt[len(shared) :]))
+        for prompt, members in by_prompt.items()
+        for i, answer in members
+    ]
+    return {tuple(shared): sorted(rows, key=lambda row: _length(row[1]))}
+
+
+def _longest(prompt: Sequence[int], rows: _Rows) -> int:
+    return len(prompt) + max(_length(answer) for _, answer in rows)
+
+
+def _length(answer: ReviewedAnswer) -> int:
+    return len(answer.before) + len(answer.ids) + len(answer.then)

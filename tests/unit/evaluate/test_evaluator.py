@@ -343,6 +343,24 @@ def test_transformers_judge_gives_opinions_in_order_whatever_the_batch(tiny, bat
     assert all(0 < p < 1 for p in alone)
 
 
+def test_on_an_accelerator_answers_to_different_prompts_share_a_forward_pass(tiny):
+    chats = [
+        value_messages("def f(x):\n    return x", left, right) for left, right in (("f(1)", "2"), ("f(30)", "[4, 5]"))
+    ]
+    chats += [value_messages("def g(): pass", "g()", "None")]
+    backend = TransformersBackend(tiny, EvaluatorConfig(batch_size=1))
+    apart = backend.review(chats, ("Yes", "No"))
+    backend._packs, backend._most_rows = True, 16
+    calls = []
+    hook = tiny.model.base_model.register_forward_hook(lambda *_: calls.append(1))
+    together = backend.review(chats, ("Yes", "No"))
+    hook.remove()
+    assert len(calls) == 2  # the common beginning, then the rest of all three
+    for one, other in zip(apart, together, strict=True):
+        assert list(one.logprobs) == pytest.approx(list(other.logprobs), abs=1e-4)
+        assert list(one.choices) == pytest.approx(list(other.choices), abs=1e-4)
+
+
 @pytest.fixture
 def of_cases(tiny):
     judge = local_judge(tiny, EvaluatorConfig())
