@@ -44,8 +44,9 @@ class SwarmConfig:
     alone."""
     name: str = "codezero"
     """The swarm's name; nodes with other names form other swarms, even with the same bootnodes."""
-    num_local: int = 2
-    """I, the number of own tasks per round."""
+    num_local: int = 0
+    """I, the number of own tasks per round; 0 takes 2, and on a GPU as many as its memory holds, up to 64 attempts
+    together."""
     num_external: int = 0
     """J, the most groups of other peers to train on per round."""
     strategy: Strategy = Strategy.uniform
@@ -82,7 +83,7 @@ class SwarmConfig:
     """Longest wait for the p2p daemon to start, in seconds."""
 
     def __post_init__(self) -> None:
-        require(self.num_local >= 1, "swarm.num_local", self.num_local, "use 1 or more tasks a round")
+        require(self.num_local >= 0, "swarm.num_local", self.num_local, "use 0 to choose by device")
         require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
         named = self.name.isprintable() and 1 <= len(self.name) <= 64
         require(named, "swarm.name", repr(self.name), "use 1 to 64 printable characters")

@@ -42,6 +42,13 @@ PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
 """The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements."""
 
 
+LEAST_TASKS = 2
+"""The number of own tasks of a round on a CPU, if swarm.num_local is 0."""
+ROWS = {"cpu": 0, "mps": 16, "cuda": 64}
+"""The number of attempts that a device is good for at a time: a GPU's step takes as long for one as for 64, a round of
+which fits into the records of every protocol. Of a source's 48 candidates then still only the likeliest are drawn."""
+
+
 class Models:
     """The policy, the frozen judge and, if the loss needs one, the frozen reference of a node."""
 
@@ -75,7 +82,7 @@ class Models:
         backend, why, plan = self._choose_backend(weights, folder, room, policy_folder, dtype)
         free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
         console.line(f"plan: {plan.line()}; {free}")
-        self.planned_bytes = plan.peak
+        self.planned_bytes, self.num_local = plan.peak, plan.num_local
         self.train = plan.train
         """The settings of training: the configured ones, with smaller micro-batches if memory is short."""
         method = plan.method
@@ -179,8 +186,10 @@ def workload(
     config: NodeConfig, device_type: str, dtype: torch.dtype, evaluator_bytes: int, evaluator_is_base: bool
 ) -> Workload:
     """Returns the sizes of a round of a node with this configuration."""
+    rows = 0 if config.swarm.num_local else ROWS.get(device_type, ROWS["cuda"])
     return Workload(
-        num_local=config.swarm.num_local,
+        num_local=config.swarm.num_local or LEAST_TASKS,
+        most_local=rows // config.rollout.num_generations,
         num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
         num_generations=config.rollout.num_generations,
         prompt_tokens=prompt_tokens(config),
@@ -197,7 +206,7 @@ def workload(
 def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dtype: torch.dtype, room: Room) -> str:
     """Returns the model that evaluator.model=auto stands for beside this policy: a judge never makes training take
     another method or smaller micro-batches."""
-    load = workload(config, device.type, dtype, 0, evaluator_is_base=False)
+    load = replace(workload(config, device.type, dtype, 0, evaluator_is_base=False), most_local=0)
     try:
         plan = choose_method(shape, config.train, load, room)
     except TrainingError:

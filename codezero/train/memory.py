@@ -81,6 +81,8 @@ class Workload:
     """The memory of the processes that read solutions; 0 if it is not that of `device_type`."""
     engine: RolloutEngine = RolloutEngine.transformers
     """The sampler."""
+    most_local: int = 0
+    """The number of own groups that the device is good for, which are taken if memory holds them."""
     evaluator_is_base: bool = False
     """True if the evaluator's weights are the policy's starting weights, which adapters do not change."""
 
@@ -91,7 +93,8 @@ class MemoryEstimate:
 
     method: TrainMethod
     train: TrainConfig
-    """The settings that the estimate is for."""
+    num_local: int
+    """The settings, and the number of own groups, that the estimate is for."""
     runtime: int
     weights: int
     reference: int
@@ -142,7 +145,7 @@ class MemoryEstimate:
         return f"{self.method.value}{means}: {memory} and {self.disk / GIB:.1f} GiB of disk"
 
 
-NOT_ITEMS = ("method", "train", "disk")
+NOT_ITEMS = ("method", "train", "num_local", "disk")
 
 
 def read_shape(folder: str | Path) -> ModelShape:
@@ -205,6 +208,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     return MemoryEstimate(
         method=method,
         train=config,
+        num_local=load.num_local,
         runtime=RUNTIME_BYTES,
         weights=weights,
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,

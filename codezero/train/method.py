@@ -60,7 +60,8 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
 def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
     """Returns the estimate of the method to train with: the configured one, for auto full if it fits, else lora; always
     lora with llama_cpp, which samples with adapters only. If a method does not fit as configured, `train` of the
-    estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same.
+    estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same. It
+    has as many own groups, up to `most_local`, as there is then room for.
 
     Raises TrainingError: nothing fits; the message gives both sizes and up to three changes that help most.
     """
@@ -71,7 +72,7 @@ def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     plans = [estimate(shape, method, one, load) for method in methods for one in _frugal(config, load)]
     for plan in plans:
         if _fits(plan, room):
-            return plan
+            return _widest(shape, plan, load, room)
     nearest = plans[-1]
     config = nearest.train
     needs = [
@@ -114,6 +115,17 @@ def _frugal(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
     if not config.gradient_checkpointing:
         smallest = config.micro_batch_size or size
         yield replace(config, micro_batch_size=smallest, gradient_checkpointing=True)
+
+
+def _widest(shape: ModelShape, plan: MemoryEstimate, load: Workload, room: Room) -> MemoryEstimate:
+    """Returns the plan with as many own groups as the device is good for and memory holds."""
+    groups = load.most_local
+    while groups > load.num_local:
+        wider = estimate(shape, plan.method, plan.train, replace(load, num_local=groups))
+        if _fits(wider, room):
+            return wider
+        groups //= 2
+    return plan
 
 
 def _fits(plan: MemoryEstimate, room: Room) -> bool:

@@ -24,10 +24,10 @@ def played(model, tmp_path_factory):
     parent and what each run counted."""
     parent = tmp_path_factory.mktemp("played")
     runs = [
-        ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "rounds=3"),
-        ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "rounds=1"),
-        ("lora", -1, "train.method=lora", "train.beta=0.04", "train.num_iterations=2", "rounds=2"),
-        ("small", 400, "train.method=full", "train.gradient_checkpointing=true", "rounds=2"),
+        ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "swarm.num_local=2", "rounds=3"),
+        ("full", -1, "train.method=full", "rollout.num_generations=8", "rounds=1"),
+        ("lora", -1, "train.method=lora", "swarm.num_local=2", "train.beta=0.04", "train.num_iterations=2", "rounds=2"),
+        ("small", 400, "train.method=full", "swarm.num_local=2", "train.gradient_checkpointing=true", "rounds=2"),
     ]
     given = [[at, command(model, parent / name, *settings)[4:]] for name, at, *settings in runs]
     done = subprocess.run(
@@ -51,6 +51,11 @@ def test_whole_rounds_are_played_and_taken_up_again(played):
     for name in ("full", "lora", "small"):
         updates = [report for report in reports(parent / name) if report["loss"] is not None]
         assert updates, name
+
+
+def test_the_device_decides_how_many_tasks_a_round_has_unless_that_is_set(played):
+    parent, _, _ = played
+    assert [report["num_local_groups"] for report in reports(parent / "full")][:4] == [2, 2, 2, 8]
 
 
 def test_the_host_waits_at_most_once_in_sixteen_tokens(played):

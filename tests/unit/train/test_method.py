@@ -124,3 +124,12 @@ def test_adapters_leave_the_global_random_state_alone():
     state = torch.random.get_rng_state()
     apply_lora(model, TrainConfig(lora_r=4), 5)
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(("free_gib", "most", "groups"), [(40, 16, 16), (40, 0, 2), (14, 16, 8), (10, 16, 4)])
+def test_a_device_gets_as_many_groups_as_it_is_good_for_and_memory_holds(free_gib, most, groups):
+    work = load(prompt_tokens=2048, device_type="cuda", dtype=torch.bfloat16, num_generations=32)
+    plan = choose_method(
+        SMALLEST, TrainConfig(method=TrainMethod.full), replace(work, num_local=2, most_local=most), room(free_gib)
+    )
+    assert plan.num_local == groups
