@@ -242,7 +242,7 @@ def test_a_folder_begun_with_full_fine_tuning_is_not_taken_up_by_llama_cpp(tmp_p
         made_from(tmp_path / "a", model, model, "rollout.engine=llama_cpp")
 
 
-@pytest.mark.parametrize(("free_gib", "large"), [(21, True), (17, True), (16, False), (5, False)])
+@pytest.mark.parametrize(("free_gib", "large"), [(21, True), (13, True), (12, False), (5, False)])
 def test_a_judge_does_not_change_the_training_beside_it(monkeypatch, free_gib, large):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     config = load_config(["swarm=native", "train.method=full"])
