@@ -43,7 +43,7 @@ PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
 
 
 LEAST_TASKS = 2
-"""The number of own tasks of a round on a CPU, if swarm.num_local is 0."""
+"""The number of own tasks of a round if swarm.num_local is 0 and the device is not good for more."""
 ROWS = {"cpu": 0, "mps": 16, "cuda": 64}
 """The number of attempts that a device is good for at a time: a GPU's step takes as long for one as for 64, a round of
 which fits into the records of every protocol. Of a source's 48 candidates then still only the likeliest are drawn."""
@@ -206,6 +206,8 @@ def workload(
 def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dtype: torch.dtype, room: Room) -> str:
     """Returns the model that evaluator.model=auto stands for beside this policy: a judge never makes training take
     another method or smaller micro-batches."""
+    if device.type == "cpu":
+        return judge_that_fits(room.memory, device)
     load = replace(workload(config, device.type, dtype, 0, evaluator_is_base=False), most_local=0)
     try:
         plan = choose_method(shape, config.train, load, room)
