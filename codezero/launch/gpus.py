@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from codezero import __version__
-from codezero.config import Device, NodeConfig
+from codezero.config import Device, ModelConfig, NodeConfig
 from codezero.config.load import load_config
 from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
@@ -34,6 +34,8 @@ RESERVED = {
     "rounds": "use --rounds",
 }
 """Settings that the launcher makes for each node, with what to use instead."""
+LARGE_MODEL, LARGE_MODEL_MIB = "Qwen2.5-Coder-1.5B-Instruct", 40_000
+"""The model of GPUs with this memory, as the public node chooses it; nvidia-smi gives 40,960 for a card of 40 GB."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 Command = Callable[[Sequence[str], int], Sequence[str]]
 """Returns a node's command line, for its settings and the rounds left to it (0: no limit)."""
@@ -95,11 +97,36 @@ def run_on_gpus(
             return int(any(child.state is ChildState.FAILED for child in supervisor.children))
 
 
+def model_for(
+    config: NodeConfig, settings: Sequence[str], folders: Iterable[Path], environment: Mapping[str, str]
+) -> list[str]:
+    """Returns the setting of the larger model where nothing names one and each GPU has memory for it. A state in
+    `folders` keeps the model that it was begun with."""
+    is_named = any(setting.startswith(("model=", "model.name=")) for setting in settings)
+    if is_named or config.model.device is Device.cpu or config.model.name != ModelConfig().name:
+        return []
+    begun_with = next(
+        (found["model.name"] for found in map(state.bound_settings, folders) if "model.name" in found), None
+    )
+    if begun_with is None:
+        try:
+            memory_mib = [int(text) for text in _asked("memory.total", environment)]
+        except ConfigError:
+            return []
+        begun_with = LARGE_MODEL if min(memory_mib) >= LARGE_MODEL_MIB else config.model.name
+    return [f"model.name={quoted(begun_with)}"] if begun_with != config.model.name else []
+
+
 def found_gpus(environment: Mapping[str, str]) -> list[str]:
     """Returns the numbers of this machine's NVIDIA GPUs. Raises ConfigError: there are none."""
+    return _asked("index", environment)
+
+
+def _asked(field: str, environment: Mapping[str, str]) -> list[str]:
+    """Returns a whole number for each NVIDIA GPU; memory is in MiB. Raises ConfigError: there is none."""
     try:
         answer = subprocess.run(
-            ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
+            ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
             timeout=30,

@@ -19,7 +19,7 @@ from codezero.identity import keyfile
 from codezero.launch import configs
 from codezero.launch.app import AppPlace, SignInApp
 from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
-from codezero.launch.gpus import GpuOptions, run_on_gpus
+from codezero.launch.gpus import GpuOptions, model_for, run_on_gpus
 from codezero.launch.keep import keep_running
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
@@ -94,6 +94,12 @@ def _start(
         settings = list(chosen.settings)
         config = load_config(settings)
         console.log_to(Path(config.tracking.log_dir).expanduser())
+        folders = [Path(config.state_dir).expanduser()]
+        if options.asked.gpus:
+            folders = sorted(options.gpu_folder.glob("gpu-*/state"))
+        for setting in model_for(config, settings, folders, environment):
+            console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
+            settings.append(setting)
         if _needs_app(chosen, config):
             for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
             settings += _sign_in(options, config, for_app, console, stack)

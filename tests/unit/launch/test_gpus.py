@@ -8,7 +8,8 @@ import pytest
 from codezero.config.load import load_config
 from codezero.errors import ConfigError
 from codezero.launch import gpus
-from codezero.launch.gpus import GpuOptions, choose, found_gpus, run_on_gpus
+from codezero.launch.gpus import LARGE_MODEL, GpuOptions, choose, found_gpus, model_for, run_on_gpus
+from codezero.runtime import state
 from codezero.runtime.console import Console
 
 
@@ -118,3 +119,29 @@ def test_what_would_be_the_same_for_all_nodes_is_refused(tmp_path, monkeypatch, 
     monkeypatch.setattr(gpus, "found_gpus", lambda _: ["0"])
     with pytest.raises(ConfigError, match=said):
         run_on_gpus(GpuOptions(gpus="all", folder=tmp_path, settings=[setting]), {}, Console(io.StringIO()))
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "settings", "begun_with", "wanted"),
+    [
+        ((40960, 81559), [], None, LARGE_MODEL),
+        ((24564,), [], None, None),
+        ((81559, 24564), [], None, None),
+        ((81559,), ["model.name=other"], None, None),
+        ((81559,), ["model.device=cpu"], None, None),
+        ((81559,), [], "Qwen2.5-Coder-0.5B-Instruct", None),
+        ((24564,), [], "other", "other"),
+    ],
+)
+def test_large_gpus_get_the_larger_model_unless_one_is_named_or_begun_with(
+    tmp_path, memory_mib, settings, begun_with, wanted
+):
+    if begun_with:
+        state.bind_settings(tmp_path, {"model.name": begun_with})
+    environment = smi(tmp_path, "printf '" + "".join(f"{one}\\n" for one in memory_mib) + "'")
+    found = model_for(load_config(settings), settings, [tmp_path], environment)
+    assert found == ([f"model.name='{wanted}'"] if wanted else [])
+
+
+def test_without_a_gpu_no_model_is_chosen(tmp_path):
+    assert model_for(load_config([]), [], [tmp_path], {"PATH": str(tmp_path)}) == []
