@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import hashlib
 import json
 import sys
 import threading
@@ -203,18 +204,16 @@ def _made_as_tensor(data, dtype=None, device=None):
 
 
 class _DeviceGenerator(_Generator):
-    """A generator of the device, whose state cannot be that of a CPU's."""
+    """A generator of the device. Its state is as long as CUDA's, a digest from which it goes on."""
 
     def get_state(self):
-        return _tensor(list(self.initial_seed().to_bytes(8, "little") + self._drawn().to_bytes(8, "little"))).byte()
+        digest = hashlib.sha256(super().get_state().numpy().tobytes()).digest()
+        return _tensor(list(digest[:STATE_BYTES]), dtype=torch.uint8)
 
     def set_state(self, state):
         if len(state) != STATE_BYTES:
             raise RuntimeError("RNG state is wrong size")
         self.manual_seed(int.from_bytes(bytes(state.tolist()), "little") % 2**63)
-
-    def _drawn(self):
-        return int.from_bytes(bytes(super().get_state()[:16].tolist()[:7]), "little")
 
 
 class _AnyGenerator:
