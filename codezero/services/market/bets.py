@@ -21,7 +21,7 @@ from codezero.ledger.transactions import Journal, Transaction
 from codezero.runtime import rotation
 from codezero.runtime.console import printable
 from codezero.services.market.book import Bet, Book
-from codezero.services.market.contract import GameStatus, Market, MarketStanding
+from codezero.services.market.contract import OPEN, Market, MarketStanding
 from codezero.services.market.stakes import shown
 
 MAX_FAILED = 3
@@ -97,7 +97,8 @@ class BetDelivery(Delivery):
     def _look(self, item: LedgerItem, hashes: Sequence[str]) -> MarketStanding:
         game = item.round_id.number
         if item.kind is Kind.CLAIM:
-            return self._market.claimed(game, hashes, asked=item.state is ItemState.HANDED_OVER)
+            taken = item.state is ItemState.HANDED_OVER and item.reference != ""
+            return self._market.claimed(game, hashes, taken=taken)
         bet = self._book.bet(item)
         return self._market.bet(game, bet.choice, bet.held, hashes)
 
@@ -117,7 +118,7 @@ class BetDelivery(Delivery):
         assert isinstance(standing, MarketStanding)
         if sum(not succeeded for succeeded in standing.receipts.values()) >= MAX_FAILED:
             return ItemState.DROPPED, f"{MAX_FAILED} transactions failed"
-        is_open = standing.status == GameStatus.OPEN
+        is_open = standing.status == OPEN
         if item.kind is Kind.CLAIM:
             return (item.state, "its answer is not known yet") if is_open and not sent else None
         now_s = time.time()
@@ -138,7 +139,7 @@ class BetDelivery(Delivery):
         return item.state, ""
 
     def _meaning(self, item: LedgerItem, name: str) -> RevertMeaning:
-        if item.kind is Kind.BET or item.tries + 1 >= MAX_TRIES:
+        if item.tries + 1 >= MAX_TRIES:
             return RevertMeaning.DROP
         return _ENDS.get(name, RevertMeaning.RETRY)
 
@@ -147,7 +148,9 @@ class BetDelivery(Delivery):
             clue, game = item.round_id.stage, item.round_id.number
             message = "no bet on clue %d of game %d: %s. Nothing has to be done: the next clue is tried"
             logger.warning(message, clue, game, error)
-        super()._refused(item, error)
+            self._end(item, ItemState.UNKNOWN if self._book.sent(item) else ItemState.DROPPED, str(error))
+        else:
+            super()._refused(item, error)
 
     def _end(self, item: LedgerItem, state: ItemState, note: str, reference: str = "") -> None:
         if item.kind is Kind.BET and state in (ItemState.DONE, ItemState.UNKNOWN):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, cast
 
 from codezero.ledger.contract import Contract, ContractCall
@@ -13,13 +12,8 @@ from codezero.ledger.faults import Reverted
 from codezero.ledger.rpc import Rpc, open_contract
 from codezero.ledger.transactions import Journal
 
-
-class GameStatus(IntEnum):
-    """The contract's numbers for a game's status. The public contract, whose source is not known, may have others."""
-
-    NONE = 0
-    OPEN = 1
-    REVEALED = 2
+OPEN = 1
+"""The contract's number for a game that goes on. The public contract, whose source is not known, may have another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +21,7 @@ class GameView:
     """A game's state in the contract, and the peer's balance."""
 
     status: int
-    """A GameStatus, or another number."""
+    """OPEN, or another number."""
     round: int
     num_choices: int
     balance: int
@@ -72,13 +66,13 @@ class Market:
             recorded=holds > held, owner=None, receipts=receipts, nonce=nonce, status=status, round=round_
         )
 
-    def claimed(self, game: int, hashes: Sequence[str], *, asked: bool) -> MarketStanding:
-        """Looks up a claim. If a service was `asked` to make it, the contract has it if it refuses another: before it
-        was asked, the contract would have taken it."""
+    def claimed(self, game: int, hashes: Sequence[str], *, taken: bool) -> MarketStanding:
+        """Looks up a claim. If the sign-in app has `taken` it, the contract has it if it refuses another: it would have
+        taken it before the app was asked."""
         values, receipts, nonce = self._rpc.look(self._state(game), self._sender.address, hashes)
         status, round_ = (cast(Any, value[0]) for value in values)
         recorded = False
-        if asked:
+        if taken:
             try:
                 self._rpc.simulate(self._claim(game), self._sender.address)
             except Reverted:

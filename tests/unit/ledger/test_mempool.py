@@ -106,7 +106,7 @@ def test_a_mempool_that_is_lost_is_filled_again(node, clock):
 
 def test_a_nonce_that_waits_for_a_transaction_of_another_machine_is_given_up(node):
     """As that one is not mined yet, it looks like a replacement that pays too little."""
-    elsewhere = Account(bytes(node.writer._account._signer.key), node.deployed.rpc())
+    elsewhere = Account(bytes(node.writer.sender._signer.key), node.deployed.rpc())
     elsewhere._turn = nullcontext  # its machine has a lock of its own
     nonces = []
 

@@ -197,7 +197,7 @@ def test_a_bet_and_a_claim_whose_transactions_fail_are_given_up_before_they_cost
             receipts = dict.fromkeys(hashes, False)
             return MarketStanding(recorded=False, owner=None, receipts=receipts, nonce=9, status=1, round=0)
 
-        def claimed(self, game, hashes, asked):
+        def claimed(self, game, hashes, taken):
             return self.bet(game, 0, 0, hashes)
 
     peer = market.peer(tmp_path, registered=False, wei=0)
