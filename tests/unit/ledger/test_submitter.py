@@ -284,6 +284,17 @@ def test_a_sign_in_app_out_of_order_is_told_and_is_no_chain_that_is_away(path, c
         wait_until(lambda: submitter.trouble == "")
 
 
+def test_another_delivery_is_called_at_each_poll_and_at_once_when_it_has_something_new(path, chain):
+    called = []
+    with running(path, chain, Policy(poll_s=60.0)) as submitter:
+        submitter.also(lambda: called.append(chain.owner))
+        submitter.wake()
+        wait_until(lambda: called)
+        count = len(called)
+        submitter.wake()
+        wait_until(lambda: len(called) > count)
+
+
 def test_stopping_does_not_wait_for_an_rpc_that_hangs(path, chain):
     chain.owner = OURS
     with running(path, chain) as submitter:

@@ -5,6 +5,7 @@ import pytest
 from codezero.ledger import modal
 from codezero.ledger.faults import NoContract, Reverted
 from codezero.ledger.items import ItemState
+from codezero.ledger.rpc import Rpc
 from codezero.ledger.transactions import Journal
 from codezero.services.market import bets
 from tests.sign_in import AFTER_MINING, ORG_ID
@@ -75,6 +76,35 @@ def test_6_a_reward_whose_answer_was_lost_is_claimed_once(market, tmp_path, judg
     tick(peer.player(judge))
     assert peer.app.names().count("claim-reward") == 1
     assert peer.lines[1:] == ["successfully claimed reward for previous game 0"]
+
+
+def test_a_claim_that_the_app_did_not_take_is_not_claimed_because_the_contract_refuses_it_for_now(
+    market, tmp_path, judge, monkeypatch
+):
+    """As an RPC says that lags."""
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    tick(peer.player(judge))
+    market.reveal(0)
+    judge.close_game()
+    claim_now(peer)
+    peer.app.mode = "drop"
+    tick(peer.player(judge), 1)
+    assert peer.claims[0].state is ItemState.HANDED_OVER
+    peer.app.mode = "ok"
+
+    def refuse(*_):
+        raise Reverted("the contract refuses claimReward: no reason given", "no reason given")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rpc, "simulate", refuse)
+        claim_now(peer)
+        tick(peer.player(judge), 2)
+    assert peer.unclaimed == [0]
+    claim_now(peer)
+    tick(peer.player(judge), 2)
+    assert peer.unclaimed == []
+    assert peer.balance == 100 * COIN
 
 
 def test_a_claim_that_the_app_alone_refuses_is_tried_ever_more_rarely_and_keeps_no_bet(market, tmp_path, judge):

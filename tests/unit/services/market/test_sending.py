@@ -6,7 +6,7 @@ import time
 import pytest
 
 from codezero.devchain.client import ChainClient
-from codezero.ledger.faults import NonceRace
+from codezero.ledger.faults import NonceRace, Reverted
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.rpc import Rpc
 from codezero.ledger.transactions import Journal, Transaction
@@ -188,6 +188,18 @@ def test_a_bet_that_nobody_mines_is_replaced_under_the_same_nonce(market, tmp_pa
     assert (first.nonce, second.nonce) == (1, 1)
     assert second.max_fee_wei > first.max_fee_wei * 1.1
     assert market.read("totalBets", 0) == BET
+
+
+def test_a_bet_under_way_that_the_contract_then_refuses_may_have_been_placed(market, tmp_path, judge, rpc, monkeypatch):
+    peer = market.peer(tmp_path)
+    judge.show(market.new_game())
+    rpc.mode, rpc.for_methods = "drop", ["eth_sendRawTransaction"]
+    tick(peer.player(judge, contract=peer.connect(rpc.url)), 1)
+    peer.change("UPDATE sent SET signed_at_s = signed_at_s - 1000")
+    monkeypatch.setattr(Rpc, "simulate", _raises(Reverted("refused", "no reason given")))
+    tick(peer.player(judge, contract=peer.connect()), 1)
+    assert states(peer) == ["unknown"]
+    assert peer.unclaimed == [0]
 
 
 @pytest.mark.parametrize("failed", [2, 3])
