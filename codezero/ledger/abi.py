@@ -12,7 +12,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from eth_utils.abi import abi_to_signature, function_signature_to_4byte_selector
+from eth_utils.abi import abi_to_signature
+
+from codezero.ledger.contract import selector
 
 ARTIFACTS = ("SwarmCoordinator", "PredictionMarket")
 
@@ -21,12 +23,9 @@ ARTIFACTS = ("SwarmCoordinator", "PredictionMarket")
 class Artifact:
     """One compiled contract."""
 
-    contract: str
     abi: Sequence[Mapping[str, Any]]
     bytecode: str
     """The code of a deploying transaction without the constructor's arguments, as hex with 0x."""
-    source_sha256: str
-    compiler: str
 
 
 @cache
@@ -34,18 +33,7 @@ def load(contract: str) -> Artifact:
     """Loads the artifact of one of ARTIFACTS."""
     text = resources.files(__package__).joinpath("artifacts", f"{contract}.json").read_text(encoding="utf-8")
     content = json.loads(text)
-    return Artifact(
-        contract=content["contract"],
-        abi=tuple(content["abi"]),
-        bytecode=content["bytecode"],
-        source_sha256=content["sourceSha256"],
-        compiler=content["compiler"],
-    )
-
-
-def selector(signature: str) -> str:
-    """Returns the first four bytes of a call or an error, as hex with 0x."""
-    return "0x" + function_signature_to_4byte_selector(signature).hex()
+    return Artifact(abi=tuple(content["abi"]), bytecode=content["bytecode"])
 
 
 @cache

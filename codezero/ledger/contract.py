@@ -68,7 +68,7 @@ class Contract:
             if entry["type"] == "function"
         }
         self.error_names = {
-            _selector(abi_to_signature(entry)): str(entry["name"])  # type: ignore[arg-type]
+            selector(abi_to_signature(entry)): str(entry["name"])  # type: ignore[arg-type]
             for entry in abi
             if entry["type"] == "error"
         }
@@ -83,7 +83,7 @@ class Contract:
         return ContractCall(
             to=self.address,
             name=name,
-            data=_selector(signature) + encoded.hex(),
+            data=selector(signature) + encoded.hex(),
             outputs=self._outputs[signature],
             path=path,
             fields=fields,
@@ -95,10 +95,10 @@ def error_name(data: str, names: Mapping[str, str]) -> str:
 
     `names` maps selectors to names. A call of a function that the contract does not have reverts without data.
     """
-    selector = data[:10].lower()
-    if selector in names:
-        return names[selector]
-    if selector == _ERROR_STRING:
+    first = data[:10].lower()
+    if first in names:
+        return names[first]
+    if first == _ERROR_STRING:
         from eth_abi.abi import decode
         from eth_abi.exceptions import DecodingError
 
@@ -107,9 +107,9 @@ def error_name(data: str, names: Mapping[str, str]) -> str:
         except (DecodingError, ValueError, OverflowError):
             return "Error"
         return shown(text) or "Error"
-    if selector == _PANIC:
+    if first == _PANIC:
         return "Panic"
-    return f"unknown error {shown(selector)}" if len(selector) == 10 else "no reason given"
+    return f"unknown error {shown(first)}" if len(first) == 10 else "no reason given"
 
 
 def checksummed(address: str) -> str:
@@ -125,7 +125,8 @@ def checksummed(address: str) -> str:
     return correct
 
 
-def _selector(signature: str) -> str:
+def selector(signature: str) -> str:
+    """Returns the first four bytes of a call or an error, as hex with 0x."""
     from eth_utils.crypto import keccak
 
     return "0x" + bytes(keccak(text=signature)[:4]).hex()
