@@ -14,9 +14,9 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from codezero.config import DifficultyPolicy, ProposerConfig
+from codezero.errors import StateError
 from codezero.proposals import LEVELS
 from codezero.proposer.feedback import JudgedProposal
-from codezero.runtime import saved
 from codezero.tasks.posterior import Posterior, p_nearer
 
 logger = logging.getLogger(__name__)
@@ -62,13 +62,18 @@ class Difficulty(Protocol):
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores a state. Raises StateError: it is damaged."""
+        """Restores a state. Raises StateError: it is of the other policy."""
         ...
 
 
 def difficulty(config: ProposerConfig) -> Difficulty:
     """Returns the policy that the settings name."""
     return TrendPolicy(config) if config.policy is DifficultyPolicy.trend else TargetPolicy(config)
+
+
+def _require_own(state: Mapping[str, Any], key: str) -> None:
+    if key not in state:
+        raise StateError("state_dir has the state of another proposer.policy: set that one, or give another state_dir")
 
 
 class TrendPolicy:
@@ -103,13 +108,10 @@ class TrendPolicy:
         return {"level": self._level, "batches": self._num_batches, "reason": self._reason, "history": history}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        history = [
-            (saved.level(row), saved.number(row, "reward"), saved.number(row, "success"))
-            for row in saved.items(state, "history")
-        ]
-        self._level, self._num_batches = saved.level(state), saved.count(state, "batches")
-        self._reason = saved.text(state, "reason")
-        self._history = deque(history, maxlen=2 * self._config.window)
+        _require_own(state, "history")
+        self._level, self._num_batches, self._reason = state["level"], state["batches"], state["reason"]
+        self._history.clear()
+        self._history.extend((row["level"], row["reward"], row["success"]) for row in state["history"])
 
     def _decide(self) -> None:
         window = self._config.window
@@ -180,13 +182,9 @@ class TargetPolicy:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        rows = saved.items(state, "levels")
-        if len(rows) != len(LEVELS):
-            saved.damaged(f"{len(rows)} levels")
-        levels = {level: Posterior.of(row) for level, row in enumerate(rows, start=1)}
-        self.home = saved.level(state, "home")
-        self._num_batches, self._num_explored = saved.count(state, "batches"), saved.count(state, "explored")
-        self._levels = levels
+        _require_own(state, "levels")
+        self.home, self._num_batches, self._num_explored = state["home"], state["batches"], state["explored"]
+        self._levels = {level: Posterior(**row) for level, row in enumerate(state["levels"], start=1)}
 
     def _outside(self, level: int, confidence: float = CONFIDENT) -> int | None:
         """Returns +1 if the level is too easy, -1 if it is too hard, None if its success may be in the band."""

@@ -16,7 +16,6 @@ from statistics import fmean, median
 from typing import Any
 
 from codezero.proposals import ProposalFeedback
-from codezero.runtime import saved
 
 MAX_PROPOSALS = 256
 """The number of proposals kept for feedback; the oldest is dropped first, which solvers no longer find."""
@@ -120,9 +119,8 @@ class FeedbackBook:
         return {"proposals": [_saved_entry(proposal_id, entry) for proposal_id, entry in self._entries.items()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores the proposals of `state`. Raises StateError: it is damaged."""
-        rows = saved.items(state, "proposals")[-MAX_PROPOSALS:]
-        self._entries = {saved.text(row, "id"): _loaded_entry(row) for row in rows}
+        """Restores the proposals of `state`."""
+        self._entries = {row["id"]: _loaded_entry(row) for row in state["proposals"]}
 
     def _take(self, word: ProposalFeedback) -> str | None:
         """Adds one peer's feedback; returns None if it is used, else why not, empty for a repetition."""
@@ -170,13 +168,6 @@ def _saved_entry(proposal_id: str, entry: _Entry) -> dict[str, Any]:
     }
 
 
-def _loaded_entry(row: Any) -> _Entry:
-    entry = _Entry(level=saved.level(row), waited=saved.count(row, "waited"), judged=saved.flag(row, "judged"))
-    for word in saved.items(row, "words"):
-        entry.words[saved.text(word, "peer")] = _Word(
-            address=saved.text(word, "address"),
-            success=saved.number(word, "success"),
-            reward=saved.number(word, "reward"),
-            differed=saved.flag(word, "differed"),
-        )
-    return entry
+def _loaded_entry(row: Mapping[str, Any]) -> _Entry:
+    words = {word["peer"]: _Word(**{name: word[name] for name in _Word.__slots__}) for word in row["words"]}
+    return _Entry(level=row["level"], words=words, waited=row["waited"], judged=row["judged"])

@@ -17,7 +17,6 @@ from typing import Any
 from codezero.ports import Learner
 from codezero.proposer.feedback import JudgedProposal
 from codezero.proposer.learnability import INVALID_REWARD, learnability
-from codezero.runtime import saved
 from codezero.types import (
     FinishReason,
     Outcome,
@@ -112,8 +111,8 @@ class ProposalLearner:
         return {"drafts": [_saved(draft) for draft in self._kept]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores the drafts. Raises StateError: the state is damaged."""
-        self._kept = [_loaded(row) for row in saved.items(state, "drafts")][-MAX_DRAFTS:]
+        """Restores the drafts."""
+        self._kept = [_loaded(row) for row in state["drafts"]]
 
     def _group(self, level: int, members: Sequence[tuple[_Kept, float]]) -> ScoredGroup:
         # Only the tokens are trained on.
@@ -146,23 +145,10 @@ def _saved(draft: _Kept) -> dict[str, Any]:
     }
 
 
-def _loaded(row: Any) -> _Kept:
-    """Restores one draft. Raises StateError: it is damaged."""
-    level, policy_version = saved.level(row), saved.count(row, "policy_version")
-    prompt_ids, completion_ids = _ids(row, "prompt_ids"), _ids(row, "completion_ids")
-    logprobs = tuple(saved.items(row, "logprobs"))
-    if len(logprobs) != len(completion_ids) or not all(isinstance(p, float) and p <= 0 for p in logprobs):
-        saved.damaged(f"log-probs of {len(completion_ids)} tokens")
-    sample = Sample(
-        level=level,
-        tokens=SampledTokens(prompt_ids=prompt_ids, completion_ids=completion_ids, logprobs=logprobs),
-        proposal_id=None if row.get("id") is None else saved.text(row, "id"),
+def _loaded(row: Mapping[str, Any]) -> _Kept:
+    tokens = SampledTokens(
+        prompt_ids=tuple(row["prompt_ids"]),
+        completion_ids=tuple(row["completion_ids"]),
+        logprobs=tuple(row["logprobs"]),
     )
-    return _Kept(sample, policy_version, None if row.get("reward") is None else saved.number(row, "reward"))
-
-
-def _ids(row: Any, key: str) -> tuple[int, ...]:
-    ids = tuple(saved.items(row, key))
-    if not ids or not all(isinstance(token, int) and token >= 0 for token in ids):
-        saved.damaged(f"{key} of {len(ids)} tokens")
-    return ids
+    return _Kept(Sample(level=row["level"], tokens=tokens, proposal_id=row["id"]), row["policy_version"], row["reward"])

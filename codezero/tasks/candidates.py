@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from codezero.runtime import saved
 from codezero.tasks.posterior import Posterior
 from codezero.tasks.sources import ListSource, StreamSource
 from codezero.tasks.withheld import Withheld, id_of
@@ -127,16 +126,15 @@ class Candidates:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], tasks: Iterable[Task]) -> None:
-        """Continues where `state` was taken, with those of its tasks given. Raises StateError if it is damaged."""
-        num_drawn, found = saved.count(state, "drawn"), {id_of(task): task for task in tasks}
-        levels = {saved.count(row, "level"): Posterior.of(row) for row in saved.items(state, "levels")}
-        known = {
-            name: _Candidate(found[name], Posterior.of(row), saved.count(row, "groups"))
-            for name, row in zip(names_in(state), saved.items(state, "tasks"), strict=True)
-            if name in found
+        """Continues where `state` was taken, with those of its tasks given."""
+        found = {id_of(task): task for task in tasks}
+        self._num_drawn, self._asked = state["drawn"], set(state["asked"])
+        self._levels = {row["level"]: _posterior(row) for row in state["levels"]}
+        self._known = {
+            row["id"]: _Candidate(found[row["id"]], _posterior(row), row["groups"])
+            for row in state["tasks"]
+            if row["id"] in found
         }
-        self._num_drawn, self._levels, self._known = num_drawn, levels, known
-        self._asked = set(map(str, saved.items(state, "asked")))
 
     def _teaches(self, candidate: _Candidate) -> float:
         """Returns E[4 p (1 - p)] for p ~ Beta(a, b), which is 4 a b / ((a + b) (a + b + 1))."""
@@ -158,8 +156,7 @@ class Informative:
         """The saved candidates until they are restored: their tasks may have to be read from a hub."""
 
     def next_task(self) -> Task:
-        """Returns the next task. Raises TaskError and HubUnreachable as the source does, StateError if saved candidates
-        are damaged."""
+        """Returns the next task. Raises TaskError and HubUnreachable as the source does."""
         if self._saved is not None:
             self._take_up(self._saved)
         while self._candidates.has_room and not self._source.is_through:
@@ -176,7 +173,7 @@ class Informative:
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
         # Looked up while reading, since a stream's problem may be forgotten when others are read after it.
-        kept = [self._withheld.problem(task) for task in self._source.find(names_in(state))]
+        kept = [self._withheld.problem(task) for task in self._source.find({row["id"] for row in state["tasks"]})]
         for problem in kept:
             self._withheld.keep_drawn(problem)
         self._candidates.load_state_dict(state, [problem.task for problem in kept])
@@ -195,14 +192,13 @@ class Informative:
         return {**self._source.state_dict(), "candidates": candidates}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken, even one without candidates. Raises StateError if it is damaged."""
+        """Continues where `state` was taken, even one without candidates."""
         self._source.load_state_dict(state)
         self._candidates, self._saved = Candidates(self.name, self._seed, SIZE), state.get("candidates")
 
 
-def names_in(state: Mapping[str, Any]) -> list[str]:
-    """Returns `id_of` the tasks in a state of candidates. Raises StateError if it is damaged."""
-    return [saved.text(row, "id") for row in saved.items(state, "tasks")]
+def _posterior(row: Mapping[str, Any]) -> Posterior:
+    return Posterior(row["successes"], row["failures"])
 
 
 def weighted(weights: Mapping[str, float], point: float) -> str:

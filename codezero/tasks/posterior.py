@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
-
-from codezero.runtime import saved
 
 KEEP = 0.97
 """The factor on a level's evidence with each further task judged at it: a memory of 33 tasks. One task is one trial
@@ -63,14 +60,6 @@ class Posterior:
 
     def state_dict(self) -> dict[str, float]:
         return {"successes": self.successes, "failures": self.failures}
-
-    @classmethod
-    def of(cls, state: Any) -> Posterior:
-        """Returns the posterior of a `state_dict`. Raises StateError if it is damaged."""
-        successes, failures = saved.number(state, "successes"), saved.number(state, "failures")
-        if min(successes, failures) < 0:
-            saved.damaged(f"successes={successes}, failures={failures}")
-        return cls(successes, failures)
 
 
 def p_nearer(one: Posterior, other: Posterior, target: float) -> float:

@@ -12,7 +12,6 @@ from codezero.config import TaskDraw
 from codezero.ports import TaskSource
 from codezero.prompts import solver as prompt
 from codezero.proposals import Proposal
-from codezero.runtime import saved
 from codezero.tasks.candidates import Candidates
 from codezero.tasks.withheld import id_of
 from codezero.types import ScoredGroup, Task, TaskOrigin
@@ -113,23 +112,15 @@ class WithProposals:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken. Raises StateError if it is damaged."""
-        if "rest" not in state:  # saved by a node from before there were proposals
-            self._rest.load_state_dict(state)
-            return
-        num_drawn = saved.count(state, "drawn")
-        try:
-            stock, rest = [Proposal(**kept) for kept in state["stock"]], state["rest"]
-            known = OrderedDict.fromkeys(state["known"])
-            taken_up = OrderedDict.fromkeys(state.get("taken_up", ()))  # version 0.1.0 did not note it
-        except (KeyError, TypeError) as error:
-            saved.damaged(f"proposals: {error}")
+        """Continues where `state` was taken. Raises StateError as `rest` does."""
+        self._rest.load_state_dict(state["rest"])
+        self._num_drawn, self._stock = state["drawn"], [Proposal(**kept) for kept in state["stock"]]
+        self._known = OrderedDict.fromkeys(state["known"])
+        self.taken_up = OrderedDict.fromkeys(state.get("taken_up", ()))  # version 0.1.0 did not note it
         if self._candidates is not None and "candidates" in state:
-            tasks = [to_task(proposal, self._show_all_tests) for proposal in stock]
+            tasks = [to_task(proposal, self._show_all_tests) for proposal in self._stock]
             self._candidates.load_state_dict(state["candidates"], tasks)
-            stock = []
-        self._rest.load_state_dict(rest)
-        self._num_drawn, self._stock, self._known, self.taken_up = num_drawn, stock, known, taken_up
+            self._stock = []
 
 
 def proposed_candidates(draw: TaskDraw, seed: int) -> Candidates | None:

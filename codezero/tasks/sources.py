@@ -17,7 +17,6 @@ from typing import Any
 
 from codezero.errors import TaskError
 from codezero.prompts import solver as prompt
-from codezero.runtime import saved
 from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.rows import BadRow
 from codezero.tasks.withheld import id_of
@@ -76,14 +75,11 @@ class ListSource:
         return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken; with other rows, begins anew and warns. Raises StateError if damaged."""
-        epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
-        if state.get("rows") != self._rows:
+        """Continues where `state` was taken; with other rows, begins anew and warns."""
+        self._epoch, self._cursor = state["epoch"], state["cursor"]
+        if state["rows"] != self._rows:
             logger.warning(_OTHER_ROWS, self.name)
-            epoch = cursor = 0
-        if cursor > len(self._tasks):
-            saved.damaged(f"task position {cursor} of {self.name} is past its {len(self._tasks)} tasks")
-        self._epoch, self._cursor = epoch, cursor
+            self._epoch = self._cursor = 0
         self._order = self._order_of_epoch()
 
 
@@ -177,12 +173,9 @@ class StreamSource:
         return {"rows": self._rows, "epoch": self._epoch, "cursor": self._cursor, "usable": self._num_usable}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues where `state` was taken; with other rows, begins anew and warns. Raises StateError if damaged."""
-        epoch, cursor = saved.count(state, "epoch"), saved.count(state, "cursor")
-        if state.get("rows") != self._rows:
+        """Continues where `state` was taken; with other rows, begins anew and warns."""
+        self._epoch, self._cursor, self._num_usable = state["epoch"], state["cursor"], state.get("usable", 0)
+        if state["rows"] != self._rows:
             logger.warning(_OTHER_ROWS, self.name)
-            epoch = cursor = num_usable = 0
-        else:
-            num_usable = saved.count(state, "usable")
-        self._epoch, self._cursor, self._num_usable = epoch, cursor, num_usable
+            self._epoch = self._cursor = self._num_usable = 0
         self._stream = None

@@ -1,11 +1,9 @@
 import json
-import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.errors import StateError
 from codezero.proposals import ProposalFeedback
 from codezero.proposer.feedback import MAX_ADDRESSES, MAX_PEERS, MAX_PROPOSALS, FeedbackBook
 
@@ -143,29 +141,6 @@ def test_pending_and_judged_proposals_survive_a_restart():
     assert after.take_dropped() == {"late": 1}
     (found,) = (after.close(), after.close())[1]
     assert (found.proposal_id, found.level) == ("three", 4)
-
-
-def damaged_states():
-    good = book()
-    good.hear([word()])
-    entry = good.state_dict()["proposals"][0]
-    said = entry["words"][0]
-    yield {}
-    yield {"proposals": 3}
-    yield {"proposals": [7]}
-    yield {"proposals": [{**entry, "level": 6}]}
-    yield {"proposals": [{**entry, "level": True}]}
-    yield {"proposals": [{**entry, "waited": -1}]}
-    yield {"proposals": [{**entry, "judged": 1}]}
-    yield {"proposals": [{**entry, "words": [said, "x"]}]}
-    yield {"proposals": [{**entry, "words": [{**said, "success": math.nan}]}]}
-    yield {"proposals": [{**entry, "words": [{**said, "peer": None}]}]}
-
-
-@pytest.mark.parametrize("state", list(damaged_states()), ids=lambda state: repr(state)[:60])
-def test_a_damaged_state_is_an_error_that_says_what_to_do(state):
-    with pytest.raises(StateError, match="another state_dir"):
-        book().load_state_dict(state)
 
 
 def test_a_proposal_is_heard_of_from_the_first_word_on():

@@ -1,11 +1,9 @@
 import json
-import math
 
 import pytest
 import torch
 
 from codezero.config import TrainConfig
-from codezero.errors import StateError
 from codezero.llm.logprobs import CompletionScorer
 from codezero.proposer.feedback import JudgedProposal
 from codezero.proposer.learn import MAX_DRAFTS, MAX_LAG, ProposalLearner, Sample
@@ -124,33 +122,6 @@ def test_waiting_drafts_survive_a_restart():
     second.learn([judged("a", 0.5), judged("c", 0.5)])
     assert rewards(learner.steps[0]) == [[-0.5, 1.0], [1.0, 0.75]]
     assert learner.steps[0][1].group.rollouts[0].tokens.logprobs == (-0.5, -0.25, 0.0)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"level": 9},
-        {"id": 7},
-        {"prompt_ids": []},
-        {"completion_ids": [40, "x", 256]},
-        {"completion_ids": [40, -1, 256]},
-        {"logprobs": [-1.0]},
-        {"logprobs": [-1.0, math.nan, -1.0]},
-        {"policy_version": None},
-        {"reward": "high"},
-    ],
-    ids=repr,
-)
-def test_a_damaged_state_is_an_error_that_says_what_to_do(damage):
-    pupil, _ = school()
-    pupil.keep([sample("a")])
-    (row,) = pupil.state_dict()["drafts"]
-    with pytest.raises(StateError, match="another state_dir"):
-        pupil.load_state_dict({"drafts": [{**row, **damage}]})
-    with pytest.raises(StateError, match="missing"):
-        pupil.load_state_dict({})
-    with pytest.raises(StateError, match="missing"):
-        pupil.load_state_dict({"drafts": ["row"]})
 
 
 # --- with a real learner ---

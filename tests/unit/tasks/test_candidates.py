@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from codezero.errors import StateError
 from codezero.tasks.candidates import SIZE, Candidates, Informative
 from codezero.tasks.mbpp import to_problem, to_task
 from codezero.tasks.mixture import Mixture, Share
@@ -185,23 +184,3 @@ def test_a_flood_leaves_in_sight_what_teaches_and_its_own_newest():
     assert len(made.tasks) == 5
     assert own in made.tasks
     assert numbered_tasks("flood", 1000)[-1] in made.tasks
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"drawn": -1},
-        {"levels": 3},
-        {"levels": [{"level": 1, "successes": -1.0, "failures": 0.0}]},
-        {"levels": [7]},
-        {"tasks": [{}]},
-        {"tasks": [{"id": 7}]},
-        {"asked": None},
-        {"tasks": ["x"]},
-        {"tasks": None},
-    ],
-)
-def test_a_damaged_state_is_refused(change):
-    made = candidates()
-    with pytest.raises(StateError, match=r"state_dir is damaged .*restore the checkpoint"):
-        made.load_state_dict({**made.state_dict(), **change}, made.tasks)

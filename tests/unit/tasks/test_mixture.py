@@ -137,37 +137,6 @@ def test_other_seed_is_refused():
         new.load_state_dict(old.state_dict())
 
 
-def damaged(**changes):
-    return {"seed": 0, "drawn": 3, "sources": {}, **changes}
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {},
-        damaged(seed="0"),
-        damaged(drawn=-1),
-        damaged(drawn=True),
-        damaged(drawn=1.5),
-        damaged(sources=None),
-        damaged(sources={"a": None}),
-        damaged(sources={"a": {"epoch": 0}}),
-        damaged(sources={"mbpp": {"epoch": 0, "cursor": 0, "rows": "fake split train"}}),
-        damaged(sources={"gone": 7}),
-    ],
-)
-def test_damaged_state_is_refused(state):
-    with pytest.raises(StateError, match="state_dir"):
-        three_sources().load_state_dict(state)
-
-
-def test_position_past_the_end_is_refused():
-    state = three_sources().state_dict()
-    state["sources"]["a"]["cursor"] = 4
-    with pytest.raises(StateError, match="past its 3 tasks"):
-        three_sources().load_state_dict(state)
-
-
 def test_stream_without_a_usable_row_is_an_error_and_not_an_endless_loop():
     skipped = Counter()
     mixture = Mixture(

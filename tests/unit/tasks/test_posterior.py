@@ -1,8 +1,5 @@
-import math
-
 import pytest
 
-from codezero.errors import StateError
 from codezero.tasks.posterior import Posterior, p_nearer
 
 
@@ -53,11 +50,3 @@ def test_p_nearer(one, other, low, high):
 def test_p_nearer_is_the_probability_that_the_distance_is_less():
     """From 1 a uniform rate is nearer than one of Beta(2, 1), which is 2/3 on average, with probability 1 - 2/3."""
     assert p_nearer(Posterior(), Posterior(1, 0), 1.0) == pytest.approx(1 / 3, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    "state", [{}, {"successes": -1.0, "failures": 2.0}, {"successes": math.inf, "failures": 0.0}, [1, 2]]
-)
-def test_damaged_state(state):
-    with pytest.raises(StateError, match="damaged"):
-        Posterior.of(state)

@@ -3,7 +3,6 @@ import json
 import pytest
 
 from codezero.config import TaskDraw
-from codezero.errors import StateError
 from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.proposed import MAX_KNOWN, MAX_STOCK, MOST_GROUPS, WithProposals, proposed_candidates, to_task
 from codezero.tasks.sources import ListSource
@@ -124,22 +123,6 @@ def test_a_resumed_source_draws_alike_and_does_not_take_what_it_had():
     resumed = source(Swarm(batch))
     resumed.load_state_dict(state)
     assert resumed.draw(5) == first.draw(5)
-
-
-def test_a_state_from_before_there_were_proposals_keeps_its_place():
-    before = mixture()
-    before.draw(3)
-    resumed = source(Swarm())
-    resumed.load_state_dict(before.state_dict())
-    assert resumed.draw(2) == before.draw(2)
-
-
-@pytest.mark.parametrize("stock", [None, 3, [{"question": "q"}], [{"colour": "red"}]])
-def test_a_damaged_state_is_refused(stock):
-    tasks = source(Swarm())
-    state = {**tasks.state_dict(), "stock": stock}
-    with pytest.raises(StateError, match="damaged"):
-        tasks.load_state_dict(state)
 
 
 def test_a_flood_of_proposals_does_not_grow_the_memory():
