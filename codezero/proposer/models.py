@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,8 +11,8 @@ import torch
 
 from codezero.config import ProposerConfig
 from codezero.errors import ProposerError
-from codezero.llm.chat_server import DEFAULT_URL, NO_THINKING, plain
-from codezero.llm.client import JsonClient, Purpose
+from codezero.llm.chat_server import NO_THINKING, client_of, plain
+from codezero.llm.client import Purpose
 from codezero.llm.device import is_out_of_memory
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SamplingParams, restore_generator, sample_groups
@@ -123,17 +122,7 @@ class ServedModel:
 
     def __init__(self, config: ProposerConfig) -> None:
         """Reads the key from the environment. Raises ProposerError: URL, key or model name cannot be used."""
-        if config.model == "auto":
-            raise ProposerError("proposer.model=auto names no model of a server: give the name it serves")
-        self._client = JsonClient(
-            config.url or DEFAULT_URL,
-            PROPOSING,
-            timeout_s=config.timeout_s,
-            retries=config.retries,
-            at_once=config.batch_size,
-            key=os.environ.get(config.api_key_env, "").strip(),
-            key_env=config.api_key_env,
-        )
+        self._client = client_of(config, PROPOSING)
         self._config, self._extra = config, NO_THINKING
         self.name = config.model
 

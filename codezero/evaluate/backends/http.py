@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from codezero.config import EvaluatorConfig
-from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import PROBE, Chat, check_by_asking
 from codezero.evaluate.backends.served import JUDGING, NUM_ALTERNATIVES, Position, shares
-from codezero.llm.chat_server import DEFAULT_URL, NO_THINKING, plain
+from codezero.llm.chat_server import NO_THINKING, client_of, plain
 from codezero.llm.client import JsonClient
 
 
@@ -46,18 +44,7 @@ class OpenAIBackend:
     def from_config(cls, config: EvaluatorConfig) -> OpenAIBackend:
         """Makes the judge, with the key from the environment. Raises EvaluatorError: URL, key or model name is not
         usable."""
-        if config.model == "auto":
-            raise EvaluatorError("evaluator.model=auto names no model of a server: give the name it serves")
-        client = JsonClient(
-            config.url or DEFAULT_URL,
-            JUDGING,
-            timeout_s=config.timeout_s,
-            retries=config.retries,
-            at_once=config.batch_size,
-            key=os.environ.get(config.api_key_env, "").strip(),
-            key_env=config.api_key_env,
-        )
-        return cls(config, client)
+        return cls(config, client_of(config, JUDGING))
 
     def check(self) -> None:
         """Checks the server, and whether it accepts the field that turns thinking off: some refuse what is not

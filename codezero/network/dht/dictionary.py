@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta, Raw
 from msgspec.msgpack import Decoder, Ext
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""All errors that a msgpack decoder raises on hostile bytes."""
+from codezero.network.wire.codec import UNREADABLE
+
 _EXT_CODE = 0x50
 """The msgpack extension type of hivemind's DictionaryDHTValue: [max size, latest expiration, entries]."""
 MAX_SENT_ENTRIES = 4096

@@ -5,73 +5,37 @@ All input is untrusted. The readers raise WireError and nothing else, whatever t
 
 from __future__ import annotations
 
-from codezero.network.wire.announcement import (
-    MAX_ANNOUNCEMENT_BYTES,
-    PROPOSALS,
-    ROLLOUTS,
-    VERSION,
-    Announcement,
-    feedback_to,
-    read_announcement,
-    sign_announcement,
-)
-from codezero.network.wire.body import MAX_BODY_BYTES
-from codezero.network.wire.codec import MAX_GROUPS, MAX_RECORD_BYTES, MAX_TEXT_CHARS, Reason, WireError
-from codezero.network.wire.fitting import fit
-from codezero.network.wire.genrl import GenrlRecord, pack_genrl, read_genrl
-from codezero.network.wire.genrl_proposals import (
-    PROPOSER_KEY,
-    SOLVER_KEY,
-    genrl_name,
-    pack_genrl_feedback,
-    pack_genrl_proposals,
-    read_genrl_feedback,
-    read_genrl_proposals,
-)
-from codezero.network.wire.native import pack_groups, unpack_groups
-from codezero.network.wire.proposals import (
-    MAX_MARKS,
-    MAX_PROPOSALS,
-    Marks,
-    pack_feedback,
-    pack_proposals,
-    unpack_feedback,
-    unpack_proposals,
-)
-
-__all__ = [
-    "MAX_ANNOUNCEMENT_BYTES",
-    "MAX_BODY_BYTES",
-    "MAX_GROUPS",
-    "MAX_MARKS",
-    "MAX_PROPOSALS",
-    "MAX_RECORD_BYTES",
-    "MAX_TEXT_CHARS",
-    "PROPOSALS",
-    "PROPOSER_KEY",
-    "ROLLOUTS",
-    "SOLVER_KEY",
-    "VERSION",
-    "Announcement",
-    "GenrlRecord",
-    "Marks",
-    "Reason",
-    "WireError",
-    "feedback_to",
-    "fit",
-    "genrl_name",
-    "pack_feedback",
-    "pack_genrl",
-    "pack_genrl_feedback",
-    "pack_genrl_proposals",
-    "pack_groups",
-    "pack_proposals",
-    "read_announcement",
-    "read_genrl",
-    "read_genrl_feedback",
-    "read_genrl_proposals",
-    "sign_announcement",
-    "unpack_feedback",
-    "unpack_groups",
-    "unpack_proposals",
-]
+from codezero.network.wire.announcement import MAX_ANNOUNCEMENT_BYTES as MAX_ANNOUNCEMENT_BYTES
+from codezero.network.wire.announcement import PROPOSALS as PROPOSALS
+from codezero.network.wire.announcement import ROLLOUTS as ROLLOUTS
+from codezero.network.wire.announcement import VERSION as VERSION
+from codezero.network.wire.announcement import Announcement as Announcement
+from codezero.network.wire.announcement import feedback_to as feedback_to
+from codezero.network.wire.announcement import read_announcement as read_announcement
+from codezero.network.wire.announcement import sign_announcement as sign_announcement
+from codezero.network.wire.body import MAX_BODY_BYTES as MAX_BODY_BYTES
+from codezero.network.wire.codec import MAX_GROUPS as MAX_GROUPS
+from codezero.network.wire.codec import MAX_RECORD_BYTES as MAX_RECORD_BYTES
+from codezero.network.wire.codec import MAX_TEXT_CHARS as MAX_TEXT_CHARS
+from codezero.network.wire.codec import Reason as Reason
+from codezero.network.wire.codec import WireError as WireError
+from codezero.network.wire.fitting import fit as fit
+from codezero.network.wire.genrl import GenrlRecord as GenrlRecord
+from codezero.network.wire.genrl import pack_genrl as pack_genrl
+from codezero.network.wire.genrl import read_genrl as read_genrl
+from codezero.network.wire.genrl_proposals import PROPOSER_KEY as PROPOSER_KEY
+from codezero.network.wire.genrl_proposals import SOLVER_KEY as SOLVER_KEY
+from codezero.network.wire.genrl_proposals import genrl_name as genrl_name
+from codezero.network.wire.genrl_proposals import pack_genrl_feedback as pack_genrl_feedback
+from codezero.network.wire.genrl_proposals import pack_genrl_proposals as pack_genrl_proposals
+from codezero.network.wire.genrl_proposals import read_genrl_feedback as read_genrl_feedback
+from codezero.network.wire.genrl_proposals import read_genrl_proposals as read_genrl_proposals
+from codezero.network.wire.native import pack_groups as pack_groups
+from codezero.network.wire.native import unpack_groups as unpack_groups
+from codezero.network.wire.proposals import MAX_MARKS as MAX_MARKS
+from codezero.network.wire.proposals import MAX_PROPOSALS as MAX_PROPOSALS
+from codezero.network.wire.proposals import Marks as Marks
+from codezero.network.wire.proposals import pack_feedback as pack_feedback
+from codezero.network.wire.proposals import pack_proposals as pack_proposals
+from codezero.network.wire.proposals import unpack_feedback as unpack_feedback
+from codezero.network.wire.proposals import unpack_proposals as unpack_proposals

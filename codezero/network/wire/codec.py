@@ -37,7 +37,6 @@ class Reason(str, Enum):
     UNKNOWN_VALUE = "unknown_value"
     """A kind of task, an end of a rollout or a difficulty that this version does not know; only its item is dropped."""
     WRONG_VERSION = "wrong_version"
-    UNSIGNED = "unsigned"
     BAD_SIGNATURE = "bad_signature"
     WRONG_PEER = "wrong_peer"
     WRONG_SWARM = "wrong_swarm"

@@ -133,13 +133,11 @@ def pack_genrl(
     return sized(encode(record), MAX_RECORD_BYTES)
 
 
-def read_genrl(
-    raw: object, peer_id: str, *, swarm: str, round_number: int, require_signature: bool = False
-) -> GenrlRecord:
+def read_genrl(raw: object, peer_id: str, *, swarm: str, round_number: int) -> GenrlRecord:
     """Decodes the groups that a peer has published for a round; a payload that cannot be used is dropped alone.
 
     A signed payload must be by this peer, for this swarm and round. The peer of an unsigned one, as GenRL's are, is
-    only known from its place in the DHT; where these are accepted, whoever can write there can also remove signatures.
+    only known from its place in the DHT. Whoever can write there can also remove signatures.
 
     Raises WireError: the record as a whole cannot be read.
     """
@@ -152,8 +150,6 @@ def read_genrl(
             try:
                 payload = decode(_PAYLOAD, encoded)
                 announcement = _announcement(payload, swarm=swarm, peer_id=peer_id, round_number=round_number)
-                if announcement is None and require_signature:
-                    raise WireError(Reason.UNSIGNED, "signatures are required")
                 group = _to_group(payload, peer_id, announcement)
                 if batch_id != group.task.task_id:
                     raise WireError(Reason.MALFORMED, "the batch id is not the MD5 of the question")
