@@ -114,7 +114,7 @@ def ordinary_groups() -> list[RolloutGroup]:
     return [
         group(
             f"{problem.task.question}\n{mark}",
-            [f"{problem.solution}\n# {mark}", *[f"{problem.solution}\nassert {mark!r} == {n}" for n in range(G - 1)]],
+            [f"{problem.reference}\n# {mark}", *[f"{problem.reference}\nassert {mark!r} == {n}" for n in range(G - 1)]],
             problem.task.tests,
         )
         for problem in load_problems()[: 2 * len(BOMBS) + len(TEST_BOMBS)]

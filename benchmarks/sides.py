@@ -63,7 +63,7 @@ class Work:
 
 def training_texts(tokenizer: Any, work: Work) -> list[list[str]]:
     """Texts [tasks][G] of exactly `work.num_tokens` tokens that are the same tokens again when tokenised."""
-    source = "\n".join(f"{p.task.question}\n{p.solution}" for p in load_problems())
+    source = "\n".join(f"{p.task.question}\n{p.reference}" for p in load_problems())
     ids = tokenizer(source, add_special_tokens=False).input_ids
     texts: list[str] = []
     start, wanted = 0, len(work.tasks) * work.num_generations

@@ -72,7 +72,7 @@ class Node:
 
         workers = stack.enter_context(start_workers(config))
         models = Models(config, self._folder, console, tokens.download)
-        self._policy, self._settings = models.policy, models.settings
+        self._settings = models.settings
         chosen = dataclasses.replace(config.swarm, num_local=models.num_local)
         self._config = config = dataclasses.replace(config, swarm=chosen)
         self._status.update(method=models.settings["train.method"], planned_bytes=models.planned_bytes)

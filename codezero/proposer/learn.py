@@ -16,7 +16,6 @@ from typing import Any
 
 from codezero.ports import Learner
 from codezero.proposer.feedback import JudgedProposal
-from codezero.proposer.learnability import INVALID_REWARD, learnability
 from codezero.types import (
     FinishReason,
     Outcome,
@@ -36,6 +35,9 @@ MAX_DRAFTS = 256
 MAX_LAG = 8
 """The number of policy versions after which a draft is not trained on: the ratio to the policy that sampled it, which
 the clip range holds near 1, corrects only for small steps. The number is a choice without a source."""
+INVALID_REWARD = -0.5
+"""The reward of a draft that the checks reject: less than that of a valid problem that teaches nothing. The number is a
+choice without a source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,16 @@ class _Kept:
     policy_version: int
     reward: float | None
     """The draft's reward; None until it is judged."""
+
+
+def learnability(success: float) -> float:
+    """Returns the reward of a judged draft, 4 s (1 - s) for solvers' success rate s in 0..1: 1 at one half, 0 where all
+    attempts succeed or none do.
+
+    This is the variance of an attempt's outcome, scaled to 1: the learnability of Rutherford et al. (arXiv 2408.15099),
+    used for language models by Foster et al. (arXiv 2502.12272).
+    """
+    return 4 * success * (1 - success)
 
 
 class ProposalLearner:

@@ -71,7 +71,7 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     hub nor fallback.
     """
     skipped: Counter[str] = Counter()
-    withheld = Withheld(Problem(task=one.task, reference=one.solution) for one in load_problems())
+    withheld = Withheld(load_problems())
     wanted = [(_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)]
     wanted = [(dataset, settings) for dataset, settings in wanted if settings.weight > 0]
     for dataset, settings in wanted:

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from codezero.errors import TaskError
 from codezero.proposals import LEVELS
+from codezero.tasks.withheld import Problem
 from codezero.types import Task, TaskOrigin
 
 _FOLDER = Path(__file__).with_name("builtin")
 _FIELDS = ("name", "question", "tests", "solution")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltinProblem:
-    """A built-in task with its name and a solution."""
-
-    name: str
-    task: Task
-    solution: str
-    """Python source that passes the tests; never shown to a solver."""
-
-
-def load_problems(
-    min_difficulty: int = 1, max_difficulty: int = 5, folder: Path = _FOLDER
-) -> tuple[BuiltinProblem, ...]:
+def load_problems(min_difficulty: int = 1, max_difficulty: int = 5, folder: Path = _FOLDER) -> tuple[Problem, ...]:
     """Returns all problems of the levels asked for, easiest first, in file order.
 
     Raises TaskError if a file is missing or damaged, which for the shipped ones means a broken installation.
@@ -39,7 +27,7 @@ def load_problems(
     )
 
 
-def _load_level(path: Path, level: int) -> list[BuiltinProblem]:
+def _load_level(path: Path, level: int) -> list[Problem]:
     # The C parser takes a tenth of the time, and starting a node should feel instant.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -52,7 +40,7 @@ def _load_level(path: Path, level: int) -> list[BuiltinProblem]:
     return [_problem(entry, f"{path} entry {number}", level) for number, entry in enumerate(entries, start=1)]
 
 
-def _problem(entry: object, where: str, level: int) -> BuiltinProblem:
+def _problem(entry: object, where: str, level: int) -> Problem:
     if not isinstance(entry, dict) or not all(
         isinstance(entry.get(key), str) and entry[key].strip() for key in _FIELDS
     ):
@@ -63,4 +51,4 @@ def _problem(entry: object, where: str, level: int) -> BuiltinProblem:
         tests=entry["tests"].strip(),
         difficulty=level,
     )
-    return BuiltinProblem(name=entry["name"].strip(), task=task, solution=entry["solution"])
+    return Problem(task=task, reference=entry["solution"])

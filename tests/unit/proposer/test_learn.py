@@ -6,8 +6,7 @@ import torch
 from codezero.config import TrainConfig
 from codezero.llm.logprobs import CompletionScorer
 from codezero.proposer.feedback import JudgedProposal
-from codezero.proposer.learn import MAX_DRAFTS, MAX_LAG, ProposalLearner, Sample
-from codezero.proposer.learnability import INVALID_REWARD, learnability
+from codezero.proposer.learn import INVALID_REWARD, MAX_DRAFTS, MAX_LAG, ProposalLearner, Sample, learnability
 from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
 from codezero.types import SampledTokens, UpdateReport

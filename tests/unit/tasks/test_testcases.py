@@ -114,7 +114,7 @@ def test_what_cannot_be_read_holds_no_case(text):
 
 def test_every_built_in_problem_has_its_asserts_as_cases():
     for problem in load_problems():
-        assert parse_tests(problem.task.tests).num_cases == problem.task.tests.count("assert "), problem.name
+        assert parse_tests(problem.task.tests).num_cases == problem.task.tests.count("assert "), problem.task.task_id
 
 
 @given(st.text())

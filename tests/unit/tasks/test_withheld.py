@@ -58,7 +58,7 @@ def test_references_of_files_and_of_all_built_in_problems_are_at_hand(sources):
     withheld = sources.withheld
     for one in drawn(sources):
         assert SECRET in withheld.reference_of(one)
-    assert all(withheld.reference_of(one.task) == one.solution for one in load_problems())
+    assert all(withheld.reference_of(one.task) == one.reference for one in load_problems())
 
 
 def test_of_what_is_not_known_nothing_is_at_hand(sources):
