@@ -169,5 +169,5 @@ def _saved_entry(proposal_id: str, entry: _Entry) -> dict[str, Any]:
 
 
 def _loaded_entry(row: Mapping[str, Any]) -> _Entry:
-    words = {word["peer"]: _Word(**{name: word[name] for name in _Word.__slots__}) for word in row["words"]}
+    words = {one["peer"]: _Word(one["address"], one["success"], one["reward"], one["differed"]) for one in row["words"]}
     return _Entry(level=row["level"], words=words, waited=row["waited"], judged=row["judged"])

@@ -18,8 +18,9 @@ from hivemind.p2p import P2PContext, PeerID
 from hivemind.proto import dht_pb2
 
 from codezero.network.dht.addresses import UNKNOWN, AddressBook
-from codezero.network.dht.dictionary import UNREADABLE, pack_dictionary, read_dictionary, read_subkey
+from codezero.network.dht.dictionary import pack_dictionary, read_dictionary, read_subkey
 from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord, RecordStore, StoredRecord, Version
+from codezero.network.wire.codec import UNREADABLE
 
 MAX_TTL_S = 3660.0
 """Longest life of a record in seconds: an hour, and a minute for clocks that differ."""
