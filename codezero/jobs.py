@@ -10,20 +10,15 @@ import encodings.unicode_escape  # noqa: F401 - ast.unparse imports it by name, 
 from codezero.evaluate.examination import EXAMINE
 from codezero.evaluate.examine import examine
 from codezero.proposer import checks
-from codezero.proposer.jobs import SETTLE, WHY_NOT, ProblemText, Reasoned
+from codezero.proposer.jobs import SETTLE, WHY_NOT
 from codezero.proposer.results import settle
 from codezero.tasks.testcases import IS_PYTHON, READ_TESTS, is_python, parse_tests
 from codezero.workers.serve import Jobs
-
-
-def _why_not(asked: ProblemText) -> Reasoned:
-    return Reasoned(checks.why_not(asked.question, asked.tests))
-
 
 JOBS: Jobs = {
     EXAMINE: examine,
     READ_TESTS: parse_tests,
     IS_PYTHON: is_python,
-    WHY_NOT: _why_not,
+    WHY_NOT: lambda asked: checks.why_not(*asked) or "",
     SETTLE: settle,
 }

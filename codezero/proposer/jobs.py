@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from codezero.types import CaseOutcome, CaseResult
 from codezero.workers import Death, Job, Workers
 
@@ -13,46 +11,23 @@ READING_S, SETTLING_S = 3.0, 12.0
 """The limits of the jobs in processor seconds: for texts of 2,000 characters, and for two dry runs of 4 s."""
 
 
-class ProblemText(Struct, frozen=True):
-    question: str
-    tests: str
-
-
-class Reasoned(Struct, frozen=True):
-    """The reason why a problem is unfit, as the word that reports count it by; None for a fit one."""
-
-    reason: str | None
-
-
-class Solved(Struct, frozen=True):
-    """A problem's tests, and its author's solution."""
-
-    solution: str
-    tests: str
-
-
-class Settled(Struct, frozen=True):
-    """The tests to publish, or the reason why they are not published."""
-
-    tests: str
-    reason: str | None
-
-
-WHY_NOT = Job("why_not", ProblemText, Reasoned)
-SETTLE = Job("settle", Solved, Settled)
+WHY_NOT = Job("why_not", tuple[str, str], str)
+"""Asks why a problem is unfit, given question and tests; the answer is empty for a fit one."""
+SETTLE = Job("settle", tuple[str, str], tuple[str, str | None])
+"""Asks for the tests to publish, given solution and tests, or the reason why they are not published."""
 
 
 def why_not(workers: Workers, question: str, tests: str) -> str | None:
     """Returns why a problem is unfit, as the word that reports count it by; None if it is fit. Raises WorkerError."""
-    found = workers.ask(WHY_NOT, ProblemText(question, tests), READING_S)
-    return _unchecked(found) if isinstance(found, Death) else found.reason
+    found = workers.ask(WHY_NOT, (question, tests), READING_S)
+    return _unchecked(found) if isinstance(found, Death) else found or None
 
 
 def settle(workers: Workers, solution: str, tests: str) -> tuple[str, str | None]:
     """Returns tests that the solution passes and None, or the given tests and the reason why there are none. Raises
     WorkerError."""
-    found = workers.ask(SETTLE, Solved(solution, tests), SETTLING_S)
-    return (tests, _unchecked(found)) if isinstance(found, Death) else (found.tests, found.reason)
+    found = workers.ask(SETTLE, (solution, tests), SETTLING_S)
+    return (tests, _unchecked(found)) if isinstance(found, Death) else found
 
 
 def unvouched(cases: Sequence[CaseResult]) -> str | None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from codezero.evaluate.dryrun import dry_run, printed
 from codezero.proposer.assertions import Calls, read_tests
-from codezero.proposer.jobs import Settled, Solved, unvouched
+from codezero.proposer.jobs import unvouched
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, comparison, parse_tests
 
 
-def settle(asked: Solved) -> Settled:
-    """Returns the tests if the solution passes them, else with the results that it gives, or the reason why not. The
-    tests have passed `checks`."""
-    reason = why_not(asked.solution, asked.tests)
-    settled = corrected(asked.solution, asked.tests) if reason == "reference_fails" else None
-    return Settled(asked.tests, reason) if settled is None else Settled(settled, None)
+def settle(asked: tuple[str, str]) -> tuple[str, str | None]:
+    """Returns the tests of (solution, tests) if the solution passes them, else with the results that it gives, or the
+    reason why not. The tests have passed `checks`."""
+    solution, tests = asked
+    reason = why_not(solution, tests)
+    settled = corrected(solution, tests) if reason == "reference_fails" else None
+    return (tests, reason) if settled is None else (settled, None)
 
 
 def why_not(solution: str, tests: str) -> str | None:
