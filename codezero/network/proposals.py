@@ -39,7 +39,8 @@ class _Feedback:
 
 
 class SwarmProposals:
-    """Implements `ports.Proposals` over a board. It returns each proposal once, whoever publishes it."""
+    """Implements `ports.Proposals` over a board, within seconds. It returns each proposal once, whoever publishes it,
+    with fair shares for addresses and peers; feedback that could not be published goes with the next."""
 
     def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig) -> None:
         self._link, self._board = link, board
@@ -49,16 +50,12 @@ class SwarmProposals:
         """Feedback by place, the one that was last added to at the end."""
 
     def collect(self) -> tuple[Proposal, ...]:
-        """Returns visible proposals that were not returned before, with fair shares for addresses and peers; none
-        without a network. Takes seconds at most."""
         return self._link.run(self._collect())
 
     def take_rejected(self) -> Mapping[str, int]:
-        """Returns how many publications of peers were dropped since the last call, by reason."""
         return self._reader.take_reasons()
 
     def give(self, groups: Sequence[ScoredGroup]) -> None:
-        """Gives proposers feedback on own attempts at their proposals, with what could not be published before."""
         self._note(groups)
         if any(feedback.owed for feedback in self._feedback.values()):
             self._link.run(self._give())

@@ -24,7 +24,7 @@ PUBLISH_TRIES, PUBLISH_S = 2, 10.0
 
 
 class SwarmSolvers:
-    """A proposer's connection to solvers. Each record of a solver repeats its earlier feedback."""
+    """Implements `ports.Solvers` over a board. An empty publication repeats the last one, which prolongs its life."""
 
     def __init__(self, link: SwarmLink, board: ProposalBoard, config: SwarmConfig, peer_id: str) -> None:
         """`peer_id` is this node's."""
@@ -39,8 +39,6 @@ class SwarmSolvers:
         """True if some node keeps the last publication."""
 
     def remember(self, proposals: Iterable[Proposal]) -> None:
-        """Adds proposals, newest last, that were published before a restart. The latest are part of the next
-        publication; feedback on them is returned once more."""
         for proposal in proposals:
             self._known.setdefault(self._board.name_of(proposal) or proposal.proposal_id, proposal.proposal_id)
             self._latest[proposal.proposal_id] = proposal
@@ -50,23 +48,17 @@ class SwarmSolvers:
             self._known.popitem(last=False)
 
     def publish(self, proposals: Sequence[Proposal]) -> bool:
-        """Publishes proposals, newest last, together with the latest before them. Returns False if no node keeps them.
-        An empty sequence publishes the same again, which prolongs its life."""
         self.remember(proposals)
         self._kept = self._link.run(self._publish())
         return self._kept
 
     def collect(self) -> tuple[ProposalFeedback, ...]:
-        """Returns the feedback on own proposals in new records of peers; none without a network. Takes seconds at
-        most."""
         return self._link.run(self._collect())
 
     def take_rejected(self) -> Mapping[str, int]:
-        """Returns how much feedback was dropped since the last call, by reason."""
         return self._reader.take_reasons()
 
     def status(self) -> str:
-        """Returns the state of the network in a few words."""
         if self._board.proposals.duplicate_identity:
             return DUPLICATE_IDENTITY
         if not self._kept:
