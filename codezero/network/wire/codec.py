@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw
@@ -26,6 +27,7 @@ Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """All errors that a decoder raises on hostile bytes."""
 
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 
 
@@ -87,6 +89,25 @@ def decode(decoder: Decoder[_T], raw: bytes | Raw) -> _T:
         return decoder.decode(raw)
     except UNREADABLE as error:
         raise WireError(Reason.MALFORMED, str(error)) from error
+
+
+def converted(values: Sequence[object], kind: Any) -> Any:
+    """Returns own values as a list of the schema's type. Raises WireError: other nodes would refuse them."""
+    try:
+        return msgspec.convert(list(values), kind, from_attributes=True)
+    except UNREADABLE as error:
+        raise WireError(Reason.MALFORMED, str(error)) from error
+
+
+def convert_each(entries: Iterable[_S], convert: Callable[[_S], _T]) -> tuple[tuple[_T, ...], tuple[Reason, ...]]:
+    """Returns what `convert` makes of the entries, and the reason of each WireError that it raises."""
+    found, dropped = [], []
+    for entry in entries:
+        try:
+            found.append(convert(entry))
+        except WireError as error:
+            dropped.append(error.reason)
+    return tuple(found), tuple(dropped)
 
 
 def known_level(difficulty: int | None) -> int | None:

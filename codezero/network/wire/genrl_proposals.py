@@ -19,6 +19,7 @@ from codezero.network.wire.codec import (
     Reason,
     Text,
     WireError,
+    convert_each,
     decode,
     encode,
     sized,
@@ -123,13 +124,8 @@ def _pack(entries: Sequence[object], limit: int, convert: Callable[[bytes], obje
 def _read(raw: object, limit: int, convert: Callable[[bytes | Raw], _T]) -> tuple[tuple[_T, ...], tuple[Reason, ...]]:
     """Returns the first `limit` entries of a list that can be converted, and a reason for each other entry."""
     entries = decode(_LIST, sized(raw, MAX_RECORD_BYTES))
-    found, dropped = [], [Reason.OVERSIZED] * (len(entries) - limit)
-    for entry in entries[:limit]:
-        try:
-            found.append(convert(entry))
-        except WireError as error:
-            dropped.append(error.reason)
-    return tuple(found), tuple(dropped)
+    found, dropped = convert_each(entries[:limit], convert)
+    return found, (*[Reason.OVERSIZED] * (len(entries) - limit), *dropped)
 
 
 def _to_proposal(entry: bytes | Raw) -> tuple[str, str, str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Struct
 from msgspec.msgpack import Decoder
 
@@ -13,13 +12,14 @@ from codezero.network.wire.announcement import Announcement
 from codezero.network.wire.body import BodyItem, unpack_items
 from codezero.network.wire.codec import (
     MAX_GROUPS,
-    UNREADABLE,
     Count,
     ModelId,
     Name,
     Reason,
     Text,
     WireError,
+    convert_each,
+    converted,
     encode,
     known_level,
 )
@@ -59,13 +59,8 @@ def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
 
 def unpack_groups(body: object, announcement: Announcement) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
     """Returns an announced body's groups, and a reason for each one dropped. Raises WireError: none can be used."""
-    groups, dropped = [], []
-    for item in unpack_items(body, announcement, _GROUPS):
-        try:
-            groups.append(_to_group(item, announcement.peer_id))
-        except WireError as error:
-            dropped.append(error.reason)
-    return tuple(groups), tuple(dropped)
+    items = unpack_items(body, announcement, _GROUPS)
+    return convert_each(items, lambda item: _to_group(item, announcement.peer_id))
 
 
 def encode_groups(groups: Sequence[RolloutGroup]) -> bytes:
@@ -75,10 +70,7 @@ def encode_groups(groups: Sequence[RolloutGroup]) -> bytes:
 
 def _to_items(groups: Sequence[RolloutGroup]) -> list[_Group]:
     """Converts groups to items. Raises WireError: other nodes would refuse them."""
-    try:
-        items = msgspec.convert(list(groups), _Groups, from_attributes=True)
-    except UNREADABLE as error:
-        raise WireError(Reason.MALFORMED, str(error)) from error
+    items: list[_Group] = converted(groups, _Groups)
     for item in items:
         known_level(item.task.difficulty)
     return items

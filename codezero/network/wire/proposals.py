@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 from msgspec.msgpack import Decoder
 
@@ -16,11 +15,12 @@ from codezero.network.wire.body import BodyItem, unpack_items
 from codezero.network.wire.codec import (
     MAX_GROUPS,
     MAX_TEXT_CHARS,
-    UNREADABLE,
     Count,
     ModelId,
     Reason,
     WireError,
+    convert_each,
+    converted,
     known_level,
 )
 from codezero.network.wire.fitting import pack_items
@@ -68,10 +68,7 @@ _PROPOSALS, _FEEDBACK = Decoder(_Proposals), Decoder(_Feedback)
 
 def pack_proposals(proposals: Sequence[Proposal]) -> bytes:
     """Encodes proposals as a body. Raises WireError: it is too large, or other nodes would refuse it."""
-    try:
-        items = msgspec.convert(list(proposals), _Proposals, from_attributes=True)
-    except UNREADABLE as error:
-        raise WireError(Reason.MALFORMED, str(error)) from error
+    items: list[_Proposal] = converted(proposals, _Proposals)
     for item in items:
         known_level(item.difficulty)
     return pack_items(items)
@@ -79,32 +76,23 @@ def pack_proposals(proposals: Sequence[Proposal]) -> bytes:
 
 def unpack_proposals(body: object, announcement: Announcement) -> tuple[tuple[Proposal, ...], tuple[Reason, ...]]:
     """Returns an announced body's proposals, and a reason for each one dropped. Raises WireError: none can be used."""
-    proposals, dropped = [], []
-    for item in unpack_items(body, announcement, _PROPOSALS):
-        try:
-            level = known_level(item.difficulty)
-        except WireError as error:
-            dropped.append(error.reason)
-            continue
-        proposals.append(
-            Proposal(
-                peer_id=announcement.peer_id,
-                model_id=item.model_id,
-                question=item.question,
-                tests=item.tests,
-                difficulty=level,
-            )
+
+    def to_proposal(item: _Proposal) -> Proposal:
+        return Proposal(
+            peer_id=announcement.peer_id,
+            model_id=item.model_id,
+            question=item.question,
+            tests=item.tests,
+            difficulty=known_level(item.difficulty),
         )
-    return tuple(proposals), tuple(dropped)
+
+    return convert_each(unpack_items(body, announcement, _PROPOSALS), to_proposal)
 
 
 def pack_feedback(feedback: Sequence[Marks]) -> bytes:
     """Encodes feedback as a body. Raises WireError: it is too large, or other nodes would refuse it."""
     marks = [{"proposal_id": one.name, "p_correct": one.p_correct, "rewards": one.rewards} for one in feedback]
-    try:
-        items = msgspec.convert(marks, _Feedback)
-    except UNREADABLE as error:
-        raise WireError(Reason.MALFORMED, str(error)) from error
+    items: list[_Marks] = converted(marks, _Feedback)
     _require_whole(items)
     return pack_items(items)
 
