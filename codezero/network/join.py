@@ -13,7 +13,7 @@ from codezero.config import Network, SwarmConfig
 from codezero.identity import keyfile
 from codezero.identity.key import Identity, load_or_create
 from codezero.identity.names import animal_name
-from codezero.network.solo import SoloGossip, SoloProposals, SoloSolvers
+from codezero.network.solo import Solo
 from codezero.ports import Gossip, Proposals, Solvers
 from codezero.runtime.console import Console
 from codezero.types import SOLO_PEER_ID, Task
@@ -47,9 +47,7 @@ def join(
     """
     if swarm.network is Network.none:
         peer_id = take_identity(swarm, console, stack)[0].peer_id if needs_name else SOLO_PEER_ID
-        return Membership(
-            peer_id=peer_id, gossip=lambda fits, knows: SoloGossip(), proposals=SoloProposals, solvers=SoloSolvers
-        )
+        return Membership(peer_id=peer_id, gossip=lambda fits, knows: Solo(), proposals=Solo, solvers=Solo)
     # Imported here, since hivemind takes a second to import, which a node without a network need not wait for.
     from codezero.network.dht.cache import PeerCache
     from codezero.network.dht.link import SwarmLink

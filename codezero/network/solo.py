@@ -1,15 +1,15 @@
-"""The exchanges of a node without a network, which do nothing."""
+"""The exchange of a node without a network, which does nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from codezero.proposals import Proposal, ProposalFeedback
+from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId, ScoredGroup, SwarmRound
 
 
-class SoloGossip:
-    """Implements `ports.Gossip` for a node that trains alone."""
+class Solo:
+    """Implements `ports.Gossip`, `ports.Proposals` and `ports.Solvers` for a node that trains alone."""
 
     def exchange(self, round_id: RoundId, groups: Sequence[RolloutGroup], elapsed_s: float) -> SwarmRound:
         return SwarmRound(round_id=round_id, local=tuple(groups))
@@ -17,22 +17,8 @@ class SoloGossip:
     def note(self, groups: Sequence[ScoredGroup]) -> None:
         pass
 
-
-class SoloProposals:
-    """Implements `ports.Proposals` for a node without proposers."""
-
-    def collect(self) -> tuple[Proposal, ...]:
-        return ()
-
-    def take_rejected(self) -> Mapping[str, int]:
-        return {}
-
     def give(self, groups: Sequence[ScoredGroup]) -> None:
         pass
-
-
-class SoloSolvers:
-    """Implements `ports.Solvers` for a proposer without solvers."""
 
     def remember(self, proposals: Iterable[Proposal]) -> None:
         pass
@@ -40,7 +26,7 @@ class SoloSolvers:
     def publish(self, proposals: Sequence[Proposal]) -> bool:
         return True
 
-    def collect(self) -> tuple[ProposalFeedback, ...]:
+    def collect(self) -> tuple[()]:
         return ()
 
     def take_rejected(self) -> Mapping[str, int]:

@@ -135,9 +135,7 @@ def _rollout(group: RolloutGroup, scored: ScoredGroup, number: int) -> SeenRollo
     )
 
 
-def _short(text: object) -> str:
-    if not isinstance(text, str):  # a peer may have sent anything; the verdict says so
-        return ""
+def _short(text: str) -> str:
     left_out = len(text) - MAX_TEXT
     shown = text if left_out <= 0 else f"{text[:MAX_TEXT]}\n[{left_out} more characters]"
     return shown.encode(errors="backslashreplace").decode()  # UTF-8 cannot encode a lone surrogate

@@ -113,15 +113,12 @@ class TextEncoder:
 
     def completion_ids(self, rollout: Rollout) -> tuple[int, ...]:
         """Returns the ids [C] of a peer's completion, cut to the longest allowed; with the end token if the peer's
-        model gave one. Data that is not text has no ids.
+        model gave one.
 
         Text that spells a special token stays text, so that a peer cannot put control tokens into training data.
         """
-        text: object = rollout.text
-        if not isinstance(text, str):
-            return ()
-        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        end = [self.end_token_id] if rollout.finish is FinishReason.STOP and text else []
+        encoded = self.tokenizer(rollout.text, add_special_tokens=False, split_special_tokens=True)
+        end = [self.end_token_id] if rollout.finish is FinishReason.STOP and rollout.text else []
         return tuple([*encoded["input_ids"], *end][: self.max_completion_length])
 
 

@@ -22,7 +22,7 @@ from codezero.network.gossip import SwarmGossip
 from codezero.network.join import Membership, rules_of
 from codezero.network.native import NativeBoard, NativeProposalBoard
 from codezero.network.proposals import SwarmProposals
-from codezero.network.solo import SoloSolvers
+from codezero.network.solo import Solo
 from codezero.proposals import Proposal
 from codezero.types import FinishReason, Rollout, RolloutGroup, RoundId, SwarmRound, Task, TaskOrigin
 from tests.unit.network.dht.memory_p2p import MemoryLink, MemoryNetwork, MemoryP2P, publish
@@ -168,7 +168,7 @@ class Swarm:
             peer_id=own.peer_id,
             gossip=lambda fits, knows: Gossip(link, board, swarm, config.rollout.num_generations, fits, knows),
             proposals=lambda: SwarmProposals(link, self._proposal_board("alice"), swarm),
-            solvers=SoloSolvers,
+            solvers=Solo,
         )
 
     def _noting(self, store: Callable) -> Callable:

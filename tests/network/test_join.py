@@ -11,7 +11,7 @@ import pytest
 from codezero.config import Network, SwarmConfig
 from codezero.errors import IdentityError, NetworkError
 from codezero.network.join import join
-from codezero.network.solo import SoloGossip
+from codezero.network.solo import Solo
 from codezero.runtime.console import Console
 from codezero.types import RoundId
 from tests.network.nodes import eventually, live_swarm
@@ -39,7 +39,7 @@ def joined(stack: ExitStack, tmp_path, **settings):
 
 def test_a_node_without_a_network_needs_no_key(stack, tmp_path):
     peer_id, gossip, seen = joined(stack, tmp_path, network=Network.none)
-    assert (peer_id, type(gossip), seen) == ("local", SoloGossip, "")
+    assert (peer_id, type(gossip), seen) == ("local", Solo, "")
     assert list(tmp_path.iterdir()) == []
 
 

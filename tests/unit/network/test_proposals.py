@@ -301,7 +301,7 @@ def test_proposers_that_we_have_answered_are_forgotten_in_the_end():
 
 
 def test_a_node_without_a_network_has_no_proposals_and_tells_nobody():
-    alone, proposer = solo.SoloProposals(), solo.SoloSolvers()
+    alone, proposer = solo.Solo(), solo.Solo()
     assert (alone.collect(), alone.give([attempts(proposal("f"))]), alone.take_rejected()) == ((), None, {})
     proposer.remember([proposal("f")])
     assert (proposer.publish([proposal("f")]), proposer.collect()) == (True, ())

@@ -56,8 +56,6 @@ def test_only_an_older_policys_logprobs_are_used(version, expected):
         ("abcdefgh", FinishReason.LENGTH, (64, 65, 66, 67, 68, 69)),
         ("", FinishReason.STOP, ()),
         ("", FinishReason.LENGTH, ()),
-        (None, FinishReason.STOP, ()),
-        (7, FinishReason.LENGTH, ()),
     ],
 )
 def test_peers_text_is_encoded_ended_and_cut(text, finish, expected):
