@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 
@@ -52,15 +53,24 @@ def look_at_torch() -> dict[str, Any]:
 
 
 def make_plan() -> dict[str, Any]:
+    from codezero.config import Backend
     from codezero.config.load import load_config
-    from codezero.doctor.plan import foresee
     from codezero.errors import CodezeroError
+    from codezero.llm import device as devices
+    from codezero.llm import store
+    from codezero.policy.build import plan_node
+    from codezero.runtime.console import Console
 
+    config = load_config(sys.argv[1:])
     try:
-        found = foresee(load_config(sys.argv[1:]))
+        found = plan_node(config, Path(config.state_dir).expanduser(), Console(), downloads=False)
+        loads_judge = config.evaluator.backend in (Backend.auto, Backend.transformers)
+        names = dict.fromkeys([config.model.name, *([found.judge.name] if loads_judge else [])])
+        absent = [name for name in names if store.prepared(name, config.model.cache_dir) is None]
     except CodezeroError as error:
         return {"refused": str(error)}
-    return {"line": found.line(), "known": found.estimate is not None, "absent": found.to_download, "on": found.where}
+    where = devices.describe(devices.choose_device(config.model.device), found.dtype)
+    return {"line": found.line(), "known": found.memory is not None, "absent": absent, "on": where}
 
 
 if __name__ == "__main__":

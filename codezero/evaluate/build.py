@@ -54,14 +54,24 @@ class JudgeWeights:
     """The judge's weights: finds their folder or file and their size, and loads them. Prepares each only when asked."""
 
     def __init__(
-        self, config: NodeConfig, name: str, device: torch.device, console: Console, token: str | None = None
+        self,
+        config: NodeConfig,
+        name: str,
+        device: torch.device,
+        console: Console,
+        token: str | None = None,
+        downloads: bool = True,
     ) -> None:
-        """`token` is that of `store.prepare`."""
-        self.name, self._config, self._device, self._console, self._token = name, config, device, console, token
+        """`token` is that of `store.prepare`; without `downloads` only weights that are prepared are available."""
+        self.name, self._config, self._device, self._console = name, config, device, console
+        self._token, self._downloads = token, downloads
 
     def folder(self) -> Path:
         """Returns the folder of the weights, downloading them if needed. Raises ModelError: they are not available."""
-        return store.prepare(self.name, self._config.model.cache_dir, report=self._console.line, token=self._token)
+        cache_dir = self._config.model.cache_dir
+        if not self._downloads and store.prepared(self.name, cache_dir) is None:
+            raise ModelError(f"{self.name} is not here yet, so what it needs is not known")
+        return store.prepare(self.name, cache_dir, report=self._console.line, token=self._token)
 
     def file(self) -> Path:
         """Returns the GGUF file, downloading it if needed. Raises ModelError: the weights are not available as one."""
@@ -78,12 +88,21 @@ class JudgeWeights:
         return devices.choose_dtype(wanted, self._device)
 
     def num_bytes(self, backend: Backend) -> int:
-        """Returns the bytes that a judge in this backend takes of the memory that is planned for."""
+        """Returns the bytes that a judge in this backend takes of the memory that is planned for. A model of the
+        catalogue is not downloaded for that."""
+        known = catalogue.find(self.name)
         if backend is Backend.transformers:
-            return memory.read_shape(self.folder()).num_parameters * self.dtype().itemsize
+            parameters = known.parameters if known else memory.read_shape(self.folder()).num_parameters
+            return parameters * self.dtype().itemsize
         if backend is Backend.llama_cpp and self._device.type != "cuda":
-            return self.file().stat().st_size + LLAMA_CPP_BYTES
+            return LLAMA_CPP_BYTES + (known.size_bytes if known else self.file().stat().st_size)
         return 0
+
+    def is_policy(self, dtype: torch.dtype) -> bool:
+        """Returns True if these are the policy's starting weights in `dtype`: adapters then need no second copy."""
+        model = self._config.model
+        here, there = (store.folder_of(name, model.cache_dir) for name in (self.name, model.name))
+        return here == there and self.dtype() == dtype
 
     def load(self) -> LoadedModel:
         loaded = load_model(self.name, self.folder(), self._device, self.dtype())

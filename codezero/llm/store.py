@@ -77,8 +77,7 @@ def prepare(
     model, key = _resolve(name)
     if key is None:
         return _checked_local(Path(name).expanduser())
-    home = Path(cache_dir).expanduser().absolute()
-    folder = home / "models" / key
+    home, folder = Path(cache_dir).expanduser().absolute(), folder_of(name, cache_dir)
     try:
         if not force and _state(folder, model) is ModelState.PREPARED:
             return folder
@@ -99,8 +98,15 @@ def prepared(name: str, cache_dir: str | Path) -> Path | None:
     model, key = _resolve(name)
     if key is None:
         return _checked_local(Path(name).expanduser())
-    folder = Path(cache_dir).expanduser().absolute() / "models" / key
+    folder = folder_of(name, cache_dir)
     return folder if _state(folder, model) is ModelState.PREPARED else None
+
+
+def folder_of(name: str, cache_dir: str | Path) -> Path:
+    """Returns the folder that `prepare` would return, whether it is there or not. Raises ModelError: the name is
+    unknown."""
+    _, key = _resolve(name)
+    return Path(name).expanduser() if key is None else Path(cache_dir).expanduser().absolute() / "models" / key
 
 
 def weight_file(name: str, cache_dir: str | Path, *, report: Report = say) -> Path:
@@ -166,7 +172,7 @@ def verify(name: str, cache_dir: str | Path) -> Path:
     _, key = _resolve(name)
     if key is None:
         return _checked_local(Path(name).expanduser())
-    folder = Path(cache_dir).expanduser().absolute() / "models" / key
+    folder = folder_of(name, cache_dir)
     found = manifest.read(folder)
     if found is None:
         what = f"has no readable {manifest.MANIFEST}" if folder.exists() else "was never pulled"

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from codezero.evaluate.backends.llama_cpp import PACKAGE
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.evaluate.examiner import Examiner
+from codezero.llm import catalogue, store
 from codezero.llm import device as devices
-from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups, sample_groups
 from codezero.observe import probes
@@ -33,7 +33,7 @@ from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train import memory
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload
-from codezero.train.method import Room, apply_lora, choose_method, free_room
+from codezero.train.method import SMALLEST, Room, apply_lora, choose_method, free_room
 from codezero.types import Task
 from codezero.workers import Workers
 from codezero.workers.pool import WORKER_BYTES
@@ -59,33 +59,27 @@ class Models:
         Raises ModelError, TrainingError or StateError: weights are not available, do not fit, or are not those of
         `folder`; EvaluatorError: the judge cannot be asked.
         """
-        self._config, self._console = config, console
         self.prompt_tokens = prompt_tokens(config)
         """The longest prompt that memory is planned for, in tokens."""
-        self._device = devices.choose_device(config.model.device)
+        device = devices.choose_device(config.model.device)
         outside = config.rollout.engine is RolloutEngine.llama_cpp
-        if outside and (self._device.type != "cpu" or not has_llama_cpp()):
-            where = f"this node computes on {self._device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
+        if outside and (device.type != "cpu" or not has_llama_cpp()):
+            where = f"this node computes on {device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
             raise RolloutError(
                 f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: `pip install "
                 "codezero[llama-cpp]` on a machine without a GPU, or set rollout.engine=transformers"
             )
-        devices.set_threads(config.model.threads)
         devices.return_freed_memory()
-        dtype = devices.choose_dtype(config.model.dtype, self._device)
         state.check_settings(folder, {"model.name": config.model.name})
-        room = free_room(config.train, self._device, folder)
-        policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line, token=token)
-        weights = JudgeWeights(
-            config, self._judge_name(folder, room, policy_folder, dtype), self._device, console, token
-        )
-        backend, why, plan = self._choose_backend(weights, folder, room, policy_folder, dtype)
-        free = f"{room.memory / GIB:.1f} GiB of memory and {room.disk / GIB:.0f} GiB of disk can be used"
-        console.line(f"plan: {plan.line()}; {free}")
-        self.planned_bytes, self.num_local = plan.peak, plan.num_local
-        self.train = plan.train
+        plan = plan_node(config, folder, console, token)
+        dtype, weights, backend, memory_plan = plan.dtype, plan.judge, plan.backend, plan.memory
+        assert memory_plan is not None
+        policy_folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
+        console.line(f"plan: {plan.line()}")
+        self.planned_bytes, self.num_local = memory_plan.peak, memory_plan.num_local
+        self.train = memory_plan.train
         """The settings of training: the configured ones, with smaller micro-batches if memory is short."""
-        method = plan.method
+        method = memory_plan.method
         fixed = {"model.name": config.model.name, "train.method": method.value}
         if method is TrainMethod.lora:
             fixed["train.lora_r"] = str(config.train.lora_r)
@@ -105,10 +99,11 @@ class Models:
         self.sample: SampleGroups = sample_groups
         """The function that samples rollouts."""
         if outside:
-            self.sample = LlamaCppEngine(policy_folder, folder / "sampler", cache_bytes=2 * plan.kv_cache).sample_groups
-        self.policy = load_model(config.model.name, policy_folder, self._device, dtype)
+            engine = LlamaCppEngine(policy_folder, folder / "sampler", cache_bytes=2 * memory_plan.kv_cache)
+            self.sample = engine.sample_groups
+        self.policy = load_model(config.model.name, policy_folder, device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
-        self.reference = load_model(config.model.name, policy_folder, self._device, dtype).model if needs_copy else None
+        self.reference = load_model(config.model.name, policy_folder, device, dtype).model if needs_copy else None
         self.turn = threading.Lock()
         """A lock for computing with weights of this process, since other threads of the node ask the policy too."""
         self.judge: LoadedModel | None = self.policy
@@ -119,62 +114,84 @@ class Models:
             frozen = adapted.disable_adapter
         if backend is not Backend.transformers:
             self.judge, frozen = None, contextlib.nullcontext
-        elif method is TrainMethod.full or not _is_base(weights, policy_folder, dtype):
+        elif method is TrainMethod.full or not weights.is_policy(dtype):
             self.judge, frozen = weights.load(), contextlib.nullcontext
         if self.judge is not None:
             frozen_in_turn = partial(_in_turn, self.turn, frozen)
             self.judge_backend = TransformersBackend(self.judge, config.evaluator, frozen_in_turn)
             self.judge_backend.check()
-        console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(self._device, dtype)}")
-        console.line(describe(config, weights.name, backend, why))
+        console.line(f"solver: {config.model.name}, {method.value}, on {devices.describe(device, dtype)}")
+        console.line(describe(config, weights.name, backend, plan.why))
 
-    def _choose_backend(
-        self, weights: JudgeWeights, folder: Path, room: Room, policy_folder: Path, dtype: torch.dtype
-    ) -> tuple[Backend, str, MemoryEstimate]:
-        """Returns where the judge runs, why, and the node's memory plan with it. Raises TrainingError: it does not
-        fit."""
 
-        def plan_with(backend: Backend) -> MemoryEstimate:
-            return self._plan(folder, room, policy_folder, dtype, weights, backend)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePlan:
+    """The models that a node uses, where they run and how it trains, chosen before anything is loaded."""
 
-        plan = None
-        if self._config.evaluator.backend is Backend.auto:
-            with contextlib.suppress(TrainingError):
-                plan = plan_with(Backend.transformers)
-        backend, why = weights.choose(plan is not None, state.bound_settings(folder).get("evaluator.backend"))
-        if plan is None or backend is not Backend.transformers:
-            plan = plan_with(backend)
-        return backend, why, plan
+    dtype: torch.dtype
+    room: Room
+    judge: JudgeWeights
+    backend: Backend
+    """Where the judge runs."""
+    why: str
+    """The reason for it in a few words."""
+    memory: MemoryEstimate | None
+    """None for a policy whose size is not known before it is downloaded."""
 
-    def _plan(
-        self,
-        folder: Path,
-        room: Room,
-        policy_folder: Path,
-        dtype: torch.dtype,
-        weights: JudgeWeights,
-        backend: Backend,
-    ) -> MemoryEstimate:
-        """Returns the plan of memory and disk with a judge in `backend`; train.method=auto keeps the method with which
-        the state folder was made. Raises TrainingError: it does not fit."""
-        config = self._config
-        train = config.train
-        begun_with = state.bound_settings(folder).get("train.method")
-        if train.method is TrainMethod.auto and begun_with is not None:
-            train = replace(train, method=TrainMethod(begun_with))
-        evaluator_is_base = backend is Backend.transformers and _is_base(weights, policy_folder, dtype)
-        load = workload(config, self._device.type, dtype, weights.num_bytes(backend), evaluator_is_base)
-        saved = sum(path.stat().st_size for path in folder.rglob("round-*/*.pt"))
-        room = replace(room, disk=room.disk + saved)  # the plan counts the space of earlier checkpoints too
-        return choose_method(memory.read_shape(policy_folder), train, load, room)
+    def line(self) -> str:
+        free = f"{self.room.memory / GIB:.1f} GiB of memory and {self.room.disk / GIB:.0f} GiB of disk can be used"
+        return f"{self.memory.line()}; {free}" if self.memory is not None else free
 
-    def _judge_name(self, folder: Path, room: Room, policy_folder: Path, dtype: torch.dtype) -> str:
-        """Returns the configured judge; for auto the one with which the state folder was made, else the largest that
-        fits."""
-        if self._config.evaluator.model != "auto":
-            return self._config.evaluator.model
-        begun_with = state.bound_settings(folder).get("evaluator.model")
-        return begun_with or judge_beside(self._config, memory.read_shape(policy_folder), self._device, dtype, room)
+
+def plan_node(
+    config: NodeConfig, folder: Path, console: Console, token: str | None = None, *, downloads: bool = True
+) -> NodePlan:
+    """Returns the plan of a node with this state folder, which keeps the training method, judge and backend that the
+    folder was made with, where they are auto. Without `downloads` it uses only what is on disk.
+
+    Raises TrainingError: the node does not fit; ModelError: weights are not available; ConfigError: the device is not.
+    """
+    device = devices.choose_device(config.model.device)
+    devices.set_threads(config.model.threads)
+    dtype = devices.choose_dtype(config.model.dtype, device)
+    room, bound = free_room(config.train, device, folder), state.bound_settings(folder)
+    if downloads:
+        store.prepare(config.model.name, config.model.cache_dir, report=console.line, token=token)
+    train = config.train
+    if train.method is TrainMethod.auto and "train.method" in bound:
+        train = replace(train, method=TrainMethod(bound["train.method"]))
+    shape = _shape(config)
+    name = config.evaluator.model
+    if name == "auto":
+        name = bound.get("evaluator.model") or judge_beside(config, shape or SMALLEST, device, dtype, room)
+    judge = JudgeWeights(config, name, device, console, token, downloads)
+    saved = sum(path.stat().st_size for path in folder.rglob("round-*/*.pt"))
+    room_of_plan = replace(room, disk=room.disk + saved)  # the plan counts the space of earlier checkpoints too
+
+    def plan_with(backend: Backend) -> MemoryEstimate | None:
+        if shape is None:
+            return None
+        is_base = backend is Backend.transformers and judge.is_policy(dtype)
+        load = workload(config, device.type, dtype, judge.num_bytes(backend), is_base)
+        return choose_method(shape, train, load, room_of_plan)
+
+    found = None
+    if config.evaluator.backend is Backend.auto:
+        with contextlib.suppress(TrainingError):
+            found = plan_with(Backend.transformers)
+    backend, why = judge.choose(found is not None, bound.get("evaluator.backend"))
+    if found is None or backend is not Backend.transformers:
+        found = plan_with(backend)
+    return NodePlan(dtype=dtype, room=room, judge=judge, backend=backend, why=why, memory=found)
+
+
+def _shape(config: NodeConfig) -> ModelShape | None:
+    """Returns the policy's shape from its files; before they are prepared only that of the smallest model is known."""
+    folder = store.prepared(config.model.name, config.model.cache_dir)
+    if folder is not None:
+        return memory.read_shape(folder)
+    known = catalogue.find(config.model.name)
+    return SMALLEST if known is not None and known.parameters == SMALLEST.num_parameters else None
 
 
 def prompt_tokens(config: NodeConfig) -> int:
@@ -222,11 +239,6 @@ def judge_beside(config: NodeConfig, shape: ModelShape, device: torch.device, dt
 def _in_turn(turn: threading.Lock, frozen: Frozen) -> Iterator[None]:
     with turn, frozen():
         yield
-
-
-def _is_base(weights: JudgeWeights, policy_folder: Path, dtype: torch.dtype) -> bool:
-    """Returns True if the judge has the policy's starting weights: with adapters no second copy is then needed."""
-    return weights.folder() == policy_folder and weights.dtype() == dtype
 
 
 def make_probe(
