@@ -133,7 +133,7 @@ def _report(
         grad_norm=update.grad_norm,
         clip_fraction=update.clip_fraction,
         kl=update.kl,
-        skipped=_why_skipped(update),
+        skipped=update.skipped.value if update.skipped is not None else None,
         num_tokens=num_tokens,
         tokens_per_s=num_tokens / max(seconds["solve"], 1e-9),
         peak_rss_bytes=peak_rss_bytes(),
@@ -147,12 +147,6 @@ def _report(
         network=swarm.network,
         finished_at_s=time.time(),
     )
-
-
-def _why_skipped(update: UpdateReport) -> str | None:
-    if update.skipped is None:
-        return None
-    return f"{update.skipped.value} ({update.detail})" if update.detail else update.skipped.value
 
 
 def _fresh_tests(scored: Sequence[ScoredGroup]) -> dict[str, int]:

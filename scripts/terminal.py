@@ -46,7 +46,7 @@ def picture(snapshot: Snapshot) -> str:
 def take(folder: Path) -> Snapshot:
     """That of the first node in a state or swarm folder."""
     found = watched(find_runs(folder, MOST)[0])()
-    return dataclasses.replace(found, name="", is_running=True, messages=found.messages[-MOST:])
+    return dataclasses.replace(found, name="", pid=found.status.pid, messages=found.messages[-MOST:])
 
 
 def main() -> None:

@@ -50,8 +50,7 @@ def _doctor(options: argparse.Namespace) -> int:
     from codezero.doctor.bundle import without_secrets
     from codezero.doctor.case import Case
     from codezero.doctor.examine import examine
-    from codezero.doctor.finding import exit_code
-    from codezero.doctor.show import as_json, lines
+    from codezero.doctor.finding import as_json, exit_code, lines
 
     looks_here = options.state_dir is None and not options.settings
     given = [*_noted("state" if looks_here else options.state_dir), *options.settings]
@@ -74,14 +73,13 @@ def _doctor(options: argparse.Namespace) -> int:
 def _bundled(path: Path, case: Case, findings: list[Finding]) -> list[str]:
     """Writes the archive and returns lines about it; if that fails, adds a finding and returns none."""
     from codezero.doctor import bundle
-    from codezero.doctor.finding import error
+    from codezero.doctor.finding import refusal
     from codezero.errors import StateError
 
     try:
         return bundle.write(path, case, findings)
     except StateError as fault:
-        what, _, do = str(fault).rpartition(": ")
-        findings.append(error("bundle", what or do, "there is no archive", do))
+        findings.append(refusal("bundle", fault, "there is no archive"))
         return []
 
 
@@ -89,7 +87,7 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
     """Returns the configuration and no finding; if it cannot be loaded, the shipped values, so that all else is still
     checked, and the finding that says why."""
     from codezero.config import NodeConfig
-    from codezero.doctor.finding import error
+    from codezero.doctor.finding import error, refusal
     from codezero.errors import ConfigError
 
     try:
@@ -97,9 +95,8 @@ def _loaded(settings: list[str]) -> tuple[NodeConfig, list[Finding]]:
 
         return load_config(settings), []
     except ConfigError as fault:
-        what, _, do = str(fault).partition(": ")
         means = "no node can start; the other findings are for the shipped settings"
-        return NodeConfig(), [error("settings", what, means, do)]
+        return NodeConfig(), [refusal("settings", fault, means)]
     except ImportError as fault:
         do = checkout.INSTALL_AGAIN
         return NodeConfig(), [error("settings", f"cannot be read: {fault}", "no node can start", do)]

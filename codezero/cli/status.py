@@ -56,26 +56,25 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _status(options: argparse.Namespace) -> int:
     from codezero.runtime.console import Console
-    from codezero.views.summary import LATEST, summarise, to_json
+    from codezero.views.summary import summarise, to_json
+    from codezero.views.terminal.page import plain
+    from codezero.views.watch import MOST_REPORTS, watched
 
     if options.ledger is not None:
         return _leaderboard(Path(options.ledger).expanduser())
     folders = [Path(name) for name in (*options.folders, *filter(None, [options.state_dir]))]
     if options.watch:
         return _watch(folders)
-    summaries = [summarise(run) for run in runs_in(folders, 2 * LATEST)]
+    runs = runs_in(folders, MOST_REPORTS)
     if options.json:
+        summaries = [summarise(run) for run in runs]
         print(to_json(summaries))
-    else:
-        from codezero.cli.status_lines import lines
-
-        console = Console()
-        for number, summary in enumerate(summaries):
-            for line in lines(summary, heading=len(summaries) > 1):
-                console.line(line)
-            if number + 1 < len(summaries):
-                console.line("")
-    return 0 if all(summary.running for summary in summaries) else NOT_RUNNING
+        return 0 if all(summary.running for summary in summaries) else NOT_RUNNING
+    snapshots, console = [watched(run)() for run in runs], Console()
+    for number, snapshot in enumerate(snapshots):
+        for line in [*([""] if number else []), *plain(snapshot)]:
+            console.line(line)
+    return 0 if all(snapshot.pid is not None for snapshot in snapshots) else NOT_RUNNING
 
 
 def _watch(folders: Sequence[Path]) -> int:

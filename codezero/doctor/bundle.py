@@ -1,7 +1,7 @@
 """The support archive: listed files, with listed fields, for somebody who helps with a problem.
 
 Every text is then searched for secrets, which are removed: the known values of this machine (`secrets`), and whatever
-looks like a secret (`patterns`).
+looks like a secret (`redact`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from codezero.config import checkout
 from codezero.config.load import explain
 from codezero.doctor import allowed, secrets
 from codezero.doctor.case import Case
-from codezero.doctor.files import Unusable, read_end
-from codezero.doctor.finding import Finding
+from codezero.doctor.files import Absent, Unusable, read_end
+from codezero.doctor.finding import Finding, as_json
 from codezero.doctor.redact import Redactor
-from codezero.doctor.show import as_json
 from codezero.errors import CodezeroError, IdentityError, StateError
 from codezero.identity.key import write_new
 from codezero.observe.status import Status
@@ -103,11 +102,9 @@ def collect(case: Case, findings: Sequence[Finding]) -> Contents:
     for name, make in _parts(case, _redacted(redact, findings)):
         try:
             text = redact(make())
-        except Unusable as reason:
-            if "not there" not in str(reason):
-                left_out[name] = str(reason)
+        except Absent:
             continue
-        except (CodezeroError, OSError, ValueError) as fault:
+        except (Unusable, CodezeroError, OSError, ValueError) as fault:
             left_out[name] = redact(str(fault))
             continue
         if redact.finds(text):  # a removal can join two parts of a secret
@@ -173,7 +170,7 @@ def _hashes(path: Path) -> list[str]:
 
 def _pending(path: Path) -> Pending:
     if not path.exists():
-        raise Unusable("it is not there")
+        raise Absent("it is not there")
     from codezero.ledger.reading import read_pending
 
     return read_pending(path)

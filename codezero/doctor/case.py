@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from codezero.config import NodeConfig
 from codezero.publish.tokens import TOKEN_ENVS
+from codezero.runtime import state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +28,33 @@ class Case:
         """The environment for programs that checks start, without the hub's tokens, which no other program may see."""
         return {name: value for name, value in self.environment.items() if name not in TOKEN_ENVS}
 
+    def said_by(self, program: str, *arguments: str, limit_s: float) -> str | None:
+        """Returns the output of a program of this machine; None if there is none, or it fails or takes too long."""
+        path = shutil.which(program, path=self.environment.get("PATH"))
+        if path is None:
+            return None
+        try:
+            return subprocess.run(
+                [path, *arguments],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit_s,
+                env=self.child_environment,
+                stdin=subprocess.DEVNULL,
+                check=True,
+            ).stdout
+        except (OSError, subprocess.SubprocessError):
+            return None
+
     @property
     def state_dir(self) -> Path:
         return Path(self.config.state_dir).expanduser().absolute()
+
+    @property
+    def is_running(self) -> bool:
+        """True if a node runs on the state folder."""
+        return state.holder(self.state_dir) is not None
 
     @property
     def log_dir(self) -> Path:

@@ -11,6 +11,10 @@ class Unusable(Exception):
     """Raised for a file that is not read; its text says why."""
 
 
+class Absent(Unusable):
+    """Raised where there is no file."""
+
+
 def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
     """Returns the last `most` bytes of a file, from the beginning of a line on.
 
@@ -20,7 +24,7 @@ def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as fault:
-        raise Unusable("it is not there") from fault
+        raise Absent("it is not there") from fault
     except OSError as fault:
         raise Unusable("it is a link" if path.is_symlink() else f"it cannot be read: {fault.strerror}") from fault
     found = os.fstat(descriptor)

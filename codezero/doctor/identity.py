@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codezero.config import LedgerKind, Network
 from codezero.doctor.case import Case
-from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import IdentityError
 from codezero.identity import key, keyfile
 from codezero.identity.key import Identity
@@ -54,15 +54,13 @@ def check(case: Case) -> Iterator[Finding]:
         yield ok("identity", f"peer {found.peer_id} ({animal_name(found.peer_id)}), from {path}")
         exposed = keyfile.exposure_warning(path)
         if exposed is not None:
-            fault, _, do = exposed.partition(": ")
-            yield warning("identity", fault, "they can take part as this peer, and earn in its name", do)
+            yield warning("identity", exposed, "they can take part as this peer, and earn in its name", "")
         yield from _others(case, path, found.peer_id)
         yield info(
             "backup", f"{path} is the only copy that this machine knows of", do="codezero identity export backup.pem"
         )
     except IdentityError as fault:
-        what, _, do = str(fault).partition(": ")
-        yield error("identity", what, "no node can start with this key", do or what)
+        yield refusal("identity", fault, "no node can start with this key")
 
 
 def _others(case: Case, path: Path, peer_id: str) -> Iterator[Finding]:

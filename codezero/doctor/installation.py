@@ -1,12 +1,15 @@
-"""Checks of Python, and of installed packages against codezero's requirements and the versions it was tested with."""
+"""Checks of Python, of installed packages against codezero's requirements and the versions it was tested with, and of
+settings files against those shipped."""
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
-from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
 
 from codezero.config import checkout
 from codezero.doctor.case import Case
@@ -14,6 +17,7 @@ from codezero.doctor.finding import Finding, error, info, ok, warning
 
 OLDEST, NEWEST = (3, 10), (3, 13)
 _SHOWN = 6
+_FILES_SHOWN = 5
 _AGAIN = checkout.INSTALL_AGAIN
 
 
@@ -37,92 +41,75 @@ def check_python(case: Case) -> Iterator[Finding]:
 
 
 def check_packages(case: Case) -> Iterator[Finding]:
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
     installed = {
         canonicalize_name(found.metadata["Name"]): found.version
         for found in metadata.distributions()
         if found.metadata["Name"]
     }
-    required = [Requirement(text) for text in _required()]
-    required = [one for one in required if one.marker is None or one.marker.evaluate({"extra": ""})]
-    missing = [str(one) for one in required if canonicalize_name(one.name) not in installed]
-    wrong = [
-        f"{one.name} {installed[canonicalize_name(one.name)]} (wants {one.specifier})"
-        for one in required
-        if canonicalize_name(one.name) in installed
-        and not one.specifier.contains(installed[canonicalize_name(one.name)], prereleases=True)
-    ]
+    unmet = list(_unmet(_required(), installed))
+    missing = [str(one) for one, version in unmet if version is None]
+    wrong = [f"{one.name} {version} (wants {one.specifier})" for one, version in unmet if version is not None]
     if missing:
         yield error("packages", f"missing: {_some(missing)}", "parts of codezero cannot be imported", _AGAIN)
     if wrong:
         yield warning("packages", f"of another version: {_some(wrong)}", "codezero is not tested with these", _AGAIN)
-    if not missing and not wrong:
-        yield ok("packages", f"{len(required)} that codezero asks for are there")
-    yield from _broken(installed, Requirement, canonicalize_name)
-    yield from _drift(installed, Requirement, canonicalize_name)
+    if not unmet:
+        yield ok("packages", "those that codezero asks for are there")
+    # Generated code of protobuf, for one, refuses an older protobuf at import (VersionError), and grpcio does likewise.
+    for name in ("hivemind", "grpcio-tools", "transformers", "peft", "huggingface-hub", "datasets"):
+        for one, version in _unmet(_requirements_of(name), installed):
+            yield warning(
+                "packages",
+                f"{name} wants {one.name}{one.specifier}, and {version or 'none'} is there",
+                "it may fail at import or later, such as with protobuf's VersionError",
+                _AGAIN,
+            )
+    yield from _drift(installed)
+
+
+def _unmet(
+    requirements: Iterable[str], installed: Mapping[NormalizedName, str]
+) -> Iterator[tuple[Requirement, str | None]]:
+    """Yields the requirements that apply here and are not met, each with the installed version, None without one."""
+    for one in map(Requirement, requirements):
+        version = installed.get(canonicalize_name(one.name))
+        applies = one.marker is None or one.marker.evaluate({"extra": ""})
+        if applies and (version is None or not one.specifier.contains(version, prereleases=True)):
+            yield one, version
+
+
+def _requirements_of(name: str) -> list[str]:
+    try:
+        return metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
 
 
 def _required() -> list[str]:
     """Returns codezero's requirements, from its installed metadata or else from pyproject.toml of the checkout."""
-    try:
-        return metadata.requires("codezero") or []
-    except metadata.PackageNotFoundError:
-        pass
-    if checkout.ROOT is None or sys.version_info < (3, 11):
-        return []
+    if (found := _requirements_of("codezero")) or checkout.ROOT is None or sys.version_info < (3, 11):
+        return found
     import tomllib
 
-    try:
-        project = tomllib.loads((checkout.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError):
-        return []
+    project = tomllib.loads((checkout.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return list(project["project"]["dependencies"])
 
 
-def _broken(installed: dict[Any, str], requirement: Any, canonical: Any) -> Iterator[Finding]:
-    """Warns of packages whose own requirements are not met. Generated code of protobuf, for one, refuses an older
-    protobuf at import (VersionError), and grpcio does likewise."""
-    for name in ("hivemind", "grpcio-tools", "transformers", "peft", "huggingface-hub", "datasets"):
-        try:
-            asks = metadata.requires(name) or []
-        except metadata.PackageNotFoundError:
-            continue
-        for one in map(requirement, asks):
-            if one.marker is not None and not one.marker.evaluate({"extra": ""}):
-                continue
-            version = installed.get(canonical(one.name))
-            if version is None or not one.specifier.contains(version, prereleases=True):
-                yield warning(
-                    "packages",
-                    f"{name} wants {one.name}{one.specifier}, and {version or 'none'} is there",
-                    "it may fail at import or later, such as with protobuf's VersionError",
-                    _AGAIN,
-                )
-
-
-def _drift(installed: dict[Any, str], requirement: Any, canonical: Any) -> Iterator[Finding]:
+def _drift(installed: Mapping[NormalizedName, str]) -> Iterator[Finding]:
     """Reports versions other than those that setup pins: they may work, but are untested."""
     try:
         lines = checkout.CONSTRAINTS.read_text(encoding="utf-8").splitlines()
     except OSError:
         return
-    pinned = [requirement(line) for line in lines if line.strip() and not line.startswith("#")]
+    pinned = [line for line in lines if line.strip() and not line.startswith("#")]
     others = [
         f"{one.name} {version} (tried with {str(one.specifier).removeprefix('==')})"
-        for one in pinned
-        if one.marker is None or one.marker.evaluate()
-        for version in [installed.get(canonical(one.name))]
-        if version is not None and not one.specifier.contains(version, prereleases=True)
+        for one, version in _unmet(pinned, installed)
+        if version is not None
     ]
     if others:
-        yield info(
-            "pins",
-            f"{len(others)} differ{'s' * (len(others) == 1)} from scripts/constraints.txt: {_some(others)}",
-            "",
-            _AGAIN,
-        )
+        found = f"{len(others)} differ{'s' * (len(others) == 1)} from scripts/constraints.txt: {_some(others)}"
+        yield info("pins", found, "", _AGAIN)
     else:
         yield ok("pins", "versions are those of scripts/constraints.txt")
 
@@ -130,3 +117,34 @@ def _drift(installed: dict[Any, str], requirement: Any, canonical: Any) -> Itera
 def _some(names: list[str]) -> str:
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def check_files(case: Case) -> Iterator[Finding]:
+    # imported here: where packages are missing, the other checks of this module say which
+    from codezero.config.load import config_dir
+    from codezero.launch import configs
+
+    folder = config_dir()
+    try:
+        found = configs.edited()
+    except OSError as fault:
+        yield warning(
+            "settings files",
+            f"cannot read {fault.filename}: {fault.strerror}",
+            "no node can start",
+            "correct its rights",
+        )
+        return
+    if found is None:
+        yield info("settings files", f"those in {folder}; what was shipped is not known here (no git checkout)")
+    elif found:
+        listed = "; ".join(f"{name}: {how}" for name, how in list(found.items())[:_FILES_SHOWN])
+        more = f"; and {len(found) - _FILES_SHOWN} more" if len(found) > _FILES_SHOWN else ""
+        yield info(
+            "settings files",
+            f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {listed}{more}",
+            "yours are used",
+            f"{configs.RESET_ENV}=1 {checkout.START} puts the shipped ones back and keeps a copy of yours",
+        )
+    else:
+        yield ok("settings files", f"those in {folder} are as shipped")

@@ -1,19 +1,31 @@
-"""Checks of this machine's processor and memory, as far as a node may use them."""
+"""Checks of this machine, as far as a node may use it: processor, memory, disks and clock."""
 
 from __future__ import annotations
 
 import os
 import platform
+import shutil
+import statistics
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
+from codezero.config import Network
 from codezero.doctor.case import Case
-from codezero.doctor.finding import Finding, info, warning
-from codezero.runtime import state
+from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.llm import catalogue, store
+from codezero.llm.store import ModelState
 
 GIB = 2**30
+LOW_BYTES = 2 * GIB
+"""Free disk space in bytes below which logs, checkpoints and downloads are soon cut off."""
+SWARM_S = 60.0
+"""The largest difference of clocks that nodes of a native swarm accept, in seconds."""
+GENRL_S = 3.0
+"""The largest difference of clocks that hivemind's nodes accept, in seconds."""
+_SET = "set the clock, and keep it so: `timedatectl set-ntp true`, or the settings for date and time"
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 _FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 """The instruction sets that make arithmetic on a CPU fast, by the kernel's names."""
@@ -77,8 +89,8 @@ def check_memory(case: Case) -> Iterator[Finding]:
             "a node whose memory lies on disk is many times slower, or killed",
             "stop other programs; train.method=lora needs less",
         )
-    is_running = state.holder(case.state_dir) is not None  # a running node has that memory already
-    if not is_running and case.config.train.memory_limit_gib * GIB > memory.available:
+    # a running node has that memory already
+    if not case.is_running and case.config.train.memory_limit_gib * GIB > memory.available:
         yield warning(
             "memory",
             f"train.memory_limit_gib={case.config.train.memory_limit_gib:g}, and {memory.available / GIB:.1f} GiB free",
@@ -105,3 +117,100 @@ def _cpu_info(path: Path) -> tuple[str, list[str]]:
     fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     flags = set(fields.get("flags", fields.get("Features", "")).split())
     return fields.get("model name", ""), [feature for feature in _FEATURES if feature in flags]
+
+
+def check_disk(case: Case) -> Iterator[Finding]:
+    folders = (
+        ("state_dir", case.state_dir, "nothing that is learnt can be saved"),
+        ("tracking.log_dir", case.log_dir, "no node can start"),
+        ("model.cache_dir", case.cache_dir, "no weights can be prepared"),
+        ("TMPDIR", Path(tempfile.gettempdir()), "no lock can be held, and downloads fail"),
+    )
+    for setting, folder, means in folders:
+        yield _folder(setting, folder, means)
+    yield from _space_for_weights(case)
+
+
+def _folder(setting: str, folder: Path, means: str) -> Finding:
+    """Examines one folder, or, where it does not exist yet, the nearest parent that does: the node makes it there."""
+    there = folder
+    while not os.path.lexists(there):
+        there = there.parent
+    name = f"disk of {setting}"
+    why = _why_unwritable(there)
+    if why is not None:
+        return error(name, f"{folder}: cannot write in {there}: {why}", means, f"correct its rights, or give {setting}")
+    free, files = shutil.disk_usage(there).free, os.statvfs(there)
+    found = f"{free / GIB:.1f} GiB free in {folder}"
+    if files.f_files and files.f_favail == 0:
+        return error(name, f"{folder}: no file can be added (no free inodes)", means, "delete files, or give another")
+    if free < LOW_BYTES:
+        return warning(name, found, "it is soon full, and then the node stops", f"free some, or give another {setting}")
+    return ok(name, found)
+
+
+def _why_unwritable(folder: Path) -> str | None:
+    if not folder.is_dir():
+        return "it is no folder" if folder.exists() else "it is a link that leads nowhere"
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * 4096)
+            file.flush()
+    except OSError as fault:
+        return fault.strerror or str(fault)
+    return None
+
+
+def _space_for_weights(case: Case) -> Iterator[Finding]:
+    """Compares the free space with what `store.prepare` needs, which refuses to begin with less."""
+    known = catalogue.find(case.config.model.name)
+    states = {model.name: model.state for model in store.list_models(case.cache_dir)}
+    if known is None or states.get(known.name) is ModelState.PREPARED:
+        return
+    needed = 2 * known.size_bytes + 4 * known.parameters + store.SPARE_BYTES
+    there = case.cache_dir
+    while not there.exists():
+        there = there.parent
+    free = shutil.disk_usage(there).free
+    if states.get(known.name) is ModelState.DAMAGED:
+        yield warning(
+            "weights",
+            f"{known.name} in {case.cache_dir} is damaged",
+            "the next start makes it again",
+            f"codezero models pull {known.name}",
+        )
+    if free < needed:
+        yield error(
+            "weights",
+            f"preparing {known.name} needs {needed / GIB:.1f} GiB, and {case.cache_dir} has {free / GIB:.1f} GiB",
+            "no node can start",
+            "free some, or set model.cache_dir to a folder on another disk",
+        )
+
+
+def check_clock(case: Case) -> Iterator[Finding]:
+    synchronised = ntp(case)
+    if synchronised is False:
+        yield info("clock", "this machine does not keep its clock by a time server (NTP)", "it drifts", _SET)
+    if not case.skews:
+        yield info("clock", "no server was reached that told the time", "whether the clock is right is not known")
+        return
+    skew = statistics.median(skew for _, skew in case.skews)
+    who = ", ".join(name for name, _ in case.skews[:3])
+    network = case.config.swarm.network
+    found = f"{abs(skew):.0f} s {'behind' if skew > 0 else 'ahead of'} {who}"
+    if abs(skew) > SWARM_S and network is not Network.none:
+        yield error("clock", found, "others drop what this node publishes, and it drops theirs", _SET)
+    elif abs(skew) > SWARM_S:
+        yield warning("clock", found, "certificates and dates in logs are wrong; in a swarm it would be alone", _SET)
+    elif abs(skew) > GENRL_S:
+        make = warning if network is Network.genrl else info
+        yield make("clock", found, "nodes of GenRL want it within 3 seconds; others within a minute", _SET)
+    else:
+        yield ok("clock", f"within {GENRL_S:.0f} s of {who}")
+
+
+def ntp(case: Case) -> bool | None:
+    """Returns whether the system reports its clock as synchronised, or None where it reports nothing."""
+    said = case.said_by("timedatectl", "show", "--property=NTPSynchronized", "--value", limit_s=1.5) or ""
+    return {"yes": True, "no": False}.get(said.strip())

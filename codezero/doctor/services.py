@@ -1,20 +1,27 @@
-"""Checks of the servers that a node asks: the judge service, and the server of its judge or its proposer's model."""
+"""Checks of the servers that a node asks: hub, package index, judge service, and servers of its models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
 
 from codezero.config import Backend, NodeConfig, RolloutEngine
 from codezero.doctor import reach
 from codezero.doctor.case import Case
-from codezero.doctor.finding import Finding, error, info, ok, warning
-from codezero.errors import CodezeroError, EvaluatorError, ProposerError
+from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
+from codezero.errors import CodezeroError, ConfigError, EvaluatorError, ProposerError
+from codezero.llm import catalogue, store
 from codezero.llm.chat_server import DEFAULT_URL
 from codezero.llm.client import JsonClient, Purpose
+from codezero.llm.store import ModelState
+from codezero.publish.tokens import take_tokens
 
 TIMEOUT_S = 4.0
+DEFAULT_HUB, DEFAULT_INDEX = "https://huggingface.co", "https://pypi.org/simple/"
+_MIRROR = "see to the connection, name a mirror in HF_ENDPOINT, or give files (tasks.mbpp.path=..., model.name=FOLDER)"
 _LIST = "`ollama list` shows what is there; `ollama pull NAME` fetches one"
 
 
@@ -28,6 +35,18 @@ class _Models(msgspec.Struct):
     """The models in Ollama's reply."""
     data: list[_Named] = []
     """The models in a reply of OpenAI's API."""
+
+
+class _AccessToken(msgspec.Struct):
+    role: str = ""
+
+
+class _Auth(msgspec.Struct, rename="camel"):
+    access_token: _AccessToken = msgspec.field(default_factory=_AccessToken)
+
+
+class _WhoAmI(msgspec.Struct):
+    auth: _Auth = msgspec.field(default_factory=_Auth)
 
 
 def check_judge(case: Case) -> Iterator[Finding]:
@@ -104,8 +123,7 @@ def _server(
         client = JsonClient(url, purpose, timeout_s=TIMEOUT_S, retries=0, at_once=1, key=key, key_env=key_env)
         found = client.get(path, _Models)
     except CodezeroError as fault:
-        what, _, do = str(fault).rpartition(": ")
-        yield error(name, what or do, means, do)
+        yield refusal(name, fault, means)
         return
     served = [one.name or one.id for one in [*found.models, *found.data]] if found is not None else []
     if model in served or f"{model}:latest" in served:
@@ -115,3 +133,99 @@ def _server(
         yield error(name, f"{client.place} does not serve {model}, but {', '.join(served[:5])}", means, do)
     else:
         yield info(name, f"{client.place} answers, and lists no models", "whether it serves the model shows at start")
+
+
+def check_hub(case: Case) -> Iterator[Finding]:
+    config = case.config
+    datasets = (("mbpp", config.tasks.mbpp), ("code_contests", config.tasks.code_contests))
+    data = [name for name, dataset in datasets if dataset.weight > 0 and dataset.path is None]
+    weights = _absent(case)
+    needs = [*([f"the weights of {weights}"] if weights else []), *(f"the dataset {name}" for name in data)]
+    if case.environment.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        means = f"{' and '.join(needs)} cannot be fetched" if needs else ""
+        yield info("hub", "switched off by HF_HUB_OFFLINE", means, "unset HF_HUB_OFFLINE" if needs else "")
+        return
+    url = case.environment.get("HF_ENDPOINT") or DEFAULT_HUB
+    why = reach.look(case, "hub", url)
+    if why is None:
+        yield ok("hub", f"{urlsplit(url).hostname} answers")
+    elif not needs:
+        yield info("hub", why, "nothing of it is needed: weights and problems are here")
+    elif weights and catalogue.find(config.model.name) is None:
+        yield error("hub", why, f"{weights} cannot be downloaded, so no node can start", _MIRROR)
+    else:
+        instead = "weights are tried from the package index" if weights else ""
+        builtin = "the built-in problems stand in" if config.tasks.fallback else "drawing tasks fails"
+        means = "; ".join(
+            filter(None, [f"not to be had from it: {', '.join(needs)}", instead, builtin if data else ""])
+        )
+        yield warning("hub", why, means, _MIRROR)
+
+
+def check_push(case: Case) -> Iterator[Finding]:
+    """Checks that the hub accepts the token for pushing. The token is sent to that hub alone."""
+    push = case.config.push
+    if not push.enabled:
+        return
+    try:
+        token = take_tokens(push, dict(case.environment)).push
+    except ConfigError as fault:
+        yield refusal("push", fault)
+        return
+    parts, do = urlsplit(push.endpoint), "make a token that may write at https://huggingface.co/settings/tokens"
+    why = reach.look(case, "hub for pushing", push.endpoint)
+    role = _role(push.endpoint, token) if why is None else None
+    if why is not None or role is None:
+        found = why or "whether the hub takes the token could not be found out"
+        yield warning("push", found, "nothing is pushed until it answers; training goes on", "see push.endpoint")
+    elif role in ("refused", "read"):
+        found = "the hub refuses the token" if role == "refused" else "the token may only read"
+        yield warning("push", found, "nothing is pushed; training goes on", do)
+    else:
+        yield ok("push", f"{parts.hostname} takes the token" + (", which may write" if role == "write" else ""))
+
+
+def _role(endpoint: str, token: str) -> str | None:
+    """Returns the token's role at the hub, such as `read` or `write`, `refused` for none, or None if not known."""
+    try:
+        reply = httpx2.get(
+            endpoint.rstrip("/") + "/api/whoami-v2",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=TIMEOUT_S,
+            follow_redirects=False,
+            trust_env=not reach.is_loopback(urlsplit(endpoint).hostname or ""),
+        )
+        if reply.status_code in (401, 403):
+            return "refused"
+        if reply.status_code != 200:
+            return None
+        return msgspec.json.decode(reply.content, type=_WhoAmI).auth.access_token.role
+    except (httpx2.HTTPError, ValueError, msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def check_index(case: Case) -> Iterator[Finding]:
+    """Checks the index that pip gets packages from: weights come from it where the hub fails."""
+    weights = _absent(case)
+    if not weights or catalogue.find(case.config.model.name) is None:
+        return
+    url = case.environment.get("PIP_INDEX_URL") or DEFAULT_INDEX
+    why = reach.look(case, "package index", url)
+    if why is None:
+        yield ok("package index", f"{urlsplit(url).hostname} answers")
+    else:
+        yield warning(
+            "package index",
+            why,
+            f"{weights} cannot be had from it, where the hub fails too",
+            "see to the connection, or name another index in PIP_INDEX_URL",
+        )
+
+
+def _absent(case: Case) -> str:
+    """Returns the name of the solver's model if its weights are still to be fetched, else an empty text."""
+    name = case.config.model.name
+    if catalogue.find(name) is None and not store.HUB_ID.fullmatch(name):
+        return ""
+    known = {model.name.lower(): model.state for model in store.list_models(case.cache_dir)}
+    return "" if known.get(name.lower()) is ModelState.PREPARED else name

@@ -1,4 +1,4 @@
-"""Checks of the state folder: which process holds it, its bound settings, and whether its files are whole."""
+"""Checks of what a node has left: its state folder, its last rounds and log, and what waits to be sent to the chain."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from codezero.config import TrainMethod
+from codezero.config import LedgerKind, Network, TrainMethod
 from codezero.doctor.case import Case
-from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.doctor.files import Unusable, text_of
+from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import StateError
-from codezero.observe.status import SILENT_S, Status, read_status
+from codezero.observe.status import Status, read_status
 from codezero.runtime import state
-from codezero.runtime.amounts import span
+from codezero.runtime.amounts import gib, span
 from codezero.runtime.database import read_only
+from codezero.runtime.entries import entries
+from codezero.types import RoundReport
+from codezero.views.runs import JsonLines
+from codezero.views.words import RECENT, doing, obstacles, presence
 
-GIB = 2**30
-STOPPED = "stopped"
-"""The `ended` text that `observe.status` notes of a node that was asked to end, or had played its rounds."""
 _MAX_MANIFEST = 1 << 16
 _DATABASES = ("ledger.sqlite", "outbox.sqlite")
+_LOG_BYTES = 1 << 20
+_SHOWN = 300
+"""The most characters of a text of a log, a report or a ledger that are shown."""
 
 
 def check(case: Case) -> Iterator[Finding]:
@@ -36,7 +41,7 @@ def check(case: Case) -> Iterator[Finding]:
         yield info("state", f"a node runs on {folder} (process {holder})" if holder else f"{folder} is free")
         yield from _bound(case, folder)
     except StateError as fault:
-        yield error("state", str(fault), "no node can go on from it", "give another state_dir")
+        yield refusal("state", fault, "no node can go on from it")
     last = read_status(folder)
     if last is not None:
         yield from last_run(last, holder, time.time())
@@ -46,45 +51,16 @@ def check(case: Case) -> Iterator[Finding]:
             yield from _database(folder / name)
 
 
-def last_run(last: Status, holder: int | None, now_s: float) -> Iterator[Finding]:
-    """Reports the node's last note about itself. `holder` is the process that runs on the folder now, None if none."""
-    what = f"{last.role} in {last.stage}" + (f" of round {last.round}" if last.round is not None else "")
-    memory = f"{last.rss_bytes / GIB:.1f} GiB" + (
-        f" of {last.planned_bytes / GIB:.1f} planned" * bool(last.planned_bytes)
-    )
-    silent_s = now_s - last.updated_at_s
-    if holder == last.pid:
-        if silent_s > SILENT_S:
-            yield warning(
-                "node",
-                f"process {holder}, {what}, has said nothing for {span(silent_s)}",
-                "it hangs, is suspended, or this machine is out of memory or very busy",
-                f"see the end of its log; `kill {holder}` ends it (`kill -9 {holder}` where that does not), and it "
-                "goes on where it was when started again",
-            )
-        elif last.planned_bytes and last.rss_bytes > 1.1 * last.planned_bytes:
-            more = "the system may kill it"
-            yield warning(
-                "node", f"{what}, with {memory}", more, "leave it more room: train.method=lora, or a smaller model"
-            )
-        else:
-            yield ok("node", f"{what}, with {memory}")
-    elif not last.ended:
-        yield warning(
-            "node",
-            f"the last one ended without a word {span(silent_s)} ago, {what}, with {memory}",
-            "it was killed: for want of memory (`dmesg | grep -i oom` tells), by hand, or with the machine",
-            "start it again, it goes on where it was; against a want of memory train.method=lora helps",
-        )
-    elif last.ended != STOPPED:
-        yield warning(
-            "node",
-            f"the last one ended {span(silent_s)} ago, {what}: {last.ended}",
-            "it did not go on after that",
-            "do what the message says; docs/troubleshooting.md has more",
-        )
+def last_run(last: Status, pid: int | None, now_s: float) -> Iterator[Finding]:
+    """Reports the node's last note about itself. `pid` is the process that runs on the folder now, None if none."""
+    there = presence(last, pid, now_s)
+    memory = gib(last.rss_bytes) + (f" of {gib(last.planned_bytes)} planned" if last.planned_bytes else "")
+    where = "" if pid == last.pid else f", {doing(last)}" + (f" in round {last.round}" if last.round else "")
+    found = f"{last.role}: {there.text}{where}, with {memory}"
+    if there.state in ("running", "stopped"):
+        yield (ok if pid else info)("node", found)
     else:
-        yield info("node", f"the last one was stopped {span(silent_s)} ago, {what}")
+        yield warning("node", found, there.meaning, there.do)
 
 
 def _bound(case: Case, folder: Path) -> Iterator[Finding]:
@@ -160,3 +136,77 @@ def _database(path: Path) -> Iterator[Finding]:
             "the node stops; what it holds may be lost",
             "restore it from a backup, or move it away to start a new one (what was not submitted is then lost)",
         )
+
+
+def check_log(case: Case) -> Iterator[Finding]:
+    path = case.log_dir / "swarm.log"
+    try:
+        found = entries(text_of(path, _LOG_BYTES))
+    except Unusable as reason:
+        yield info("log", f"{path}: {reason}")
+        return
+    failures = [entry for entry in found if entry.fails]
+    warnings = [entry for entry in found if entry.warns and not entry.fails]
+    if failures:
+        last = failures[-1]
+        yield warning(
+            "log",
+            f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}",
+            "it ended the node, or a part of it",
+            f"see the lines before it in {path}, and docs/troubleshooting.md",
+        )
+    if warnings:
+        last = warnings[-1]
+        count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
+        yield info("log", f"{count} of late in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
+    elif not failures:
+        yield ok("log", f"no failure and no warning of late in {path}")
+
+
+def _utc(at_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_s))
+
+
+def check_rounds(case: Case) -> Iterator[Finding]:
+    path = case.log_dir / "rounds.jsonl"
+    reports = JsonLines(path, RoundReport, RECENT).read()
+    if reports:
+        finished_s = time.time() - path.stat().st_mtime
+        yield info("rounds", f"the last one is {reports[-1].round}, finished {span(finished_s)} ago")
+    else:
+        yield info("rounds", f"{path} has no report", "no round has been finished with this log folder")
+    joins = case.config.swarm.network is not Network.none and case.config.swarm.num_external > 0
+    for one in obstacles(reports, read_status(case.state_dir) if case.is_running else None):
+        if joins or one.part != "swarm":
+            yield warning(one.part, one.what[:_SHOWN], one.meaning, one.do)
+
+
+def check_outbox(case: Case) -> Iterator[Finding]:
+    """Reports what waits in the outbox, since when, and why: users see it as "failed to submit" in the log."""
+    if not (case.state_dir / "outbox.sqlite").exists():
+        if case.config.ledger.kind is not LedgerKind.local:
+            yield info("rewards", "nothing was submitted from this state folder yet")
+        return
+    from codezero.ledger.reading import read_view
+
+    view = read_view(case.state_dir)
+    for problem in view.problems:
+        yield warning("rewards", problem, "what it holds is not submitted", "restore it from a backup")
+    trouble = f"; what keeps them: {view.trouble.text[:_SHOWN]}" if view.trouble else ""
+    if not view.pending:
+        found = f"nothing waits; {view.unsent_points:+.2f} points are summed up for the next submission{trouble}"
+        yield ok("rewards", found)
+        return
+    oldest = min(view.pending, key=lambda item: item.since_s)
+    waits_s = time.time() - oldest.since_s
+    found = f"{len(view.pending)} wait, the oldest for {span(waits_s)}: {oldest.what}, {oldest.state}"
+    found += f" ({oldest.last_error[:_SHOWN]})" if oldest.last_error else ""
+    if waits_s > 600 or trouble:
+        yield warning(
+            "rewards",
+            found + trouble,
+            "nothing is lost: they are sent while the node runs, once what keeps them is gone",
+            "see `chain`, `account` and `sign-in app` here; `codezero status` lists them all",
+        )
+    else:
+        yield info("rewards", found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +11,7 @@ from typing import Any
 
 from codezero.config import Device, checkout
 from codezero.doctor.case import Case
-from codezero.doctor.finding import Finding, error, info, ok, warning
-from codezero.runtime import state
+from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 
 LIMIT_S = 16.0
 _AGAIN = (
@@ -35,12 +33,11 @@ def check(case: Case) -> Iterator[Finding]:
         return
     build = f"for CUDA {torch['cuda']}" if torch["cuda"] else "for the CPU"
     yield ok("torch", f"torch {torch['version']}, {build}; this processor: {torch['cpu']}")
-    yield from gpus(case, torch, nvidia_smi(case.child_environment))
+    yield from gpus(case, torch, nvidia_smi(case))
     if planned is None:
         yield _no_plan(code)
     else:
-        is_running = state.holder(case.state_dir) is not None
-        yield from _beside_a_node(planned) if is_running else plan(planned)
+        yield from _beside_a_node(planned) if case.is_running else plan(planned)
 
 
 def gpus(case: Case, torch: Mapping[str, Any], seen: list[str] | None) -> Iterator[Finding]:
@@ -84,25 +81,10 @@ def _gpu(gpu: Mapping[str, Any], kernels: list[str], wanted: Device) -> Finding:
     )
 
 
-def nvidia_smi(environment: Mapping[str, str]) -> list[str] | None:
+def nvidia_smi(case: Case) -> list[str] | None:
     """Returns the names of the GPUs that the driver reports, or None without a driver."""
-    program = shutil.which("nvidia-smi", path=environment.get("PATH"))
-    if program is None:
-        return None
-    try:
-        said = subprocess.run(
-            [program, "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=6,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            check=True,
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return [line.strip() for line in said.splitlines() if line.strip()]
+    said = case.said_by("nvidia-smi", "--query-gpu=name", "--format=csv,noheader", limit_s=6)
+    return None if said is None else [line.strip() for line in said.splitlines() if line.strip()]
 
 
 def _asked(case: Case) -> tuple[int | None, dict[str, dict[str, Any]], str]:
@@ -173,8 +155,7 @@ def plan(answer: Mapping[str, Any]) -> Iterator[Finding]:
         yield error("plan", f"cannot be made: {found}", "no node can start: a package is missing or damaged", _AGAIN)
         return
     if "refused" in answer:
-        what, _, do = str(answer["refused"]).partition(": ")
-        yield error("plan", what, "a node stops with this before it loads anything", do or "see the message")
+        yield refusal("plan", str(answer["refused"]), "a node stops with this before it loads anything")
         return
     where = f"on {answer['on']}: "
     if answer["known"]:

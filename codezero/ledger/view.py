@@ -97,3 +97,20 @@ class LedgerView:
     """The problem that keeps submissions from the chain; None if there is none."""
     problems: tuple[str, ...] = ()
     """Lines of text: files that could not be read, and points that will never be submitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarketView:
+    """One market that a node plays or has played."""
+
+    peer_id: str
+    chain_id: int
+    contract: str
+    num_bets: int
+    """The number of bets that the contract is known to have."""
+    num_open: int
+    """The number of bets that are not confirmed."""
+    num_unclaimed: int
+    """The number of games whose reward may still come."""
+    trouble: Trouble | None
+    """The problem that keeps the node from playing, as of `seen_s`; a market no longer played keeps its last one."""

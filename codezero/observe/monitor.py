@@ -101,7 +101,7 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
     else:
         parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
     proposed = f" ({report.num_proposed_groups} proposed)" if report.num_proposed_groups else ""
-    parts.append(f"local {report.num_local_groups}{proposed} external {_external(report, name_of)}")
+    parts.append(f"local {report.num_local_groups}{proposed} external {external(report, name_of)}")
     if report.network:
         parts.append(report.network)
     if report.ledger:
@@ -126,7 +126,7 @@ def mixed(share: float) -> str:
     return f"mixed {share:.0%}"
 
 
-def _external(report: RoundReport, name_of: Callable[[str], str]) -> str:
+def external(report: RoundReport, name_of: Callable[[str], str]) -> str:
     """Returns how many of the peers' judged groups were trained on, with the names or number of these peers."""
     if not report.num_pooled_groups:
         return "0"

@@ -12,6 +12,11 @@ from statistics import fmean
 
 from codezero.evaluate.gain import Direction, Gain, newest
 
+VERDICTS = {
+    Direction.RISING: "It learns",
+    Direction.LEVEL: "No change beyond chance",
+    Direction.FALLING: "It has got worse",
+}
 NAME = "probe.jsonl"
 """The name of the file in the folder of logs."""
 LEAST_ROUNDS = 20
@@ -64,8 +69,10 @@ class Learning:
     """The progress of a node's learning as shown by its probes."""
 
     direction: Direction
+    verdict: str
+    """The progress in a few words."""
     text: str
-    """The progress in one sentence."""
+    """The progress in one sentence, which begins with the verdict."""
     passes: Sequence[Pass]
     """The complete passes; the first one is the start."""
     gain: Gain | None
@@ -101,33 +108,31 @@ def learning(reports: Sequence[ProbeReport]) -> Learning:
     gain = newest([[share for share, _, _ in one] for one in whole])
     if gain is None:
         done = sum(len(outcomes) > num_passes for outcomes in found.values())
-        return Learning(direction=Direction.UNKNOWN, text=_early(num_problems, passes, done), passes=passes, gain=None)
-    return Learning(direction=gain.direction, text=_told(gain, passes, len(found)), passes=passes, gain=gain)
+        direction, verdict = Direction.UNKNOWN, "Too early to tell" if num_problems else "Not measured"
+        told = _early(num_problems, passes, done)
+    else:
+        direction, verdict, told = gain.direction, VERDICTS[gain.direction], _told(gain, passes, len(found))
+    return Learning(direction=direction, verdict=verdict, text=f"{verdict}: {told}", passes=passes, gain=gain)
 
 
 def _early(num_problems: int, passes: Sequence[Pass], done: int) -> str:
     if not num_problems:
-        return f"Not measured: a run of fewer than {LEAST_ROUNDS} rounds takes no probe, nor does probe.share=0."
+        return f"a run of fewer than {LEAST_ROUNDS} rounds takes no probe, nor does probe.share=0."
     if not passes:
-        return f"Too early to tell: {done} of {num_problems} problems solved for the first time."
+        return f"{done} of {num_problems} problems solved for the first time."
     start = passes[0]
     return (
-        f"Too early to tell: {percent(start.sampled)} right at the start (greedy {percent(start.greedy)}), {done} of "
-        f"{num_problems} problems solved again."
+        f"{percent(start.sampled)} right at the start (greedy {percent(start.greedy)}), {done} of {num_problems} "
+        "problems solved again."
     )
 
 
 def _told(gain: Gain, passes: Sequence[Pass], num_problems: int) -> str:
-    said = {
-        Direction.RISING: "It learns",
-        Direction.LEVEL: "No change beyond chance",
-        Direction.FALLING: "It has got worse",
-    }[gain.direction]
     greedy = fmean(one.greedy for one in passes[gain.first : gain.last + 1])
     change, began = gain.change, passes[0].last_round
     start = f"up to round {began}" if began else "at the start"
     text = (
-        f"{said}: of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right "
+        f"of solutions to {num_problems} problems it never trains on, {percent(gain.before)} were right "
         f"{start} and {percent(gain.after)} in rounds {passes[gain.first - 1].last_round + 1} to "
         f"{passes[gain.last].last_round}, {points(change.value)} points [{points(change.low)}, {points(change.high)}]; "
         f"greedy {percent(passes[0].greedy)} and {percent(greedy)}"

@@ -36,6 +36,8 @@ EARLY = 0.1
 """Share of a stage that has to be done before its pace is used to estimate the rest."""
 REMEMBERED = 5
 """Number of latest rounds whose seconds give the usual duration of a stage."""
+STOPPED = "stopped"
+"""`Status.ended` of a node that was asked to end, or had played its rounds."""
 WAITING, PROBING, SAVING, STARTING = "wait", "probe", "save", "start"
 """Stages outside a round: waiting for the swarm's next round, measuring the policy, saving a checkpoint, and starting
 the node."""
@@ -135,9 +137,7 @@ class StatusFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        ended = (
-            "stopped" if error is None or isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-        )
+        ended = STOPPED if error is None or isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
         self._stop.set()
         self._changed.set()
         self._thread.join(timeout=WRITE_S + 1)

@@ -1,6 +1,8 @@
-"""Durations and sizes as text, in the same form everywhere."""
+"""Times, durations and sizes as text, in the same form everywhere."""
 
 from __future__ import annotations
+
+import time
 
 
 def brief(value: float) -> str:
@@ -32,3 +34,8 @@ def span(value: float) -> str:
 def gib(size: float) -> str:
     """Returns bytes in GiB, such as 1.5 GiB."""
     return f"{size / 2**30:.1f} GiB"
+
+
+def local(at_s: float) -> str:
+    """Returns a Unix time as date and time of this machine's time zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_s))

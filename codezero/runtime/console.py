@@ -33,7 +33,7 @@ class Console:
         self._live = self._stream.isatty()
         self._shown_at_s = time.monotonic()
         self._progress_width = 0
-        self._lines: deque[tuple[float, str]] = deque(maxlen=REMEMBERED)
+        self._lines: deque[tuple[float, str, bool]] = deque(maxlen=REMEMBERED)
         self._held: int | None = None
         self.on_line: Callable[[str], None] | None = None
         """Function that logs each line; None before there is a log."""
@@ -44,10 +44,10 @@ class Console:
         if self.on_line is not None:
             self.on_line(text)
 
-    def show(self, text: str) -> None:
+    def show(self, text: str, warns: bool = False) -> None:
         """Prints one line like `line`, without logging it."""
         shown = printable(text)
-        self._lines.append((time.time(), shown))
+        self._lines.append((time.time(), shown, warns))
         if self._held is not None:
             self._held += 1
             return
@@ -60,8 +60,8 @@ class Console:
         """The stream of the lines."""
         return self._stream
 
-    def lines(self) -> list[tuple[float, str]]:
-        """Returns the latest lines, each with the Unix time of its output."""
+    def lines(self) -> list[tuple[float, str, bool]]:
+        """Returns the latest lines, each with the Unix time of its output, and whether it is a warning or an error."""
         return list(self._lines)
 
     def hold(self) -> None:
@@ -75,9 +75,9 @@ class Console:
         held, self._held = self._held or 0, None
         latest = self.lines()[-min(held, SHOWN_AFTER) :] if held else []
         if held > len(latest):
-            latest.insert(0, (0.0, f"({held - len(latest)} earlier lines were shown in the view)"))
+            latest.insert(0, (0.0, f"({held - len(latest)} earlier lines were shown in the view)", False))
         with suppress(OSError):  # the terminal is gone; a signal handler that calls this has to continue
-            self._stream.write("".join(f"{text}\n" for _, text in latest))
+            self._stream.write("".join(f"{text}\n" for _, text, _ in latest))
             self._stream.flush()
 
     def progress(self, stage: str, done: int, total: int) -> None:

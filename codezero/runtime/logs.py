@@ -75,7 +75,7 @@ class _ConsoleHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "is_shown", False):
             return
-        self._console.show(self.format(record).splitlines()[0])
+        self._console.show(self.format(record).splitlines()[0], warns=True)
 
 
 class _File(RotatingFileHandler):

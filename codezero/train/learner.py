@@ -9,6 +9,7 @@ Gradients of micro-batches add up to the gradient of their optimizer step, whate
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,8 @@ from codezero.train.downsample import most_varied
 from codezero.train.optimizer import MasterAdamW
 from codezero.train.passes import PolicyPasses, StepResult
 from codezero.types import RolloutGroup, ScoredGroup, SkipReason, UpdateReport
+
+logger = logging.getLogger(__name__)
 
 
 class GrpoLearner:
@@ -185,6 +188,7 @@ class GrpoLearner:
         )
 
     def _skip(self, reason: SkipReason, detail: str, num_zero: int = 0) -> UpdateReport:
+        logger.info("no update: %s (%s)", reason.value, detail)
         return UpdateReport(
             policy_version=self.policy_version, skipped=reason, detail=detail, num_zero_advantage=num_zero
         )

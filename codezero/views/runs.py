@@ -6,6 +6,9 @@ untrusted.
 
 from __future__ import annotations
 
+import itertools
+import threading
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -13,13 +16,14 @@ from typing import Generic, TypeVar
 import msgspec
 
 from codezero.errors import StateError
-from codezero.observe import groups_file, probes
+from codezero.observe import probes
 from codezero.observe.groups_file import SeenRound
 from codezero.observe.probes import Learning, ProbeReport, learning
 from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
 from codezero.runtime.state import holder
 from codezero.types import RoundReport
+from codezero.views.groups import GroupsIndex, Head
 
 T = TypeVar("T")
 SOLVER, PROPOSER = "solver", "proposer"
@@ -66,17 +70,23 @@ class JsonLines(Generic[T]):
 
 
 class Run:
-    """The files of one solver or proposer, in `folder` (its state) and in the folder of its logs."""
+    """The files of one solver or proposer, in `folder` (its state) and in the folder of its logs. Safe to use from
+    several threads."""
 
     def __init__(self, name: str, role: str, folder: Path, most: int | None = None) -> None:
         """`most` is how many of the newest reports and batches are kept in memory; None keeps all."""
-        self.name, self.role, self.folder = name, role, folder
+        self.name, self.role, self.folder, self.solves = name, role, folder, role == SOLVER
+        self.key = name
+        """The name by which the dashboard shows it, which is unique there."""
         status = read_status(folder)
         self.log_dir = folder / status.log_dir if status is not None else _usual_log_dir(folder, role)
         self._reports = JsonLines(self.log_dir / "rounds.jsonl", RoundReport, most)
         self._probes = JsonLines(self.log_dir / probes.NAME, ProbeReport)
         self._learning: tuple[int, Learning] = 0, learning([])
         self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
+        self._groups = GroupsIndex(self.log_dir)
+        self._lock, self._making = threading.Lock(), threading.Lock()
+        self._made: dict[str, tuple[Hashable, object]] = {}
 
     def status(self) -> Status | None:
         """Returns the node's present or last status; None if it never noted one."""
@@ -89,26 +99,47 @@ class Run:
         return None
 
     def reports(self) -> list[RoundReport]:
-        """Returns a solver's finished rounds, the newest last."""
-        return self._reports.read()
+        """Returns a solver's finished rounds, ascending, each as last played."""
+        with self._lock:
+            found = self._reports.read()
+        if all(one.round < after.round for one, after in itertools.pairwise(found)):
+            return found
+        return sorted({one.round: one for one in found}.values(), key=lambda one: one.round)
 
     def learning(self) -> Learning:
         """Returns the result of a solver's probes: whether it learns."""
-        found = self._probes.read()
-        if len(found) != self._learning[0]:
-            self._learning = len(found), learning(found)
-        return self._learning[1]
+        with self._lock:
+            found = self._probes.read()
+            if len(found) != self._learning[0]:
+                self._learning = len(found), learning(found)
+            return self._learning[1]
 
     def batches(self) -> list[BatchReport]:
-        """Returns a proposer's finished batches, the newest last."""
-        return self._batches.read()
+        """Returns a proposer's finished batches, ascending, each as last made."""
+        with self._lock:
+            found = self._batches.read()
+        return sorted({one.batch: one for one in found}.values(), key=lambda one: one.batch)
+
+    def rounds_with_groups(self) -> dict[int, tuple[Head, ...]]:
+        """Returns the latest rounds, of which all that was written is kept, with the origins of their groups."""
+        with self._lock:
+            return self._groups.rounds()
+
+    def groups_of(self, number: int) -> SeenRound | None:
+        """Returns all that was written of a round, as last played; None if it is not kept."""
+        with self._lock:
+            return self._groups.read(number)
 
     def groups(self) -> list[SeenRound]:
-        """Returns the latest rounds with all that was written of them, the newest last; replayed ones as last
-        played."""
-        path = self.log_dir / groups_file.NAME
-        seen = [*JsonLines(path.with_suffix(".1.jsonl"), SeenRound).read(), *JsonLines(path, SeenRound).read()]
-        return list({one.round: one for one in seen}.values())
+        """Returns the latest rounds with all that was written of them, the newest last."""
+        return [found for number in self.rounds_with_groups() if (found := self.groups_of(number)) is not None]
+
+    def made(self, name: str, version: Hashable, make: Callable[[], T]) -> T:
+        """Returns the result of `make`, which is called only if `version` has changed since the last call."""
+        with self._making:
+            if name not in self._made or self._made[name][0] != version:
+                self._made[name] = version, make()
+            return self._made[name][1]  # type: ignore[return-value]
 
 
 def find_runs(folder: Path, most: int | None = None) -> list[Run]:

@@ -1,4 +1,4 @@
-"""The record that `codezero status` shows of a run: for people as lines, for programs as JSON."""
+"""The record of a run that `codezero status --json` prints for programs."""
 
 from __future__ import annotations
 
@@ -8,28 +8,20 @@ from dataclasses import dataclass
 
 import msgspec
 
-from codezero.ledger.reading import read_view
-from codezero.ledger.view import LedgerView
+from codezero.ledger.view import LedgerView, MarketView
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.runtime.console import json_line
-from codezero.services.market.book import MarketView, read_markets
 from codezero.types import RoundReport
-from codezero.views.runs import PROPOSER, Run
-from codezero.views.watch import log_of
+from codezero.views.runs import Run
+from codezero.views.terminal.snapshot import Message
+from codezero.views.watch import watched
 
 FORMAT = 1
 """The version of the JSON document; grows when a field goes or changes its meaning, not when one is added."""
 LATEST = 10
 """The most rounds or batches in the record."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warned:
-    at_s: float
-    """Unix time in seconds."""
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +52,7 @@ class RunSummary:
     ledger: LedgerView | None
     """The node's ledger (`LedgerView` in codezero/ledger/view.py); None if there is none."""
     markets: Sequence[MarketView]
-    last_warning: Warned | None
+    last_warning: Message | None
     problems: Sequence[str]
     """Lines of text: what could not be read, and what will never be submitted."""
 
@@ -77,27 +69,25 @@ class Document:
 
 def summarise(run: Run) -> RunSummary:
     """Returns what is known of a run. Never raises for what it finds."""
-    pid, status, now_s = run.pid(), run.status(), time.time()
-    found = read_view(run.folder)
-    ledger = found if found.kind else None
-    warnings = [message for message in log_of(run).messages() if message.warns]
+    now = watched(run)()
+    status = now.status
     return RunSummary(
         name=run.name,
         role=run.role,
         folder=str(run.folder),
         log_dir=str(run.log_dir),
-        running=pid is not None,
-        pid=pid,
+        running=now.pid is not None,
+        pid=now.pid,
         animal_name=status.animal if status is not None else "",
         status=status,
-        left_s=status.left_s(now_s) if status is not None and pid is not None else None,
-        learning=run.learning() if run.role != PROPOSER else None,
-        rounds=run.reports()[-LATEST:],
-        batches=run.batches()[-LATEST:],
-        ledger=ledger,
-        markets=read_markets(run.folder),
-        last_warning=Warned(at_s=warnings[-1].at_s, text=warnings[-1].text) if warnings else None,
-        problems=ledger.problems if ledger else (),
+        left_s=status.left_s(now.now_s) if status is not None and now.pid is not None else None,
+        learning=now.learning,
+        rounds=now.reports[-LATEST:],
+        batches=now.batches[-LATEST:],
+        ledger=now.accounts.ledger,
+        markets=now.accounts.markets,
+        last_warning=next((message for message in reversed(now.messages) if message.warns), None),
+        problems=now.accounts.ledger.problems if now.accounts.ledger is not None else (),
     )
 
 

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codezero.config import TerminalView
-from codezero.ledger.reading import read_view
-from codezero.ledger.rows import ledger_rows
 from codezero.observe.status import Status
 from codezero.runtime.console import Console
 from codezero.runtime.entries import LogEntry, entries
+from codezero.views.accounts import Accounts, read_accounts
 from codezero.views.runs import PROPOSER, Run
 from codezero.views.terminal.live import View, can_show
 from codezero.views.terminal.snapshot import Message, Snapshot
@@ -24,7 +23,6 @@ LEDGER_S = 5.0
 MOST_REPORTS = 400
 """The most rounds that a view remembers."""
 _LOG_BYTES = 128 * 1024
-_WARNS = ("WARNING", "ERROR", "CRITICAL")
 
 
 class Feed:
@@ -34,23 +32,23 @@ class Feed:
         self, run: Run, status: Callable[[], Status | None], messages: Callable[[], Sequence[Message]]
     ) -> None:
         self._run, self._status, self._messages = run, status, messages
-        self._ledger: Sequence[tuple[str, str]] = ()
+        self._accounts = Accounts()
         self._ledger_at_s = float("-inf")
 
-    def snapshot(self, is_running: bool) -> Snapshot:
+    def snapshot(self, pid: int | None) -> Snapshot:
         if time.monotonic() - self._ledger_at_s > LEDGER_S and self._run.role != PROPOSER:
-            self._ledger = ledger_rows(read_view(self._run.folder), time.time())
+            self._accounts = read_accounts(self._run.folder)
             self._ledger_at_s = time.monotonic()
         return Snapshot(
             role=self._run.role,
             name=self._run.name if self._run.name != self._run.role else "",
             now_s=time.time(),
-            is_running=is_running,
+            pid=pid,
             status=self._status(),
             reports=self._run.reports() if self._run.role != PROPOSER else (),
             learning=self._run.learning() if self._run.role != PROPOSER else None,
             batches=self._run.batches() if self._run.role == PROPOSER else (),
-            ledger=self._ledger,
+            accounts=self._accounts,
             messages=self._messages(),
         )
 
@@ -59,7 +57,7 @@ def watched(run: Run) -> Callable[[], Snapshot]:
     """Returns a function that makes snapshots of a run of any process, from its files."""
     log = log_of(run)
     feed = Feed(run, run.status, log.messages)
-    return lambda: feed.snapshot(run.pid() is not None)
+    return lambda: feed.snapshot(run.pid())
 
 
 def log_of(run: Run) -> Log:
@@ -110,7 +108,7 @@ class NodeView:
             return
         feed = Feed(Run(name, name, folder, MOST_REPORTS), status, self._messages)
         self._view = View(
-            lambda: [feed.snapshot(True)],
+            lambda: [feed.snapshot(os.getpid())],
             lambda: os.kill(os.getpid(), signal.SIGINT),
             quits="stop",
             left=self._console.release,
@@ -126,4 +124,4 @@ class NodeView:
             self._view.leave()
 
     def _messages(self) -> list[Message]:
-        return [Message(at_s=at_s, text=text, warns=text.startswith(_WARNS)) for at_s, text in self._console.lines()]
+        return [Message(at_s=at_s, text=text, warns=warns) for at_s, text, warns in self._console.lines()]

@@ -109,7 +109,7 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert total == int(earned)
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
     shown = status(tmp_path)
-    assert f"earned   {earned:+.2f} in 3 rounds" in shown
+    assert f"earned {earned:+.2f} in 3 rounds" in shown
     view, board = read_view(tmp_path / "state"), read_board(tmp_path / "state")
     assert (view.kind, view.peer_id, view.num_rounds) == ("wallet", peer_id, 3)
     assert (view.trouble, view.last_refused, view.problems) == (None, None, ())
@@ -133,7 +133,7 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     output = play(command(tmp_path, nowhere, contract, "--rounds", "1", "ledger.patience_s=0"))
     assert "going on without the chain: the RPC at 127.0.0.1" in output
     assert "| ledger: the RPC at 127.0.0.1" in output
-    assert "trouble  the RPC at 127.0.0.1" in status(tmp_path)
+    assert "trouble the RPC at 127.0.0.1" in status(tmp_path)
     view = read_view(tmp_path / "state")
     assert view.trouble.text.startswith("the RPC at 127.0.0.1")
     assert view.trouble.since_s <= view.trouble.seen_s <= time.time()

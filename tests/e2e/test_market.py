@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from codezero.identity.names import animal_name
 from codezero.ledger import keystore
 from tests import chains
 from tests.builders import save_tiny
@@ -138,7 +139,10 @@ def test_a_node_is_examined_bets_and_claims_its_reward_after_a_restart(market, n
         assert line.endswith(" on choice - dog")  # as the random weights of the tiny model have it
         assert market.read("choiceTokenBalance", game, peer_id, 1) == 25 * 10**17
         shown = status(tmp_path)
-        assert f"market   1 bet of peer {peer_id} at {market.address} on chain 31337; 0 not confirmed, 1 game" in shown
+        assert (
+            f"market 1 bet of {animal_name(peer_id)} at {market.address} on chain 31337; 0 not confirmed, 1 game"
+            in shown
+        )
         assert "trouble" not in shown
 
         judge.close_game()
@@ -167,7 +171,7 @@ def test_rounds_go_on_without_a_judge_and_say_so(market, node, tmp_path, judge):
     assert last["judge_score"] is None
     assert last["reward_mean"] is not None
     assert f"| judge service: the judge service at {url} " in "".join(said)
-    assert f"trouble  the judge service at {url} " in status(tmp_path)
+    assert f"trouble the judge service at {url} " in status(tmp_path)
     assert max(sum(report["seconds"].values()) for report in reports(tmp_path)) < 60
 
 
@@ -184,5 +188,5 @@ def test_rounds_go_on_without_a_market_contract_and_say_so(market, node, tmp_pat
     trouble = f"there is no contract at {nowhere} on chain 31337: check market.contract_address"
     assert reports(tmp_path)[-1]["market"] == trouble
     assert f"| market: {trouble} |" in "".join(said)
-    assert f"trouble  {trouble}" in status(tmp_path)
+    assert f"trouble {trouble}" in status(tmp_path)
     assert record(tmp_path) == []

@@ -153,14 +153,14 @@ def test_a_proposer_still_knows_what_it_has_proposed(old):
 
 def test_status_tells_what_nodes_did(old, capsys):
     expected = {
-        "full/state": ("model    model, full, version 1", "reward   -1.10 in round 2", "earned   -18.40 in 2 rounds"),
+        "full/state": ("model, full", "Reward     -1.10 ", "policy version 1", "earned -18.40 in 2 rounds"),
         "lora/state": (
-            f"({PEER}), not running",
-            "pending  reward -8 of peer",
-            "unsent   -0.80",
-            "earned   -26.80 in 3",
+            f"{PEER}  ",
+            "pending reward -8 of round",
+            "unsent -0.80",
+            "earned -26.80 in 3",
         ),
-        "proposer/state": ("level    2 easy", "written  1 of 2 valid, 1 judged by solvers"),
+        "proposer/state": ("Level      2 easy", "Valid      50%", "Judged     1 in the last batch"),
     }
     for folder, parts in expected.items():
         assert main(["status", folder]) == 3

@@ -11,7 +11,7 @@ from codezero.ledger.items import OPEN, ItemState, Kind, LedgerItem, LedgerScope
 from codezero.ledger.location import OUTBOX
 from codezero.ledger.outbox import TROUBLE, Outbox
 from codezero.ledger.reading import trouble_in
-from codezero.ledger.view import Trouble
+from codezero.ledger.view import MarketView
 from codezero.runtime.database import reading
 from codezero.types import RoundId
 
@@ -37,23 +37,6 @@ class Bet:
     """In units, as `held`."""
     held: int
     """The peer's tokens on the choice before the bet; if it holds more, the bet has arrived."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarketView:
-    """One market that a node plays or has played."""
-
-    peer_id: str
-    chain_id: int
-    contract: str
-    num_bets: int
-    """The number of bets that the contract is known to have."""
-    num_open: int
-    """The number of bets that are not confirmed."""
-    num_unclaimed: int
-    """The number of games whose reward may still come."""
-    trouble: Trouble | None
-    """The problem that keeps the node from playing, as of `seen_s`; a market no longer played keeps its last one."""
 
 
 class Book(Outbox):

@@ -47,3 +47,17 @@ def paired(before: Sequence[float], after: Sequence[float]) -> MeanChange | None
     if len(first) >= MIN_EACH:
         low, high = central(resampled_means(last - first, np.random.default_rng(0)))
     return MeanChange(before=float(first.mean()), after=float(last.mean()), count=len(first), low=low, high=high)
+
+
+def interval(change: MeanChange) -> str:
+    """Returns a difference with its interval, as in +0.12 [+0.03, +0.21]."""
+    if change.low is None or change.high is None:
+        return signed(change.difference)
+    return f"{signed(change.difference)} [{signed(change.low)}, {signed(change.high)}]"
+
+
+def signed(value: float | None) -> str:
+    """Returns a number with two digits and its sign; 0.00 has none."""
+    if value is None:
+        return "unknown"
+    return f"{value:+.2f}" if f"{abs(value):.2f}" != "0.00" else "0.00"

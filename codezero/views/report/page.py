@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from codezero import __version__
+from codezero.evaluate.gain import Direction
 from codezero.runtime.visible import visible
 from codezero.views.charts import STYLE
-from codezero.views.charts.runs import proposer_charts, solver_charts
-from codezero.views.report import curves, words
+from codezero.views.charts.runs import proposer_charts, solver_charts, swarm_chart
+from codezero.views.report.change import interval, signed
 from codezero.views.report.measured import Comparison
 from codezero.views.report.summary import RunFacts, instant
 
@@ -47,12 +49,12 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
             policy=_policy(style),
             style=Markup(style),
             title=title(runs),
-            headline=words.headline(solvers) if solvers else "A proposer's batches.",
+            headline=headline(solvers) if solvers else "A proposer's batches.",
             sentences=sentences(solvers)[:MAX_RUNS],
             solvers=solvers,
             comparison=comparison,
             most_moved=MAX_MOVED,
-            swarm_chart=Markup(curves.swarm_chart(with_reports)) if len(with_reports) > 1 else "",
+            swarm_chart=Markup(swarm_chart(with_reports)) if len(with_reports) > 1 else "",
             runs=[(one, _charts(one, f"{one.name}: " if len(runs) > 1 else "")) for one in shown],
             left_out=len(ordered) - len(shown),
             made=f"Made by {MARK} {__version__} on {instant(time.time())}, on {platform.system()} {platform.machine()} "
@@ -68,8 +70,24 @@ def title(runs: Sequence[RunFacts]) -> str:
         return f"Report of {one.animal or one.name}"
     solvers = sum(not one.proposer for one in runs)
     proposers = len(runs) - solvers
-    parts = [f"{count} {name}{'s' * (count != 1)}" for count, name in ((solvers, "solver"), (proposers, "proposer"))]
-    return "Report of " + " and ".join(part for part in parts if not part.startswith("0 "))
+    counts = {"solver": solvers, "proposer": proposers}
+    return "Report of " + " and ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items() if count)
+
+
+def headline(solvers: Sequence[RunFacts]) -> str:
+    """Returns one line on whether the solvers learn."""
+    if len(solvers) == 1:
+        return solvers[0].learning.verdict + "."
+    said = {
+        Direction.RISING: "that learn",
+        Direction.FALLING: "that got worse",
+        Direction.LEVEL: "without a clear change",
+        Direction.UNKNOWN: "of which it is too early to tell",
+    }
+    found = Counter(one.learning.direction for one in solvers)
+    return (
+        f"Of {len(solvers)} solvers: {', '.join(f'{found[one]} {what}' for one, what in said.items() if found[one])}."
+    )
 
 
 def sentences(solvers: Sequence[RunFacts]) -> list[str]:
@@ -98,9 +116,9 @@ def _environment() -> Environment:
     environment = Environment(autoescape=True, finalize=_visible, trim_blocks=True)
     environment.filters |= {
         "cut": _cut,
-        "signed": words.signed,
+        "signed": signed,
         "metric": lambda found: f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]",
-        "interval": words.interval,
+        "interval": interval,
     }
     return environment
 

@@ -13,9 +13,8 @@ from xml.etree import ElementTree
 
 from codezero.errors import ReportError
 from codezero.runtime.visible import visible
-from codezero.views.charts.runs import pass_chart, proposer_charts, solver_charts
-from codezero.views.report import curves, words
-from codezero.views.report.page import MARK, sentences, title
+from codezero.views.charts.runs import pass_chart, proposer_charts, solver_charts, swarm_chart
+from codezero.views.report.page import MARK, headline, sentences, title
 from codezero.views.report.summary import RunFacts
 
 MAX_CHARTS = 6
@@ -93,7 +92,7 @@ def _charts(runs: Sequence[RunFacts]) -> list[str]:
     levels = [chart for one in proposers for chart in proposer_charts(one.batches, f"{one.name}: ")]
     if not solvers:
         return levels[:MAX_CHARTS]
-    charts = [curves.swarm_chart({one.name: one.reports for one in solvers})]
+    charts = [swarm_chart({one.name: one.reports for one in solvers})]
     passed = (pass_chart(one.reports, one.group_size, f"{one.name}: ") for one in solvers)
     return [*charts, *islice(passed, MAX_CHARTS - 1 - bool(levels)), *levels[:1]]
 
@@ -102,7 +101,7 @@ def _head(runs: Sequence[RunFacts]) -> Iterator[str]:
     solvers = [one for one in runs if not one.proposer]
     lines = textwrap.wrap(sentences(solvers)[0], 140) if len(solvers) == 1 else []
     yield _text(MARGIN, 40, title(runs), 'font-size="24" font-weight="bold"')
-    yield _text(MARGIN, 64, words.headline(solvers) if solvers else "", 'font-size="15"')
+    yield _text(MARGIN, 64, headline(solvers) if solvers else "", 'font-size="15"')
     for number, line in enumerate(lines[:2]):
         yield _text(MARGIN, 84 + 17 * number, line, 'font-size="12" fill="#565f6d"')
 

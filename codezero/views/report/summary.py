@@ -13,7 +13,7 @@ from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.runtime.amounts import span
 from codezero.runtime.state import best_round
-from codezero.types import SOLO_PEER_ID, RoundReport, SkipReason
+from codezero.types import SOLO_PEER_ID, RoundReport
 from codezero.views.report.examples import Examples, find_examples
 from codezero.views.runs import PROPOSER, Run
 
@@ -70,8 +70,7 @@ class RunFacts:
 
 def gather(run: Run) -> RunFacts:
     """Returns everything that a report says of a run. A repeated round or batch counts once, as it was last."""
-    reports = [one for _, one in sorted({one.round: one for one in run.reports()}.items())]
-    batches = [one for _, one in sorted({one.batch: one for one in run.batches()}.items())]
+    reports, batches = run.reports(), run.batches()
     status = run.status()
     peer_id = status.peer_id if status is not None and status.peer_id != SOLO_PEER_ID else ""
     done: list[RoundReport | BatchReport] = [*reports, *batches]
@@ -81,13 +80,13 @@ def gather(run: Run) -> RunFacts:
         role=run.role,
         animal=status.animal if status is not None else "",
         peer_id=peer_id,
-        about=_about(status, run.pid() is not None, best_round(run.folder), reports, batches),
+        about=_about(status, run.pid(), best_round(run.folder), reports, batches),
         reports=reports,
         batches=batches,
         group_size=status.group_size if status is not None else 0,
         learning=run.learning(),
         dropped=_counts(_summed([one.dropped for one in done]), DROPPED),
-        skipped=_counts(Counter(_reason(one.skipped) for one in done if one.skipped is not None)),
+        skipped=_counts(Counter(one.skipped for one in done if one.skipped is not None)),
         rejected=_counts(_summed([one.rejected for one in batches])),
         peers=[Count(name=animal_name(peer), count=n, meaning=peer) for peer, n in sources.most_common(MAX_PEERS)],
         more_peers=max(0, len(sources) - MAX_PEERS),
@@ -97,7 +96,7 @@ def gather(run: Run) -> RunFacts:
 
 def _about(
     status: Status | None,
-    runs: bool,
+    pid: int | None,
     best: int | None,
     reports: Sequence[RoundReport],
     batches: Sequence[BatchReport],
@@ -110,12 +109,14 @@ def _about(
             ("model", status.model.rsplit("/", 1)[-1] if status.model.startswith("/") else status.model),
             ("trained", trained or "nothing"),
             ("codezero", status.version),
-            ("state", "runs" if runs else status.ended or "not running; it did not end by itself"),
+            ("state", "runs" if pid is not None else status.ended or "not running; it did not end by itself"),
             ("best checkpoint", f"of round {best}, where its probes were highest" if best is not None else ""),
         ]
     if reports:
         about.append(("rounds", f"{len(reports)} ({reports[0].round} to {reports[-1].round})"))
-        about.append(("updates", f"{sum(one.skipped is None for one in reports)}, {_version(reports)}"))
+        about.append(
+            ("updates", f"{sum(one.skipped is None for one in reports)}, policy version {reports[-1].policy_version}")
+        )
         about.append(("tokens written", f"{sum(one.num_tokens for one in reports):,}"))
     if batches:
         about.append(("batches", f"{len(batches)} ({batches[0].batch} to {batches[-1].batch})"))
@@ -128,15 +129,6 @@ def _about(
             began_s = stamped[0].finished_at_s - sum(stamped[0].seconds.values())
             about.append(("when", f"{instant(began_s)} to {instant(stamped[-1].finished_at_s)}"))
     return [(what, value) for what, value in about if value]
-
-
-def _reason(skipped: str) -> str:
-    """Returns why there was no update, without the figures of that round."""
-    return next((reason.value for reason in SkipReason if skipped.startswith(reason.value)), skipped)
-
-
-def _version(reports: Sequence[RoundReport]) -> str:
-    return f"policy version {reports[-1].policy_version}"
 
 
 def _summed(tallies: Sequence[Mapping[str, int]]) -> Counter[str]:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, WAITING, Status
+from codezero.observe.status import Status
 from codezero.runtime.amounts import brief
 from codezero.types import SOLO_PEER_ID
+from codezero.views import words
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, bar, fit, row, safe, sides
-
-_STAGES = {
-    STARTING: "starts",
-    WAITING: "waits for the swarm's next round",
-    PROBING: "measures itself",
-    SAVING: "saves",
-}
 
 
 def identity(snapshot: Snapshot, width: int) -> list[Text]:
@@ -39,23 +33,10 @@ def model_name(status: Status) -> str:
 
 
 def _up(snapshot: Snapshot, status: Status) -> Text:
-    if snapshot.is_running:
-        silent_s = snapshot.now_s - status.updated_at_s
-        if silent_s > SILENT_S:
-            return Text(f"! no sign of life for {brief(silent_s)}", BAD)
-        return Text(f"up {brief(snapshot.now_s - status.started_at_s)}", DIM)
-    return Text(ended(snapshot), BAD)
-
-
-def ended(snapshot: Snapshot) -> str:
-    """Returns how and when a node that is not running ended."""
-    status = snapshot.status
-    if status is None:
-        return "not running"
-    since = f"{brief(snapshot.now_s - status.updated_at_s)} ago"
-    if not status.ended:
-        return f"ended {since} without a word: killed, or a power cut"
-    return f"stopped {since}" if status.ended == "stopped" else f"ended {since}: {safe(status.ended)}"
+    there = snapshot.presence()
+    if there.state == "running":
+        return Text(f"process {snapshot.pid}, up {brief(snapshot.now_s - status.started_at_s)}", DIM)
+    return Text("! " * (snapshot.pid is not None) + safe(there.text), BAD)
 
 
 def progress(snapshot: Snapshot, width: int) -> list[Text]:
@@ -65,22 +46,20 @@ def progress(snapshot: Snapshot, width: int) -> list[Text]:
         return []
     label = "Batch" if snapshot.role == "proposer" else "Round"
     number = "-" if status.round is None else str(status.round)
-    if not snapshot.is_running:
-        return [row(label, (number, BOLD), f"  was in {stage_words(status)}" if not status.ended else "")]
-    line = row(label, (number, BOLD), f"  {stage_words(status)}")
+    there = snapshot.presence()
+    more = [row("", (text, BAD)) for text in (there.meaning, there.do) if text]
+    if snapshot.pid is None:
+        return [row(label, (number, BOLD), f"  was {safe(words.doing(status))}" if not status.ended else ""), *more]
+    line = row(label, (number, BOLD), f"  {safe(words.doing(status))}")
     share, note = _share(status, snapshot.now_s)
     if share is not None:
-        left_s = status.left_s(snapshot.now_s)
+        left_s = status.left_s(snapshot.now_s) if not more else None
         left = "" if left_s is None else f"  about {brief(left_s)} left"
         room = width - line.cell_len - len(note) - len(left) - 3
         line.append(f"  {bar(share, min(room, 40))} " if room > 5 else "  ")
         line.append(note)
         line.append(left, BOLD)
-    return [fit(line, width), fit(_stages(status), width)]
-
-
-def stage_words(status: Status) -> str:
-    return _STAGES.get(status.stage, safe(status.stage))
+    return [fit(line, width), fit(_stages(status), width), *more]
 
 
 def _share(status: Status, now_s: float) -> tuple[float | None, str]:

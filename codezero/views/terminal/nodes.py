@@ -8,7 +8,6 @@ from rich.text import Text
 
 from codezero.proposals import level_name
 from codezero.runtime.amounts import brief
-from codezero.views.terminal import header
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, fit, padded, safe, sparkline
 
@@ -25,7 +24,7 @@ def table(snapshots: Sequence[Snapshot], chosen: int, width: int, height: int) -
     for number, snapshot in list(enumerate(snapshots))[first : first + room]:
         cells = _cells(snapshot)
         text = " ".join(padded(cells[name], room) for name, room, _ in columns)
-        style = BOLD if number == chosen else "" if snapshot.is_running else BAD
+        style = BOLD if number == chosen else "" if snapshot.pid is not None else BAD
         lines.append(fit(Text(f"{'▸' if number == chosen else ' '} {text}", style), width))
     return lines
 
@@ -39,11 +38,11 @@ def _cells(snapshot: Snapshot) -> dict[str, str]:
     if status.round is not None:
         cells["round"] = str(status.round)
     cells["who"] = status.animal
-    if not snapshot.is_running:
-        cells["doing"] = header.ended(snapshot)
+    if snapshot.pid is None:
+        cells["doing"] = safe(snapshot.presence().text)
         return cells
     count = f" {status.done}/{status.total}" if status.total else ""
-    cells["doing"] = f"{header.stage_words(status)}{count}"
+    cells["doing"] = f"{safe(status.stage)}{count}"
     left_s = status.left_s(snapshot.now_s)
     cells["left"] = "" if left_s is None else brief(left_s)
     return cells

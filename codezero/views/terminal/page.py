@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from codezero.views.terminal import nodes, proposer, solver
+from codezero.runtime.amounts import local
+from codezero.views.terminal import nodes
+from codezero.views.terminal.node import proposer_page, solver_page
 from codezero.views.terminal.snapshot import Message, Snapshot
-from codezero.views.terminal.text import BAD, BOLD, DIM, fit, safe, sides, wrapped
+from codezero.views.terminal.text import BAD, BOLD, DIM, fit, row, safe, sides, wrapped
 
 MIN_MESSAGES = 3
+PLAIN_WIDTH = 120
+"""The width in cells by which `plain` lays out columns."""
 _HELP = """\
 Reward is the mean over the last round's own solutions, from -1.2 to 1.2; below it are its parts, which add up to it.
 
@@ -66,11 +70,20 @@ def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: ViewOp
         body = []
         if len(snapshots) > 1:
             body = [*nodes.table(snapshots, chosen, width, max(room // 3, 2)), _rule("", width)]
-        page = proposer.page(shown, width) if shown.role == "proposer" else solver.page(shown, width)
-        body = _fitted([*body, *page], room - MIN_MESSAGES - 1)
+        body = _fitted([*body, *_page(shown, width)], room - MIN_MESSAGES - 1)
         left = room - len(body)
         body += _messages(shown, width, left)
     return [fit(line, width) for line in [*(body + [Text("")] * room)[:room], foot][:height]]
+
+
+def plain(snapshot: Snapshot) -> list[str]:
+    """Returns one node's page and its last warning as lines of any length, for output that is no screen."""
+    warnings = [row("Warning", f"{local(one.at_s)} {safe(one.text)}") for one in snapshot.messages if one.warns]
+    return [line.plain.rstrip() for line in [*_page(snapshot, PLAIN_WIDTH), *warnings[-1:]] if line.plain]
+
+
+def _page(snapshot: Snapshot, width: int) -> list[Text]:
+    return proposer_page(snapshot, width) if snapshot.role == "proposer" else solver_page(snapshot, width)
 
 
 def _fitted(page: list[Text], room: int) -> list[Text]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
 from codezero.types import RoundReport
+from codezero.views.accounts import Accounts
+from codezero.views.words import Presence, presence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,8 @@ class Snapshot:
     role: str
     """The node's role: solver or proposer."""
     now_s: float
-    is_running: bool
+    pid: int | None
+    """The node's process; None if it does not run."""
     status: Status | None
     """The node's present or last status; None if it never noted one."""
     name: str = ""
@@ -39,7 +42,9 @@ class Snapshot:
     """The result of a solver's probes: whether it learns."""
     batches: Sequence[BatchReport] = ()
     """A proposer's latest batches, the newest last."""
-    ledger: Sequence[tuple[str, str]] = ()
-    """The ledger's facts, as (label, text)."""
+    accounts: Accounts = field(default_factory=Accounts)
     messages: Sequence[Message] = ()
     """The latest messages, the newest last."""
+
+    def presence(self) -> Presence:
+        return presence(self.status, self.pid, self.now_s)

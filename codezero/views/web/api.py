@@ -9,10 +9,11 @@ import msgspec
 from fastapi import FastAPI, HTTPException, Path, Query
 
 from codezero.identity.names import animal_name
+from codezero.views.runs import Run
 from codezero.views.web import views
 from codezero.views.web.peers import peers_seen
 from codezero.views.web.solutions import GROUPS_A_PAGE, shown
-from codezero.views.web.source import WatchedFolders, WatchedNode
+from codezero.views.web.source import WatchedFolders
 from codezero.views.web.views import Board
 
 MOST = 1000
@@ -23,7 +24,7 @@ Json = dict[str, Any]
 
 
 def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> None:
-    def found(key: str) -> WatchedNode:
+    def found(key: str) -> Run:
         node = source.node(key)
         if node is None:
             raise HTTPException(404)
@@ -58,7 +59,7 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
     @app.get("/api/nodes/{key}/rounds/{number}/groups")
     def groups(key: Key, number: int, page: Annotated[int, Query(ge=1, le=100_000)] = 1) -> Json:
         """Returns tasks, solutions and verdicts of a round that is still kept; long texts are cut."""
-        seen = found(key).groups(number)
+        seen = found(key).groups_of(number)
         if seen is None:
             raise HTTPException(404)
         there = views.paged(seen.groups, page, GROUPS_A_PAGE)

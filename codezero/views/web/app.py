@@ -4,7 +4,7 @@ replaces what has changed."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from fastapi import FastAPI, HTTPException, Query, Request
@@ -13,10 +13,11 @@ from fastapi.responses import PlainTextResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from codezero import __version__
+from codezero.views.runs import Run
 from codezero.views.web import api, views
 from codezero.views.web.guard import FAILED, Guard
 from codezero.views.web.pages import render, static_files
-from codezero.views.web.source import WatchedFolders, WatchedNode
+from codezero.views.web.source import WatchedFolders
 from codezero.views.web.views import Board
 
 NodeName = Annotated[str | None, Query(alias="node", max_length=200)]
@@ -41,46 +42,22 @@ def make_app(source: WatchedFolders, board: Board | None = None, hosts: Sequence
 
 
 def _serve_pages(app: FastAPI, source: WatchedFolders, board: Board | None) -> None:
-    def answer(
-        request: Request, name: str, key: str | None, node: WatchedNode | None, content: dict[str, object]
-    ) -> Response:
-        if node is None and key is not None:
-            raise HTTPException(404)
-        frame = {"nodes": views.node_rows(source), "node": node, "page_name": name, "folders": source.folders}
-        return _page(request, render(f"{name}.html", {**frame, **content}))
+    def serve(path: str, name: str, content: Callable[[Run | None, int, int], dict[str, object] | None]) -> None:
+        @app.get(path, include_in_schema=False, name=name)
+        def answer(request: Request, number: int = 0, node: NodeName = None, page: Page = 1) -> Response:
+            found = source.node(node)
+            values = content(found, page, number)
+            if values is None or (found is None and node is not None):
+                raise HTTPException(404)
+            frame = {"nodes": views.node_rows(source), "node": found, "page_name": name, "folders": source.folders}
+            return _page(request, render(f"{name}.html", {**frame, **values}))
 
-    @app.get("/", include_in_schema=False)
-    def overview(request: Request, node: NodeName = None) -> Response:
-        found = source.node(node)
-        return answer(request, "overview", node, found, views.overview(found))
-
-    @app.get("/charts", include_in_schema=False)
-    def charts(request: Request, node: NodeName = None) -> Response:
-        found = source.node(node)
-        return answer(request, "charts", node, found, views.charts(found))
-
-    @app.get("/rounds", include_in_schema=False)
-    def rounds(request: Request, node: NodeName = None, page: Page = 1) -> Response:
-        found = source.node(node)
-        return answer(request, "rounds", node, found, views.rounds(found, page))
-
-    @app.get("/rounds/{number}", include_in_schema=False)
-    def one_round(request: Request, number: int, node: NodeName = None, page: Page = 1) -> Response:
-        found = source.node(node)
-        content = views.one_round(found, number, page)
-        if content is None:
-            raise HTTPException(404)
-        return answer(request, "round", node, found, content)
-
-    @app.get("/peers", include_in_schema=False)
-    def peers(request: Request, node: NodeName = None, page: Page = 1) -> Response:
-        found = source.node(node)
-        return answer(request, "peers", node, found, views.peers(found, page))
-
-    @app.get("/leaderboard", include_in_schema=False)
-    def standings(request: Request, node: NodeName = None, page: Page = 1) -> Response:
-        found = source.node(node)
-        return answer(request, "leaderboard", node, found, views.standings(source, board, page))
+    serve("/", "overview", lambda node, page, number: views.overview(node))
+    serve("/charts", "charts", lambda node, page, number: views.charts(node))
+    serve("/rounds", "rounds", lambda node, page, number: views.rounds(node, page))
+    serve("/rounds/{number}", "round", lambda node, page, number: views.one_round(node, number, page))
+    serve("/peers", "peers", lambda node, page, number: views.peers(node, page))
+    serve("/leaderboard", "leaderboard", lambda node, page, number: views.standings(source, board, page))
 
 
 def _page(request: Request, html: str) -> Response:

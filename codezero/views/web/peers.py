@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from codezero.types import RoundReport
-from codezero.views.web.index import MAX_ID, Head
+from codezero.views.groups import MAX_ID, Head
 
 MAX_PEERS = 10_000
 """The most peers that are told apart; more come from a damaged file."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
-from codezero.observe.groups_file import SeenCase, SeenGroup, SeenRollout, SeenTask
+from codezero.observe.groups_file import SeenCase, SeenGroup
 
-T = TypeVar("T")
 GROUPS_A_PAGE = 8
 MAX_ROLLOUTS, MAX_CASES, MAX_ENTRIES = 16, 32, 32
 """The most solutions of a group, tests of a solution and entries of a mapping that are shown."""
@@ -54,39 +53,19 @@ class _Cut:
         return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters]"
 
     def group(self, group: SeenGroup) -> SeenGroup:
-        return SeenGroup(
-            peer_id=self.text(group.peer_id),
-            model_id=self.text(group.model_id),
-            external=group.external,
-            trained=group.trained,
-            task=SeenTask(
-                id=self.text(group.task.id),
-                origin=self.text(group.task.origin),
-                difficulty=group.task.difficulty,
-                question=self.text(group.task.question, MAX_TEXT),
-                tests=self.text(group.task.tests, MAX_TEXT),
-            ),
-            rollouts=[self._rollout(rollout) for rollout in group.rollouts[:MAX_ROLLOUTS]],
-        )
+        cut = msgspec.convert(self._value(msgspec.to_builtins(group)), SeenGroup)
+        for rollout, whole in zip(cut.rollouts, group.rollouts, strict=False):
+            if len(whole.cases) > MAX_CASES:
+                left_out = f"{len(whole.cases) - MAX_CASES} more tests are not shown"
+                rollout.cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=left_out, p_correct=None))
+        return cut
 
-    def _rollout(self, rollout: SeenRollout) -> SeenRollout:
-        cases = [
-            SeenCase(outcome=self.text(case.outcome), reason=self.text(case.reason), p_correct=case.p_correct)
-            for case in rollout.cases[:MAX_CASES]
-        ]
-        if len(rollout.cases) > MAX_CASES:
-            left_out = f"{len(rollout.cases) - MAX_CASES} more tests are not shown"
-            cases.append(SeenCase(outcome="\N{HORIZONTAL ELLIPSIS}", reason=left_out, p_correct=None))
-        return msgspec.structs.replace(
-            rollout,
-            text=self.text(rollout.text, MAX_TEXT),
-            finish=self.text(rollout.finish),
-            outcome=self.text(rollout.outcome),
-            parts=self._names(rollout.parts),
-            rules=self._names(rollout.rules),
-            reasons={name: self.text(reason) for name, reason in self._names(rollout.reasons).items()},
-            cases=cases,
-        )
-
-    def _names(self, mapping: dict[str, T]) -> dict[str, T]:
-        return {self.text(name): value for name, value in list(mapping.items())[:MAX_ENTRIES]}
+    def _value(self, value: Any, name: str = "") -> Any:
+        """Returns the value of a field with texts, lists and mappings in it cut."""
+        if isinstance(value, str):
+            return self.text(value, MAX_TEXT if name in ("question", "tests", "text") else MAX_SHORT)
+        if isinstance(value, list):
+            return [self._value(one, name) for one in value[: MAX_ROLLOUTS if name == "rollouts" else MAX_CASES]]
+        if isinstance(value, dict):
+            return {self.text(key): self._value(one, key) for key, one in list(value.items())[:MAX_ENTRIES]}
+        return value

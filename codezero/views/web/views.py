@@ -13,12 +13,13 @@ from codezero.ledger.board import read_swarm_board
 from codezero.ledger.leaderboard import Leaderboard
 from codezero.observe.probes import Learning
 from codezero.proposals import level_name
+from codezero.views import words
 from codezero.views.charts import sparkline
 from codezero.views.charts.runs import proposer_charts, solver_charts
-from codezero.views.web import words
+from codezero.views.runs import Run
 from codezero.views.web.peers import peers_seen
 from codezero.views.web.solutions import GROUPS_A_PAGE, shown
-from codezero.views.web.source import WatchedFolders, WatchedNode
+from codezero.views.web.source import WatchedFolders
 
 T = TypeVar("T")
 Board = Callable[[], Leaderboard]
@@ -53,18 +54,18 @@ def node_rows(source: WatchedFolders) -> list[dict[str, object]]:
     rows = []
     for key, node in source.nodes().items():
         status = node.status()
-        there = words.presence(status, node.pid() is not None, now_s)
+        there = words.presence(status, node.pid(), now_s)
         rows.append({"key": key, "role": node.role, "presence": there, "status": status})
     return rows
 
 
-def overview(node: WatchedNode | None) -> dict[str, object]:
+def overview(node: Run | None) -> dict[str, object]:
     if node is None:
         return {}
     status = node.status()
     content: dict[str, object] = {
         "status": status,
-        "presence": words.presence(status, node.pid() is not None, time.time()),
+        "presence": words.presence(status, node.pid(), time.time()),
         "last": None,
         "learning": None,
     }
@@ -94,7 +95,7 @@ def overview(node: WatchedNode | None) -> dict[str, object]:
     }
 
 
-def charts(node: WatchedNode | None) -> dict[str, object]:
+def charts(node: Run | None) -> dict[str, object]:
     if node is None:
         return {}
     if node.solves:
@@ -110,7 +111,7 @@ def charts(node: WatchedNode | None) -> dict[str, object]:
     return {"charts": [Markup(chart) for chart in drawn], "num_done": len(batches)}
 
 
-def rounds(node: WatchedNode | None, page: int) -> dict[str, object]:
+def rounds(node: Run | None, page: int) -> dict[str, object]:
     if node is None:
         return {}
     if not node.solves:
@@ -118,12 +119,12 @@ def rounds(node: WatchedNode | None, page: int) -> dict[str, object]:
     return {"done": paged(node.reports()[::-1], page), "readable": node.rounds_with_groups()}
 
 
-def one_round(node: WatchedNode | None, number: int, page: int) -> dict[str, object] | None:
+def one_round(node: Run | None, number: int, page: int) -> dict[str, object] | None:
     """Returns the content of a round's page; None if nothing is known of such a round."""
     if node is None or not node.solves:
         return None
     report = next((report for report in reversed(node.reports()) if report.round == number), None)
-    seen = node.groups(number)
+    seen = node.groups_of(number)
     if report is None and seen is None:
         return None
     groups = seen.groups if seen is not None else []
@@ -139,7 +140,7 @@ def one_round(node: WatchedNode | None, number: int, page: int) -> dict[str, obj
     }
 
 
-def peers(node: WatchedNode | None, page: int) -> dict[str, object]:
+def peers(node: Run | None, page: int) -> dict[str, object]:
     if node is None or not node.solves:
         return {}
     status = node.status()
@@ -169,7 +170,7 @@ def _probe_spark(found: Learning) -> list[tuple[str, float | None, Markup]]:
     return [("held-out problems solved, %", values[-1], _spark(values, "share solved"))] if values else []
 
 
-def _pass_spark(node: WatchedNode, values: Sequence[float | None]) -> list[tuple[str, float | None, Markup]]:
+def _pass_spark(node: Run, values: Sequence[float | None]) -> list[tuple[str, float | None, Markup]]:
     status = node.status()
     name = f"pass@{status.group_size}" if status is not None and status.group_size else "pass@k"
     return [(name, values[-1] if values else None, _spark(values, name))]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ import time
 import msgspec
 import pytest
 
+from codezero import __version__
 from codezero.cli import main
 from codezero.cli.status import NOT_RUNNING
 from codezero.observe.status import StatusFile, new_status
@@ -56,17 +58,21 @@ def test_a_stopped_node_in_lines(tmp_path, capsys, utc):
     folder = node(tmp_path, reports=reports, log=log, group_size=4, round=6, policy_version=6)
     code, shown = status(capsys, folder)
     assert code == NOT_RUNNING
-    lines = shown.out.splitlines()
-    assert lines[0].startswith(f"solver   thorny fishy meerkat ({NODE['peer_id']}), not running (stopped, ")
-    assert lines[1:] == [
-        "model    tiny, full, version 6",
-        "learns   Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0.",
-        "reward   +0.60 in round 6 (higher is better)",
-        "solved   pass@4 0.50, average@4 0.25, as predicted",
-        "learned  version 6; 32 tokens/s, a round takes 1m00s",
-        "swarm    local 2, external 0, dropped 1 zero_advantage; 2 peers in sight",
-        "warning  2026-11-21 10:00:01 WARNING: disk nearly full",
+    lines = [" ".join(line.split()) for line in shown.out.splitlines()]
+    assert lines[:2] == [
+        "thorny fishy meerkat codezero 0.1.0 solver".replace("0.1.0", __version__),
+        f"{NODE['peer_id']} tiny, full stopped 0 s ago",
     ]
+    assert lines[2] == "Round 6"
+    assert lines[3].startswith("the same command goes on")
+    for line in (
+        "Learns Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0.",
+        "Learned policy version 6 loss -0.0123 grad 1.5",
+        "Swarm 2 peers in sight local 2 external 0 dropped 1 zero_advantage",
+        "Warning 2026-11-21 10:00:01 WARNING: disk nearly full",
+    ):
+        assert line in lines
+    assert any(line.startswith("Reward +0.60 ") for line in lines)
 
 
 def test_a_running_node_says_its_process_and_what_it_is_at(tmp_path, capsys):
@@ -81,8 +87,9 @@ def test_a_running_node_says_its_process_and_what_it_is_at(tmp_path, capsys):
     with locked_state(folder):
         code, shown = status(capsys, folder)
     assert code == 0
-    assert "running as process " in shown.out
-    assert "round    7, solve 1/2, about 1m0" in shown.out
+    assert f"process {os.getpid()}, up " in shown.out
+    assert "Round      7  writing solutions  " in shown.out
+    assert " 1/2  about 1m0" in shown.out
     assert " of 2.0 GiB planned" in shown.out
 
 
@@ -97,15 +104,16 @@ def test_a_node_that_hangs_is_told_so_and_no_time_left_is_promised(tmp_path, cap
     with locked_state(folder):
         code, shown = status(capsys, folder)
     assert code == 0  # there is a process
-    assert "round    7, solve 1/2\n" in shown.out
-    assert "trouble  no sign of life for 1m40s: it hangs" in shown.out
+    assert "! no sign of life for 1 min" in shown.out
+    assert "it hangs, is suspended" in shown.out
+    assert " left" not in shown.out
 
 
 def test_a_proposer_says_its_level_and_success(tmp_path, capsys):
     code, shown = status(capsys, node(tmp_path, "proposer", [test_batches.report(3)]))
     assert code == NOT_RUNNING
-    assert "level    2 easy (start)" in shown.out
-    assert "success  level 1: 0.90, level 2: 0.55" in shown.out
+    assert "Level      2 easy  start" in shown.out
+    assert "1 beginner  0.90 " in shown.out
 
 
 def test_of_a_swarm_folder_each_node_has_a_paragraph_and_all_must_run(tmp_path, capsys):
@@ -115,7 +123,7 @@ def test_of_a_swarm_folder_each_node_has_a_paragraph_and_all_must_run(tmp_path, 
         assert code == NOT_RUNNING
         with locked_state(second):
             assert status(capsys, tmp_path)[0] == 0
-    assert [line for line in shown.out.splitlines() if line.endswith(":")] == ["node-1:", "node-2:"]
+    assert [line[:7] for line in shown.out.splitlines() if line.startswith("node-")] == ["node-1:", "node-2:"]
 
 
 def test_no_node_there_is_an_error_that_says_what_to_give(tmp_path, capsys, monkeypatch):
@@ -172,9 +180,9 @@ def test_a_damaged_ledger_costs_its_lines_only_and_is_named(tmp_path, capsys):
     (folder / "ledger.sqlite").write_text("hello " * 1000)
     code, shown = status(capsys, folder)
     assert code == NOT_RUNNING
-    assert shown.out.startswith("solver   thorny fishy meerkat")
+    assert shown.out.startswith("thorny fishy meerkat")
     assert "earned" not in shown.out  # 0 would be a guess
-    assert f"problem  cannot read the ledger {folder}/ledger.sqlite: file is not a database" in shown.out
+    assert f"problem cannot read the ledger {folder}/ledger.sqlite: file is not a database" in shown.out
 
 
 def test_a_long_run_is_read_from_its_end(tmp_path, capsys):

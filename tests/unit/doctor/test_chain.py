@@ -38,7 +38,7 @@ def test_a_chain_an_account_and_a_peer_that_are_fine(tmp_path, deployed):
     save(made, tmp_path / "swarm.pem")
     address = with_account(tmp_path, deployed)
     case = wallet(tmp_path, deployed.chain.url, deployed.address)
-    findings = list(chain.check(case))
+    findings = list(chain.check_chain(case))
     assert not told(findings, "error")
     assert not told(findings, "warning")
     assert f"{deployed.address} is at round 0" in told(findings, "ok")[0]
@@ -53,24 +53,24 @@ def test_a_peer_that_belongs_to_another_account(tmp_path, deployed):
     with_account(tmp_path, deployed)
     client, other = deployed.chain.client, deployed.chain.owner
     client.transact(client.contract("SwarmCoordinator", deployed.address), "registerPeer(string)", made.peer_id)
-    (fault,) = told(chain.check(wallet(tmp_path, deployed.chain.url, deployed.address)), "error")
+    (fault,) = told(chain.check_chain(wallet(tmp_path, deployed.chain.url, deployed.address)), "error")
     assert f"is registered to {other}, and this node's account is 0x" in fault
     assert "become a new peer" in fault
 
 
 def test_an_account_that_cannot_pay(tmp_path, deployed):
     with_account(tmp_path, deployed, wei=10**15)
-    (fault,) = told(chain.check(wallet(tmp_path, deployed.chain.url, deployed.address)), "warning")
+    (fault,) = told(chain.check_chain(wallet(tmp_path, deployed.chain.url, deployed.address)), "warning")
     assert "holds 0.001 ETH | it cannot pay for much longer" in fault
 
 
 def test_no_wallet_and_nobody_signed_in(tmp_path, deployed):
-    (fault,) = told(chain.check(wallet(tmp_path, deployed.chain.url, deployed.address)), "error")
+    (fault,) = told(chain.check_chain(wallet(tmp_path, deployed.chain.url, deployed.address)), "error")
     assert "cannot read the keystore" in fault
     assert "codezero wallet create" in fault
     common = (f"ledger.rpc_url={deployed.chain.url}", f"ledger.contract_address={deployed.address}")
     case = case_of(tmp_path, "ledger=modal", *common, f"ledger.chain_id={CHAIN_ID}")
-    (fault,) = told(chain.check(case), "error")
+    (fault,) = told(chain.check_chain(case), "error")
     assert "nobody has signed in" in fault
 
 
@@ -82,7 +82,7 @@ def test_who_has_signed_in_is_the_account(tmp_path, deployed):
     (tmp_path / "login" / "userApiKey.json").write_text(json.dumps(keys))
     common = (f"ledger.rpc_url={deployed.chain.url}", f"ledger.contract_address={deployed.address}")
     case = case_of(tmp_path, "ledger=modal", *common, f"ledger.chain_id={CHAIN_ID}")
-    findings = list(chain.check(case))
+    findings = list(chain.check_chain(case))
     assert not told(findings, "error")
     assert any(account in text for text in told(findings, "ok"))
 
@@ -90,30 +90,30 @@ def test_who_has_signed_in_is_the_account(tmp_path, deployed):
 def test_another_chain_and_no_contract(tmp_path, deployed):
     with_account(tmp_path, deployed, wei=0)
     url = deployed.chain.url
-    (fault,) = told(chain.check(wallet(tmp_path, url, deployed.address, "ledger.chain_id=5")), "error")
+    (fault,) = told(chain.check_chain(wallet(tmp_path, url, deployed.address, "ledger.chain_id=5")), "error")
     assert f"serves chain {CHAIN_ID}, not 5" in fault
-    (fault,) = told(chain.check(wallet(tmp_path, url, NOWHERE)), "error")
+    (fault,) = told(chain.check_chain(wallet(tmp_path, url, NOWHERE)), "error")
     assert NOWHERE in fault
     assert "a node signs nothing there" in fault
-    (fault,) = told(chain.check(wallet(tmp_path, url, "0x" + "zz" * 20)), "error")
+    (fault,) = told(chain.check_chain(wallet(tmp_path, url, "0x" + "zz" * 20)), "error")
     assert "is no address" in fault
 
 
 def test_a_market_that_is_none(tmp_path, deployed):
     with_account(tmp_path, deployed)
     market = ("market.enabled=true", f"market.contract_address={NOWHERE}")
-    (fault,) = told(chain.check(wallet(tmp_path, deployed.chain.url, deployed.address, *market)), "error")
+    (fault,) = told(chain.check_chain(wallet(tmp_path, deployed.chain.url, deployed.address, *market)), "error")
     assert "market.contract_address" in fault
 
 
 def test_an_rpc_that_is_away_or_none(tmp_path):
     keystore.save(new_key(), tmp_path / "wallet.json", "correct horse", scrypt_n=2)
     away = wallet(tmp_path, f"http://127.0.0.1:{closed_port()}", NOWHERE)
-    (fault,) = told(chain.check(away), "warning")
+    (fault,) = told(chain.check_chain(away), "warning")
     assert "the RPC is not reached: 127.0.0.1 refuses the connection" in fault
     assert "rewards wait in state/outbox.sqlite" in fault
     with answering(b"<html>log in to this network</html>") as url:
-        (fault,) = told(chain.check(wallet(tmp_path, url + "/v2/secretkey12345678", NOWHERE)), "warning")
+        (fault,) = told(chain.check_chain(wallet(tmp_path, url + "/v2/secretkey12345678", NOWHERE)), "warning")
         assert "a proxy in between may have answered" in fault
         assert "secretkey" not in fault
 
@@ -122,10 +122,10 @@ def test_an_rpc_that_refuses_what_a_node_does_not_need(tmp_path, deployed):
     """The public one answers web3_clientVersion with 401, on which other nodes took it to be away."""
     with_account(tmp_path, deployed)
     with HostileRpc(deployed.chain.url).serving() as rpc:
-        assert told(chain.check(wallet(tmp_path, rpc.url, deployed.address)), "ok")
+        assert told(chain.check_chain(wallet(tmp_path, rpc.url, deployed.address)), "ok")
     assert set(rpc.methods) == {"eth_chainId", "eth_getCode", "eth_call", "eth_getBalance"}
 
 
 def test_no_chain_at_all(tmp_path):
-    (finding,) = chain.check(case_of(tmp_path))
+    (finding,) = chain.check_chain(case_of(tmp_path))
     assert "rewards are kept in a file" in finding.found

@@ -12,8 +12,7 @@ import pytest
 from codezero.cli import main
 from codezero.config.load import load_config, settings_of
 from codezero.doctor import examine as examining
-from codezero.doctor.finding import error, info, ok, warning
-from codezero.doctor.show import as_json, lines
+from codezero.doctor.finding import as_json, error, info, lines, ok, warning
 from codezero.observe.status import StatusFile, new_status
 from codezero.runtime.state import note_start, noted_start
 from tests.unit.doctor.test_servers import listening
@@ -113,8 +112,7 @@ def test_settings_that_are_refused_are_one_finding_and_all_else_is_looked_at(mon
     seen = examined(monkeypatch, ok("a", "b"))
     assert main(["doctor", "train.learnin_rate=1"]) == 2
     shown = capsys.readouterr().out
-    assert "ERROR  settings  unknown setting train.learnin_rate\n" in shown
-    assert "did you mean train.learning_rate" in shown
+    assert "ERROR  settings  unknown setting train.learnin_rate: did you mean train.learning_rate" in shown
     assert "ok     a         b" in shown
     assert seen[0].settings == []
 

@@ -1,5 +1,6 @@
 """What a node has left in its logs and its outbox."""
 
+import dataclasses
 import io
 import json
 import logging
@@ -8,13 +9,16 @@ import time
 import pytest
 
 from codezero.config import LogFormat
-from codezero.doctor import history
+from codezero.doctor import state_folder
 from codezero.errors import StateError
 from codezero.ledger.items import LedgerScope
+from codezero.ledger.local import LocalLedger
 from codezero.ledger.outbox import Outbox
-from codezero.runtime import logs
+from codezero.observe.status import StatusFile, new_status
+from codezero.runtime import logs, state
 from codezero.runtime.console import Console
 from codezero.types import RoundId
+from tests.swarm_folder import round_report
 from tests.unit.doctor.cases import case_of, told
 
 AT = "2026-11-21T23:00:0{}.000Z"
@@ -23,11 +27,11 @@ AT = "2026-11-21T23:00:0{}.000Z"
 def logged(tmp_path, *lines):
     (tmp_path / "logs").mkdir(exist_ok=True)
     (tmp_path / "logs" / "swarm.log").write_text("\n".join(lines) + "\n")
-    return list(history.check_log(case_of(tmp_path)))
+    return list(state_folder.check_log(case_of(tmp_path)))
 
 
 def test_a_log_without_trouble_and_none(tmp_path):
-    assert "it is not there" in told(history.check_log(case_of(tmp_path)), "info")[0]
+    assert "it is not there" in told(state_folder.check_log(case_of(tmp_path)), "info")[0]
     assert told(logged(tmp_path, AT.format(1) + " INFO codezero.node: round 1 saved"), "ok")
 
 
@@ -61,7 +65,7 @@ def test_failures_are_found_in_logs_as_nodes_write_them(tmp_path, form):
         raise MemoryError("no room\n2026-01-01T00:00:00.000Z ERROR x: forged")
     except MemoryError:
         logging.getLogger("codezero.x").exception("failed with \u2028forged")
-    (found,) = told(history.check_log(case_of(tmp_path)), "warning")
+    (found,) = told(state_folder.check_log(case_of(tmp_path)), "warning")
     assert " UTC: MemoryError: no room" in found
 
 
@@ -78,7 +82,7 @@ def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
     logs.set_up(tmp_path / "logs", "INFO", Console(io.StringIO()), log_format=log_format)
     logging.getLogger("codezero.x").warning("the hub is busy")
     logs.log_end(StateError("cannot save round 5"))
-    found = list(history.check_log(case_of(tmp_path)))
+    found = list(state_folder.check_log(case_of(tmp_path)))
     assert "UTC: ended: cannot save round 5" in told(found, "warning")[0]
     assert "1 warning of late" in told(found, "info")[0]
     assert "the hub is busy" in told(found, "info")[0]
@@ -86,7 +90,7 @@ def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
         raise ValueError("of a bug")
     except ValueError as bug:
         logs.log_end(bug)
-    assert "UTC: ValueError: of a bug" in told(history.check_log(case_of(tmp_path)), "warning")[0]
+    assert "UTC: ValueError: of a bug" in told(state_folder.check_log(case_of(tmp_path)), "warning")[0]
 
 
 def test_a_log_with_the_zeros_of_a_power_cut_is_read(tmp_path):
@@ -98,30 +102,31 @@ def test_a_log_with_the_zeros_of_a_power_cut_is_read(tmp_path):
 def test_a_log_of_any_form(tmp_path, text):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "swarm.log").write_text(text, errors="surrogateescape", encoding="utf-8")
-    list(history.check_log(case_of(tmp_path)))
+    list(state_folder.check_log(case_of(tmp_path)))
 
 
 def rounds(tmp_path, reports, *settings):
     (tmp_path / "logs").mkdir(exist_ok=True)
-    text = "".join(json.dumps(report) + "\n" if isinstance(report, dict) else report for report in reports)
+    text = "".join(one if isinstance(one, str) else json.dumps(dataclasses.asdict(one)) + "\n" for one in reports)
     (tmp_path / "logs" / "rounds.jsonl").write_text(text)
-    return list(history.check_rounds(case_of(tmp_path, *settings)))
+    return list(state_folder.check_rounds(case_of(tmp_path, *settings)))
 
 
 def report(number, **changes):
-    return {"round": number, "num_external_groups": 1, "skipped": None, "peak_rss_bytes": 2**30, **changes}
+    return round_report(number, **{"skipped": None, "dropped": {}, **changes})
 
 
 def test_rounds_that_are_fine(tmp_path):
-    found = rounds(tmp_path, [report(n) for n in range(8)], "swarm=native")
+    found = rounds(tmp_path, [report(n) for n in range(1, 9)], "swarm=native")
     assert not told(found, "warning")
-    assert "the last one is 7, finished " in told(found, "info")[0]
+    assert "the last one is 8, finished " in told(found, "info")[0]
 
 
 def test_a_node_that_learns_nothing(tmp_path):
-    found = rounds(tmp_path, [report(n, skipped="every group has equal rewards") for n in range(6)])
-    assert "none of the last 6 rounds made an update: every group has equal rewards" in told(found, "warning")[0]
-    assert not told(rounds(tmp_path, [report(n, skipped="x" if n else None) for n in range(6)]), "warning")
+    found = rounds(tmp_path, [report(n, skipped="every group has equal rewards") for n in range(1, 7)])
+    fault = told(found, "warning")[0]
+    assert "6 of the last 6 rounds made no update, 6 of them: every group has equal rewards" in fault
+    assert not told(rounds(tmp_path, [report(n, skipped="x" if n > 3 else None) for n in range(1, 7)]), "warning")
 
 
 def test_a_node_that_is_alone_without_wanting_it(tmp_path):
@@ -133,8 +138,14 @@ def test_a_node_that_is_alone_without_wanting_it(tmp_path):
 
 
 def test_memory_that_grows(tmp_path):
-    peaks = [report(n, peak_rss_bytes=2**30 + n * 2**27) for n in range(20)]
-    assert "the node's peak grew from 2.2 to 3.4 GiB in 10 rounds" in told(rounds(tmp_path, peaks), "warning")[0]
+    peaks = [report(n + 1, peak_rss_bytes=2**30 + n * 2**27) for n in range(20)]
+    assert "the node's peak grew from 2.2 GiB to 3.4 GiB in 10 rounds" in told(rounds(tmp_path, peaks), "warning")[0]
+
+
+def test_a_node_that_outgrows_its_plan(tmp_path):
+    made = dataclasses.replace(new_status("solver", tmp_path / "state", tmp_path / "logs"), planned_bytes=2**20)
+    with state.locked_state(tmp_path / "state"), StatusFile(tmp_path / "state", made):
+        assert "the system may kill it" in told(rounds(tmp_path, []), "warning")[0]
 
 
 def test_parts_that_wait(tmp_path):
@@ -152,6 +163,7 @@ def test_reports_of_any_form(tmp_path, line):
 
 def outbox(tmp_path, since_s):
     (tmp_path / "state").mkdir()
+    LocalLedger(tmp_path / "state" / "ledger.sqlite", "QmMe").close()
     box = Outbox(
         tmp_path / "state" / "outbox.sqlite", LedgerScope(chain_id=5, contract="0x" + "11" * 20, peer_id="QmMe")
     )
@@ -162,19 +174,19 @@ def outbox(tmp_path, since_s):
 
 def test_rewards_that_wait_too_long(tmp_path):
     outbox(tmp_path, time.time() - 5 * 3600)
-    (fault,) = told(history.check_outbox(case_of(tmp_path)), "warning")
+    (fault,) = told(state_folder.check_outbox(case_of(tmp_path)), "warning")
     assert "2 wait, the oldest for 5 h 0 min: reward +2 of peer QmMe in round 3" in fault
     assert "nothing is lost" in fault
 
 
 def test_rewards_that_have_just_been_summed_up(tmp_path):
     outbox(tmp_path, time.time() - 5)
-    assert told(history.check_outbox(case_of(tmp_path)), "info")
-    assert not told(history.check_outbox(case_of(tmp_path)), "warning")
+    assert told(state_folder.check_outbox(case_of(tmp_path)), "info")
+    assert not told(state_folder.check_outbox(case_of(tmp_path)), "warning")
 
 
 def test_an_outbox_that_is_none(tmp_path):
     (tmp_path / "state").mkdir()
-    assert list(history.check_outbox(case_of(tmp_path))) == []
+    assert list(state_folder.check_outbox(case_of(tmp_path))) == []
     (tmp_path / "state" / "outbox.sqlite").write_text("x" * 5000)
-    assert "cannot read the outbox" in told(history.check_outbox(case_of(tmp_path)), "warning")[0]
+    assert any("cannot read the outbox" in one for one in told(state_folder.check_outbox(case_of(tmp_path)), "warning"))

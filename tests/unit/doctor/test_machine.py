@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from codezero.config import checkout
-from codezero.doctor import disk, installation, machine
+from codezero.doctor import installation, machine
 from tests.unit.doctor.cases import case_of, told
 
 
@@ -117,7 +117,7 @@ def test_folders_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     case = case_of(tmp_path, f"state_dir={tmp_path / 'file' / 'state'}", f"tracking.log_dir={tmp_path / 'broken'}")
-    found = told(disk.check(case), "error")
+    found = told(machine.check_disk(case), "error")
     assert "it is no folder | nothing that is learnt can be saved | correct its rights, or give state_dir" in found[0]
     assert "it is a link that leads nowhere" in found[1]
     assert len(found) == 2
@@ -125,8 +125,8 @@ def test_folders_that_cannot_be_written(tmp_path):
 
 
 def test_disks_that_are_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
-    findings = list(disk.check(case_of(tmp_path)))
+    monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
+    findings = list(machine.check_disk(case_of(tmp_path)))
     assert "disk of state_dir: 0.9 GiB free" in told(findings, "warning")[0]
     assert "preparing Qwen2.5-Coder-0.5B-Instruct needs 2.9 GiB, and" in told(findings, "error")[0]
 
@@ -135,32 +135,32 @@ def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch):
     def full(**_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(disk.tempfile, "TemporaryFile", full)
-    assert "No space left on device" in told(disk.check(case_of(tmp_path)), "error")[0]
+    monkeypatch.setattr(machine.tempfile, "TemporaryFile", full)
+    assert "No space left on device" in told(machine.check_disk(case_of(tmp_path)), "error")[0]
 
 
 def test_a_port_that_is_taken_and_one_that_is_not(tmp_path):
-    from codezero.doctor import ports
+    from codezero.doctor import swarm
 
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         case = case_of(tmp_path, "swarm=native", f"swarm.listen=[/ip4/127.0.0.1/tcp/{port}]")
-        (fault,) = told(ports.check(case), "error")
+        (fault,) = told(swarm.check_ports(case), "error")
         assert f"tcp port {port} of 127.0.0.1 (Address already in use) | the p2p daemon does not start" in fault
-    assert told(ports.check(case), "ok") == [f"swarm.listen: /ip4/127.0.0.1/tcp/{port} is free |  | "]
+    assert told(swarm.check_ports(case), "ok") == [f"swarm.listen: /ip4/127.0.0.1/tcp/{port} is free |  | "]
     case = case_of(tmp_path, "swarm=native", "swarm.listen=[/ip4/203.0.113.1/tcp/4001]")  # another machine's address
-    assert "203.0.113.1 (Cannot assign requested address)" in told(ports.check(case), "error")[0]
+    assert "203.0.113.1 (Cannot assign requested address)" in told(swarm.check_ports(case), "error")[0]
 
 
 def test_addresses_that_cannot_be_listened_on_or_reached(tmp_path):
-    from codezero.doctor import ports
+    from codezero.doctor import swarm
 
     case = case_of(
         tmp_path, "swarm=native", "swarm.listen=[/ip4/0.0.0.0]", "swarm.announce=[/ip4/203.0.113.7/tcp/4001]"
     )
-    assert "swarm.listen: /ip4/0.0.0.0: it is not of the form" in told(ports.check(case), "error")[0]
+    assert "swarm.listen: /ip4/0.0.0.0: it is not of the form" in told(swarm.check_ports(case), "error")[0]
     case = case_of(tmp_path, "swarm=native", "swarm.announce=[/ip4/203.0.113.7/tcp/4001]")
-    assert "others dial a port on which nobody listens" in told(ports.check(case), "warning")[0]
-    assert list(ports.check(case_of(tmp_path, "swarm=alone"))) == []
+    assert "others dial a port on which nobody listens" in told(swarm.check_ports(case), "warning")[0]
+    assert list(swarm.check_ports(case_of(tmp_path, "swarm=alone"))) == []

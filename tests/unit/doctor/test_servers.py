@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from codezero.doctor import bootnodes, clock, proxies, reach, services, sign_in
+from codezero.doctor import chain, machine, reach, services, swarm
 from codezero.identity.key import Identity
 from tests.unit.doctor.cases import case_of, told
 
@@ -126,14 +126,14 @@ def test_a_cached_answer_was_right_when_it_was_made():
 def test_a_clock_that_is_wrong(tmp_path, skew, network, severity, text):
     case = case_of(tmp_path, f"swarm={network}", PATH="")
     case.skews.append(("RPC at x", skew))
-    (found,) = told(clock.check(case), severity)
+    (found,) = told(machine.check_clock(case), severity)
     assert text in found
 
 
 def test_one_server_with_a_wrong_clock_is_not_believed_against_two(tmp_path):
     case = case_of(tmp_path, "swarm=native", PATH="")
     case.skews.extend([("a", 0.1), ("b", 9000.0), ("c", -0.3)])
-    assert told(clock.check(case), "ok")
+    assert told(machine.check_clock(case), "ok")
 
 
 @pytest.mark.parametrize(("said", "expected"), [("yes", True), ("no", False), ("", None), ("exit", None)])
@@ -142,12 +142,12 @@ def test_whether_the_system_keeps_its_clock(tmp_path, said, expected):
     tool.write_text(f"#!/bin/sh\n{'exit 1' if said == 'exit' else f'echo {said}'}\n")
     tool.chmod(0o755)
     case = case_of(tmp_path, PATH=str(tmp_path))
-    assert clock.ntp(case) is expected
-    assert any("(NTP)" in text for text in told(clock.check(case), "info")) is (expected is False)
+    assert machine.ntp(case) is expected
+    assert any("(NTP)" in text for text in told(machine.check_clock(case), "info")) is (expected is False)
 
 
 def hub(tmp_path, *settings, **environment):
-    return list(reach.check_hub(case_of(tmp_path, *settings, **environment)))
+    return list(services.check_hub(case_of(tmp_path, *settings, **environment)))
 
 
 def test_a_hub_that_is_away_and_what_that_means(tmp_path):
@@ -168,21 +168,21 @@ def test_a_hub_that_answers_and_an_index_that_does_not(tmp_path):
     with answering() as url:
         assert told(hub(tmp_path, "tasks=mbpp", HF_ENDPOINT=url), "ok") == ["hub: 127.0.0.1 answers |  | "]
     index = f"http://user:hunter2@127.0.0.1:{closed_port()}/simple"
-    (fault,) = told(reach.check_index(case_of(tmp_path, PIP_INDEX_URL=index)), "warning")
+    (fault,) = told(services.check_index(case_of(tmp_path, PIP_INDEX_URL=index)), "warning")
     assert "cannot be had from it" in fault
     assert "hunter2" not in fault
-    assert list(reach.check_index(case_of(tmp_path, f"model.name={tmp_path}"))) == []
+    assert list(services.check_index(case_of(tmp_path, f"model.name={tmp_path}"))) == []
 
 
 def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(bootnodes, "CONNECT_S", 0.5)
-    with listening(bootnodes.HELLO) as good, listening(b"HTTP/1.1 400 Bad Request\r\n") as other, listening() as silent:
+    monkeypatch.setattr(swarm, "CONNECT_S", 0.5)
+    with listening(swarm.HELLO) as good, listening(b"HTTP/1.1 400 Bad Request\r\n") as other, listening() as silent:
         at = {name: f"/ip4/127.0.0.1/tcp/{port}/p2p/{PEER}" for name, port in
               (("good", good), ("other", other), ("silent", silent), ("closed", closed_port()))}  # fmt: skip
         at["name"] = f"/dns4/no-such-host.invalid/tcp/4001/p2p/{PEER}"
         at["quic"] = f"/ip4/127.0.0.1/udp/4001/quic-v1/p2p/{PEER}"
         at["none"] = "/onion/x/p2p/y"
-        found = {name: bootnodes.why_not(address) for name, address in at.items()}
+        found = {name: swarm.why_not(address) for name, address in at.items()}
         assert found["good"] is None
         assert found["other"] == "something else than libp2p answers there"
         assert "down, or a firewall" in found["silent"]
@@ -190,7 +190,7 @@ def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
         assert "(DNS)" in found["name"]
         assert "over UDP" in found["quic"]
         assert found["none"].startswith("it cannot be dialled")
-        findings = list(bootnodes.dialled([at["good"], at["closed"]], "swarm.bootnodes"))
+        findings = list(swarm.dialled([at["good"], at["closed"]], "swarm.bootnodes"))
     assert told(findings, "ok") == [f"bootnode: {at['good']} answers |  | "]
     assert "the node joins through the others" in told(findings, "warning")[0]
 
@@ -200,14 +200,14 @@ def test_none_of_them_answers(tmp_path):
     case = case_of(tmp_path, "swarm=native", f"swarm.bootnodes=[{address}]")
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "peers.json").write_text(json.dumps({"/ip4/1.2.3.4/tcp/1/p2p/Qm": 1}))
-    findings = list(bootnodes.check(case))
+    findings = list(swarm.check_bootnodes(case))
     assert "none of 1 bootnode answers | the node trains alone" in told(findings, "warning")[1]
     assert "1 peer met before is remembered" in told(findings, "info")[0]
 
 
 def test_a_swarm_that_is_none_or_ones_own(tmp_path):
-    assert "trains alone" in told(bootnodes.check(case_of(tmp_path, "swarm=alone")), "info")[0]
-    assert "hosts a new swarm" in told(bootnodes.check(case_of(tmp_path, "swarm=native")), "info")[0]
+    assert "trains alone" in told(swarm.check_bootnodes(case_of(tmp_path, "swarm=alone")), "info")[0]
+    assert "hosts a new swarm" in told(swarm.check_bootnodes(case_of(tmp_path, "swarm=native")), "info")[0]
 
 
 def test_a_real_daemon_answers_as_one(tmp_path):
@@ -215,11 +215,11 @@ def test_a_real_daemon_answers_as_one(tmp_path):
 
     with live_swarm(tmp_path) as swarm:
         node = swarm.node("a")
-        assert bootnodes.why_not(node.address) is None
+        assert swarm.why_not(node.address) is None
 
 
 def proxied(tmp_path, *settings, **environment):
-    return list(proxies.check(case_of(tmp_path, *settings, **environment)))
+    return list(swarm.check_proxies(case_of(tmp_path, *settings, **environment)))
 
 
 def test_proxies_that_take_over_this_network(tmp_path):
@@ -294,7 +294,7 @@ def test_judges_of_this_machine(tmp_path, monkeypatch):
 
 def modal(tmp_path, url, *settings):
     given = ("ledger=modal", f"ledger.proxy_url={url}", *settings)
-    return list(sign_in.check(case_of(tmp_path, *given)))
+    return list(chain.check_sign_in(case_of(tmp_path, *given)))
 
 
 def test_a_sign_in_app_that_is_away_cut_off_or_another_program(tmp_path):
@@ -335,20 +335,20 @@ def test_session_keys_without_an_end_or_of_no_form(tmp_path):
     assert not any("session key" in text for text in told(modal(tmp_path, "http://127.0.0.1:9"), "warning"))
     (tmp_path / "login" / "userApiKey.json").write_text('{"org": 5}')
     assert any("is damaged" in text for text in told(modal(tmp_path, "http://127.0.0.1:9"), "error"))
-    assert sign_in.deadline_s("0xzz") == 0.0
-    assert sign_in.deadline_s("") == 0.0
+    assert chain.deadline_s("0xzz") == 0.0
+    assert chain.deadline_s("") == 0.0
 
 
 def test_a_wallets_passphrase(tmp_path):
     wallet = ("ledger=wallet", "ledger.rpc_url=http://127.0.0.1:9", f"ledger.contract_address=0x{'11' * 20}")
-    assert "neither" in told(sign_in.check(case_of(tmp_path, *wallet)), "info")[0]
-    assert told(sign_in.check(case_of(tmp_path, *wallet, CODEZERO_WALLET_PASSPHRASE="x")), "ok")
+    assert "neither" in told(chain.check_sign_in(case_of(tmp_path, *wallet)), "info")[0]
+    assert told(chain.check_sign_in(case_of(tmp_path, *wallet, CODEZERO_WALLET_PASSPHRASE="x")), "ok")
     missing = case_of(tmp_path, *wallet, f"ledger.passphrase_file={tmp_path / 'nothing'}")
-    assert "cannot be read" in told(sign_in.check(missing), "error")[0]
+    assert "cannot be read" in told(chain.check_sign_in(missing), "error")[0]
 
 
 def pushed(tmp_path, url, **environment):
-    return list(reach.check_push(case_of(tmp_path, "push.enabled=true", f"push.endpoint={url}", **environment)))
+    return list(services.check_push(case_of(tmp_path, "push.enabled=true", f"push.endpoint={url}", **environment)))
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_no_token_and_a_hub_that_is_away(tmp_path):
     assert "needs a token" in told(pushed(tmp_path, "http://127.0.0.1:9", HUGGINGFACE_ACCESS_TOKEN="None"), "error")[0]
     away = pushed(tmp_path, f"http://127.0.0.1:{closed_port()}", HF_TOKEN="hf_secret")
     assert "nothing listens there | nothing is pushed until it answers" in told(away, "warning")[0]
-    assert list(reach.check_push(case_of(tmp_path))) == []
+    assert list(services.check_push(case_of(tmp_path))) == []
 
 
 def test_programs_that_are_started_see_no_token(tmp_path):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from codezero.doctor import identity, processes, settings, state_folder
+from codezero.doctor import identity, installation, processes, state_folder
 from codezero.doctor.processes import Running
 from codezero.identity import keyfile
 from codezero.identity.key import Identity, save
@@ -101,20 +101,19 @@ def last(tmp_path, holder=None, later_s=60.0, **changes):
 def test_a_node_that_was_killed_has_noted_no_end(tmp_path):
     gib = 2**30
     (fault,) = told(last(tmp_path, rss_bytes=12 * gib, planned_bytes=10 * gib), "warning")
-    assert "ended without a word 1 min ago, solver in learn of round 5, with 12.0 GiB of 10.0 planned" in fault
+    assert "solver: ended 1 min ago without a word, learning in round 5, with 12.0 GiB of 10.0 GiB planned" in fault
     assert "for want of memory" in fault
 
 
 def test_how_a_node_ended_by_its_own_word(tmp_path):
     (fault,) = told(last(tmp_path, ended="RuntimeError: x"), "warning")
-    assert "ended 1 min ago, solver in learn of round 5: RuntimeError: x" in fault
-    assert "was stopped 1 min ago" in told(last(tmp_path, ended="stopped"), "info")[0]
+    assert "ended 1 min ago: RuntimeError: x, learning in round 5" in fault
+    assert "stopped 1 min ago" in told(last(tmp_path, ended="stopped"), "info")[0]
 
 
-def test_a_node_that_hangs_or_outgrows_its_plan(tmp_path):
+def test_a_node_that_hangs(tmp_path):
     me = os.getpid()
-    assert "has said nothing for 10 min" in told(last(tmp_path, me, later_s=600.0), "warning")[0]
-    assert "the system may kill it" in told(last(tmp_path, me, rss_bytes=3 * 2**30, planned_bytes=2**30), "warning")[0]
+    assert "no sign of life for 10 min" in told(last(tmp_path, me, later_s=600.0), "warning")[0]
     assert told(last(tmp_path, me), "ok")
 
 
@@ -213,11 +212,11 @@ def test_which_processes_are_nodes(command, expected):
 def test_edited_settings_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "configs"))
     configs.settle({}, Console())
-    assert "are as shipped" in told(settings.check_files(case_of(tmp_path)), "ok")[0]
+    assert "are as shipped" in told(installation.check_files(case_of(tmp_path)), "ok")[0]
     node = tmp_path / "configs" / "node.yaml"
     node.write_text(node.read_text().replace("seed: 0", "seed: 9"))
     (tmp_path / "configs" / "preset" / "local.yaml").unlink()
-    (drift,) = told(settings.check_files(case_of(tmp_path)), "info")
+    (drift,) = told(installation.check_files(case_of(tmp_path)), "info")
     assert "2 in " in drift
     assert "node.yaml: seed: 9; preset/local.yaml: missing" in drift
     assert "CODEZERO_RESET_CONFIG=1" in drift

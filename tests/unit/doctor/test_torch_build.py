@@ -133,10 +133,10 @@ def test_what_nvidia_smi_lists(tmp_path):
     tool = tmp_path / "nvidia-smi"
     tool.write_text("#!/bin/sh\necho 'NVIDIA H200'\necho\n")
     tool.chmod(0o755)
-    assert torch_build.nvidia_smi({"PATH": str(tmp_path)}) == ["NVIDIA H200"]
+    assert torch_build.nvidia_smi(case_of(tmp_path, PATH=str(tmp_path))) == ["NVIDIA H200"]
     tool.write_text("#!/bin/sh\necho 'no devices were found'; exit 6\n")
-    assert torch_build.nvidia_smi({"PATH": str(tmp_path)}) is None
-    assert torch_build.nvidia_smi({"PATH": str(tmp_path / "nowhere")}) is None
+    assert torch_build.nvidia_smi(case_of(tmp_path, PATH=str(tmp_path))) is None
+    assert torch_build.nvidia_smi(case_of(tmp_path, PATH=str(tmp_path / "nowhere"))) is None
 
 
 def test_beside_a_running_node_nothing_is_planned(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import pytest
 
 from codezero.cli import main
 from codezero.cli.status import NOT_RUNNING
+from codezero.identity.names import animal_name
 from codezero.ledger.chain import ChainLedger
 from codezero.ledger.faults import PeerTaken
 from codezero.ledger.items import LedgerScope
@@ -131,21 +132,21 @@ def test_status_shows_what_was_earned_what_is_unsent_and_what_waits(tmp_path, ca
     outbox.fold()
     outbox.note_trouble("the RPC is \x1b[31mdown")
     assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
-    _, _, earned, unsent, trouble, reward, vote = capsys.readouterr().out.splitlines()
-    assert earned == "earned   +1.50 in 1 round"
-    assert unsent == "unsent   +0.50 of peer me for 0xabc on chain 31337"
-    assert trouble == "trouble  the RPC is \\x1b[31mdown"
-    assert reward.startswith("pending  reward +2 of peer me in round 4 stage 0, since ")
-    assert vote.startswith("pending  vote of peer me for b in round 4, since ")
+    *_, earned, unsent, trouble, reward, vote = map(str.strip, capsys.readouterr().out.splitlines())
+    assert earned == "Ledger     earned +1.50 in 1 round"
+    assert unsent == "unsent +0.50 for 0xabc on chain 31337"
+    assert trouble == "trouble the RPC is \\x1b[31mdown"
+    assert reward.startswith("pending reward +2 of round 4: the RPC is ")
+    assert vote.startswith(f"pending vote for {animal_name('b')} of round 4: ")
 
 
 def test_status_of_a_node_without_a_chain_is_what_it_has_earned(tmp_path, capsys):
     ledger(tmp_path, Submitter(4)).settle(RoundId(number=4), [played(1.0)])
     assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
-    node, learns, earned, accepted = capsys.readouterr().out.splitlines()
-    assert (node, earned) == ("solver   not running; it has noted no status", "earned   +1.00 in 1 round")
-    assert learns.startswith("learns   Not measured: ")
-    assert accepted.startswith("accepted reward +1.00 and a vote for ")
+    *_, learns, rounds, earned, accepted = map(str.strip, capsys.readouterr().out.splitlines())
+    assert (rounds, earned) == ("no round is finished yet", "Ledger     earned +1.00 in 1 round")
+    assert learns.startswith("Learns     Not measured: ")
+    assert accepted.startswith("accepted round 4 +1.00, ")
 
 
 def test_status_of_no_node_says_what_to_give(tmp_path, capsys):

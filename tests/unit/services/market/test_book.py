@@ -6,6 +6,7 @@ import pytest
 
 from codezero.cli import main
 from codezero.cli.status import NOT_RUNNING
+from codezero.identity.names import animal_name
 from codezero.ledger.faults import OutboxError
 from codezero.ledger.items import ItemState, Kind, LedgerScope
 from codezero.ledger.local import LocalLedger
@@ -94,7 +95,7 @@ def test_status_shows_a_market_s_bets_and_trouble_and_runs_no_control_characters
     book.add_claim(0, 5.0)
     book.note_trouble("the judge said \x1b[2J")
     assert main(["status", "--state-dir", str(tmp_path)]) == NOT_RUNNING
-    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("market", "trouble"))]
-    assert shown[0].startswith("market   1 bet of peer QmPeer at 0x1111")
+    shown = [line for line in map(str.strip, capsys.readouterr().out.splitlines()) if line.startswith(("market", "tr"))]
+    assert shown[0].startswith(f"market 1 bet of {animal_name('QmPeer')} at 0x1111")
     assert shown[0].endswith(" on chain 1; 0 not confirmed, 1 game to be claimed")
-    assert shown[1] == "trouble  the judge said \\x1b[2J"
+    assert shown[1] == "trouble the judge said \\x1b[2J"

@@ -1,8 +1,7 @@
 import pytest
 
 from codezero.views.charts.scale import running_mean
-from codezero.views.report.change import paired
-from codezero.views.report.words import interval, signed
+from codezero.views.report.change import interval, paired, signed
 
 
 def test_pairs_are_drawn_as_pairs():

@@ -2,13 +2,16 @@
 
 import dataclasses
 
+from codezero.ledger.view import LedgerView, SubmissionView
 from codezero.observe.probes import learning
 from codezero.observe.status import Status
+from codezero.views.accounts import Accounts
 from codezero.views.terminal.snapshot import Message, Snapshot
 from tests.unit.observe import test_batches, test_monitor, test_probes
 
 NOW = 1_000_000.0
 PEER = "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"  # thorny fishy meerkat
+ROUND = SubmissionView(kind="round", what="", round=12, points=0.58, winners=(), reference="row 1", at_s=100.0)
 PARTS = {"correct": 0.3, "structure": 0.1, "formatting": 0.1, "alignment": 0.1, "finished": 0.2}
 
 
@@ -47,11 +50,11 @@ def solver(**changes):
     base = Snapshot(
         role="solver",
         now_s=NOW,
-        is_running=True,
+        pid=4711,
         status=status(),
         reports=[report(number, reward) for number, reward in enumerate(rewards, 1)],
         learning=learning(test_probes.passes(0.25, 0.25)),
-        ledger=[("earned", "+3.68 in 12 rounds"), ("accepted", "+0.58 of round 12")],
+        accounts=Accounts(ledger=LedgerView(kind="local", num_rounds=12, earned=3.68, last_accepted=ROUND)),
         messages=[Message(at_s=0.0, text=f"message {number}", warns=False) for number in range(1, 40)],
     )
     return dataclasses.replace(base, **changes)
@@ -61,7 +64,7 @@ def proposer(**changes):
     base = Snapshot(
         role="proposer",
         now_s=NOW,
-        is_running=True,
+        pid=4711,
         status=status(role="proposer", stage="write", usual_s={"write": 89.0, "listen": 60.0}, round=9),
         batches=[test_batches.report(number) for number in range(1, 9)],
     )

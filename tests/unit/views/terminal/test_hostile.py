@@ -7,6 +7,8 @@ import unicodedata
 import pytest
 from rich.console import Console
 
+from codezero.ledger.view import LedgerView, SubmissionView
+from codezero.views.accounts import Accounts
 from codezero.views.terminal.page import ViewOptions, lines
 from codezero.views.terminal.snapshot import Message
 from codezero.views.terminal.text import safe
@@ -55,15 +57,19 @@ def everywhere(text):
         network=text,
         ended=text,
     )
-    rows, messages = [(text, text)], [Message(at_s=0.0, text=text, warns=True)] * 5
-    snapshot = solver(status=told, reports=[last], ledger=rows, messages=messages, name=text)
+    refused = SubmissionView(
+        kind="vote", what=text, round=1, points=None, winners=(text,), reference=text, at_s=0, reason=text
+    )
+    accounts = Accounts(ledger=LedgerView(kind="modal", last_refused=refused), problems=(text,))
+    messages = [Message(at_s=0.0, text=text, warns=True)] * 5
+    snapshot = solver(status=told, reports=[last], accounts=accounts, messages=messages, name=text)
     (batch,) = proposer().batches[:1]
     batch = dataclasses.replace(
         batch, reason=text, rejected={text: 1}, dropped={text: 1}, success={text: 0.5}, network=text, skipped=text
     )
     return [
         snapshot,
-        dataclasses.replace(snapshot, is_running=False),
+        dataclasses.replace(snapshot, pid=None),
         proposer(status=told, batches=[batch], messages=messages, name=text),
     ]
 

@@ -16,9 +16,9 @@ def shown(snapshot, width, height, **choice):
 def test_a_solver_at_80_by_24():
     assert shown(solver(), 80, 24)[:20] == [
         "thorny fishy meerkat                                       codezero 0.1.0 solver",
-        "QmYyQS…Wjhx5N  Qwen2.5-Coder-0.5B-Instruct, full                        up 1h02m",
+        "QmYyQS…Wjhx5N  Qwen2.5-Coder-0.5B-Instruct, full          process 4711, up 1h02m",
         "",
-        "Round      13  learn  ━━━━━━━━━━━━━━━━━━━━━━─────────────── 6/10  about 20s left",
+        "Round      13  learning  ━━━━━━━━━━━━━━━━━━━━────────────── 6/10  about 20s left",
         "            draw  solve 36s  exchange 2s  score 3s ▸learn 54s  settle",
         "Learns     No change beyond chance: of solutions to 40 problems it never trains",
         "           on, 25.0 % were right at the start and 25.0 % in rounds 1 to 10, +0.0",
@@ -33,7 +33,7 @@ def test_a_solver_at_80_by_24():
         "tokens/s   32     ▄▄▄▄▄▄▄▄▄▄▄▄                              round 1m00s",
         "Memory     7.9 GiB of 10.3 GiB planned",
         "Ledger     earned +3.68 in 12 rounds",
-        "           accepted +0.58 of round 12",
+        "           accepted round 12 +0.58, 1970-01-01 00:01:40",
         "── messages ────────────────────────────────────────────────────────────────────",
     ]
     assert shown(solver(), 80, 24)[-2:] == ["00:00:00 message 39", "q stop   l log   ? help"]
@@ -42,7 +42,7 @@ def test_a_solver_at_80_by_24():
 def test_a_solver_at_60_keeps_the_figures():
     page = shown(solver(), 60, 24)
     assert page[0] == "thorny fishy meerkat                   codezero 0.1.0 solver"
-    assert "Round      13  learn  ━━━━━━━━━━─────── 6/10  about 20s left" in page
+    assert "Round      13  learning  ━━━━━━━━────── 6/10  about 20s left" in page
     assert "Reward     +0.58  ▁▂▁▂▁▂▅▇▅▇▅█          higher is better" in page
 
 
@@ -59,7 +59,7 @@ def test_a_solver_at_120_has_groups_apart_and_peers_by_name():
 
 def test_a_proposer_shows_its_level_and_what_is_known_of_each():
     assert shown(proposer(), 80, 24)[3:17] == [
-        "Batch      9  write  ━━━━━━━━━━━━━━━━━━━━━━────────────── 6/10  about 1m20s left",
+        "Batch      9  writing problems  ━━━━━━━━━━━━━━━────────── 6/10  about 1m20s left",
         "           ▸write 1m29s  listen 1m00s",
         "",
         "Level      2 easy  start",
@@ -77,13 +77,13 @@ def test_a_proposer_shows_its_level_and_what_is_known_of_each():
 
 
 def test_of_several_nodes_each_has_a_row_and_the_chosen_one_its_page():
-    stopped = dataclasses.replace(solver(), name="node-2", is_running=False, status=status(ended="stopped"))
+    stopped = dataclasses.replace(solver(), name="node-2", pid=None, status=status(ended="stopped"))
     nodes = [dataclasses.replace(solver(), name="node-1"), stopped, dataclasses.replace(proposer(), name="proposer-1")]
     page = [line.plain.rstrip() for line in lines(nodes, 80, 30, ViewOptions(chosen=1, quits="leave"))]
     assert page[:6] == [
         "  node         round  doing            left    earns",
         "  node-1       13     learn 6/10       20s     +0.58 ▁▂▁▂▁▂▅▇▅▇▅█",
-        "▸ node-2       13     stopped 0s ago           +0.58 ▁▂▁▂▁▂▅▇▅▇▅█",
+        "▸ node-2       13     stopped 0 s ago          +0.58 ▁▂▁▂▁▂▅▇▅▇▅█",
         "  proposer-1   9      write 6/10       1m20s   level 2 easy",
         "─" * 80,
         "node-2: thorny fishy meerkat                               codezero 0.1.0 solver",
@@ -98,7 +98,7 @@ def test_with_more_nodes_than_rows_the_chosen_one_is_in_sight():
     assert sum(line.startswith("▸ node-40 ") for line in page) == 1
 
 
-@pytest.mark.parametrize("snapshot", [solver(), proposer(), solver(reports=[], ledger=[], status=None)])
+@pytest.mark.parametrize("snapshot", [solver(), proposer(), solver(reports=[], status=None)])
 @pytest.mark.parametrize(
     "choice", [ViewOptions(), ViewOptions(log=True), ViewOptions(help=True), ViewOptions(log=True, up=10_000)]
 )
@@ -112,14 +112,15 @@ def test_whatever_the_size_every_line_fits_and_there_are_as_many_as_the_terminal
 
 
 def test_a_node_that_was_killed_or_failed_says_so():
-    killed = solver(is_running=False, status=status(updated_at_s=NOW - 7200))
-    assert shown(killed, 80, 24)[1].endswith("ended 2h00m ago without a word: killed, or a power cut")
-    failed = solver(is_running=False, status=status(ended="StateError: the disk is full"))
-    assert shown(failed, 80, 24)[1].endswith("ended 0s ago: StateError: the disk is full")
+    killed = solver(pid=None, status=status(updated_at_s=NOW - 7200))
+    assert shown(killed, 80, 24)[1].endswith("ended 2 h 0 min ago without a word")
+    assert any("it was killed: for want of memory" in line for line in shown(killed, 80, 30))
+    failed = solver(pid=None, status=status(ended="StateError: the disk is full"))
+    assert shown(failed, 80, 24)[1].endswith("ended 0 s ago: StateError: the disk is full")
 
 
 def test_a_node_that_runs_and_says_nothing_is_noticed():
-    assert shown(solver(status=status(updated_at_s=NOW - 90)), 80, 24)[1].endswith("! no sign of life for 1m30s")
+    assert shown(solver(status=status(updated_at_s=NOW - 90)), 80, 24)[1].endswith("! no sign of life for 1 min")
 
 
 def test_why_a_round_taught_nothing_and_what_is_in_the_way():

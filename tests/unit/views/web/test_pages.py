@@ -135,7 +135,7 @@ def test_a_hostile_file_of_20_mb_makes_no_large_page(tmp_path):
 
 
 def test_a_line_too_long_to_be_looked_at_does_not_hide_the_rounds_after_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("codezero.views.web.index.MAX_LINE_BYTES", 10_000)
+    monkeypatch.setattr("codezero.views.groups.MAX_LINE_BYTES", 10_000)
     logs = solver(tmp_path / "node-1", 1)
     add_round(logs, 2, groups=[scored_group("x" * 15_000)])
     add_round(logs, 3)

@@ -1,4 +1,4 @@
-"""A solver's page: its rewards, the share of right solutions, the groups it learned from, and time and memory."""
+"""The pages of a solver and a proposer: rewards, right solutions, groups, levels, problems, time, memory and ledger."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from rich.text import Text
 
 from codezero.evaluate.gain import Direction
 from codezero.identity.names import animal_name
-from codezero.observe.monitor import mixed
+from codezero.observe.monitor import external, mixed
+from codezero.proposals import LEVELS, BatchReport, level_name
 from codezero.runtime.amounts import brief, gib
 from codezero.types import RoundReport
+from codezero.views.accounts import account_rows
 from codezero.views.terminal import header
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import (
@@ -20,8 +22,8 @@ from codezero.views.terminal.text import (
     DIM,
     GOOD,
     LABEL,
+    bar,
     counts,
-    fit,
     flow,
     row,
     safe,
@@ -30,15 +32,15 @@ from codezero.views.terminal.text import (
 
 _VALUE, _NOTE = 7, 22
 """Cells of a value, and of the note behind its sparkline."""
-_STYLES = {Direction.RISING: GOOD, Direction.FALLING: BAD}
+_STYLES = {Direction.RISING: GOOD, Direction.FALLING: BAD, "trouble": BAD, "problem": BAD}
 
 
-def page(snapshot: Snapshot, width: int) -> list[Text]:
+def solver_page(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
     top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
     lines = [*_learns(snapshot, width)]
     lines += _numbers(snapshot, width) if snapshot.reports else [row("", "no round is finished yet")]
-    return [fit(line, width) for line in [*top, *lines, *memory(snapshot), *ledger(snapshot), *_push(snapshot)]]
+    return [*top, *lines, *memory(snapshot), *accounts(snapshot), *_push(snapshot)]
 
 
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
@@ -53,7 +55,7 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
         curve(f"average@{k}", [report.average_at_k for report in reports], "{:.2f}".format, "predicted", width),
         row("Learned", *_learned(last)),
         Text(""),
-        *flow("Swarm", _swarm(last, width), width),
+        *flow("Swarm", _swarm(last), width),
         *_proposals(reports),
         *_services(last),
         Text(""),
@@ -92,19 +94,14 @@ def _learned(last: RoundReport) -> list[str | tuple[str, str]]:
     return [version, pull]
 
 
-def _swarm(last: RoundReport, width: int) -> list[str]:
+def _swarm(last: RoundReport) -> list[str]:
     """Returns the peers present, the numbers of local and external groups (I and J) with the sources of the latter, and
     the dropped groups by reason."""
     proposed = f" ({last.num_proposed_groups} proposed)" if last.num_proposed_groups else ""
-    pooled = f" of {last.num_pooled_groups}" if last.num_pooled_groups else ""
-    external, peers = f"external {last.num_external_groups}{pooled}", list(last.external_groups)
-    if peers:
-        named = len(peers) == 1 or (len(peers) == 2 and width >= 110)
-        external += " from " + (" and ".join(map(animal_name, peers)) if named else f"{len(peers)} peers")
     return [
         safe(last.network) if last.network else "trains alone",
         f"local {last.num_local_groups}{proposed}",
-        external,
+        f"external {external(last, animal_name)}",
         f"dropped {counts(dict(last.dropped)) or 0}",
         *([f"unverified {unverified}"] if (unverified := last.fresh_tests.get("unverified")) else []),
     ]
@@ -139,13 +136,13 @@ def memory(snapshot: Snapshot) -> list[Text]:
     return [row("Memory", f"{gib(status.rss_bytes)}{plan}")]
 
 
-def ledger(snapshot: Snapshot) -> list[Text]:
-    """Returns the lines of the ledger, and of what keeps rewards from it."""
-    rows = [(safe(label), safe(text)) for label, text in snapshot.ledger]
+def accounts(snapshot: Snapshot) -> list[Text]:
+    """Returns the lines of ledger and markets, and of what keeps rewards from the ledger."""
+    rows = list(account_rows(snapshot.accounts, snapshot.now_s))
     if snapshot.status is not None and snapshot.status.ledger and not any(label == "trouble" for label, _ in rows):
-        rows.append(("trouble", safe(snapshot.status.ledger)))
+        rows.append(("trouble", snapshot.status.ledger))
     return [
-        row("" if number else "Ledger", (f"{label} ", DIM), (text, BAD if label == "trouble" else ""))
+        row("" if number else "Ledger", (f"{label} ", DIM), (safe(text), _STYLES.get(label, "")))
         for number, (label, text) in enumerate(rows)
     ]
 
@@ -158,3 +155,48 @@ def _push(snapshot: Snapshot) -> list[Text]:
     if status.push_trouble:
         return [row("Push", (f"! {safe(status.push_trouble)}", BAD))]
     return [row("Push", safe(status.pushed))]
+
+
+def proposer_page(snapshot: Snapshot, width: int) -> list[Text]:
+    """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
+    top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
+    lines = _batch_numbers(snapshot, width) if snapshot.batches else [row("", "no batch is finished yet")]
+    return [*top, *lines, *memory(snapshot)]
+
+
+def _batch_numbers(snapshot: Snapshot, width: int) -> list[Text]:
+    batches, last = snapshot.batches, snapshot.batches[-1]
+    lines = [
+        row("Level", (f"{level_name(last.level)}  ", BOLD), safe(last.reason)),
+        *(_level(last, number, width) for number in range(1, len(LEVELS) + 1)),
+        row("", ("share of right attempts; problems teach most at about one half", DIM)),
+        Text(""),
+        curve(
+            "Valid",
+            [one.num_valid / one.num_written if one.num_written else None for one in batches],
+            "{:.0%}".format,
+            "of what was written",
+            width,
+        ),
+    ]
+    if last.rejected:
+        lines += flow("", [f"rejected {counts(dict(last.rejected))}"], width)
+    signal = "" if last.signal_share is None else f", {last.signal_share:.0%} with right and wrong attempts"
+    lines.append(row("Judged", f"{last.num_judged} in the last batch{signal}"))
+    if last.loss is not None or last.skipped is not None:
+        reward = "-" if last.reward_mean is None else f"{last.reward_mean:+.2f}"
+        learned = f"no update: {safe(last.skipped)}" if last.skipped is not None else f"reward {reward}"
+        lines.append(row("Learned", learned))
+    lines.append(row("Swarm", safe(last.network) if last.network else "alone: nobody answers"))
+    if last.dropped:
+        lines.append(row("", (f"dropped {counts(dict(last.dropped))}", BAD)))
+    lines.append(row("Speed", f"batch {last.batch} took {brief(sum(last.seconds.values()))}"))
+    return lines
+
+
+def _level(last: BatchReport, number: int, width: int) -> Text:
+    """Returns the line of a level with its estimated success; the level in use is marked."""
+    rate, here = last.success.get(str(number)), number == last.level
+    shown = "not known" if rate is None else f"{rate:.2f} {bar(rate, min(width - 36, 30)) if width >= 50 else ''}"
+    text = f"{'▸' if here else ' '}{number} {LEVELS[number - 1]:<9} {shown}"
+    return row("", (text, BOLD if here else "" if rate is not None else DIM))

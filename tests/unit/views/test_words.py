@@ -5,7 +5,7 @@ import pytest
 from codezero.observe.status import Status
 from codezero.runtime.amounts import span
 from codezero.views.charts.runs import OTHER, parts
-from codezero.views.web.words import obstacles, presence, proposer_obstacles
+from codezero.views.words import obstacles, presence, proposer_obstacles
 from tests.swarm_folder import batch_report, round_report
 
 NOW_S = 1_000_000.0
@@ -30,34 +30,35 @@ def status(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "running", "state", "text"),
+    ("changes", "pid", "state", "text"),
     [
-        ({}, True, "running", "Round 7: writing solutions, 2 of 4; about 51 s left."),
-        ({"role": "proposer", "stage": "listen", "total": 0}, True, "running", "Batch 7: listening to solvers."),
-        ({"stage": "start", "round": None, "total": 0}, True, "running", "starting."),
-        ({"updated_at_s": NOW_S - 300}, True, "silent", "written nothing for 5 min"),
-        ({"ended": "stopped"}, False, "stopped", "goes on where it was"),
-        ({"ended": "StateError: the disk is full"}, False, "died", "ended with an error: StateError: the disk is full"),
-        ({}, False, "died", "killed, or out of memory"),
+        ({}, 1, "running", "round 7: writing solutions, 2 of 4; about 51 s left"),
+        ({"role": "proposer", "stage": "listen", "total": 0}, 1, "running", "batch 7: listening to solvers"),
+        ({"stage": "start", "round": None, "total": 0}, 1, "running", "starting"),
+        ({"updated_at_s": NOW_S - 300}, 1, "silent", "no sign of life for 5 min"),
+        ({"updated_at_s": NOW_S - 300}, 2, "running", "has not said yet"),
+        ({"ended": "stopped"}, None, "stopped", "stopped 1 s ago"),
+        ({"ended": "StateError: the disk is full"}, None, "died", "ended 1 s ago: StateError: the disk is full"),
+        ({}, None, "died", "ended 1 s ago without a word"),
     ],
 )
-def test_whether_it_runs(changes, running, state, text):
-    told = presence(status(**changes), running, NOW_S)
-    assert told.state == state
-    assert text in told.text
+def test_whether_it_runs(changes, pid, state, text):
+    there = presence(status(**changes), pid, NOW_S)
+    assert there.state == state
+    assert text in there.text
 
 
 def test_a_node_without_a_status_is_not_guessed_at():
-    assert presence(None, True, NOW_S).state == "running"
-    assert presence(None, False, NOW_S).state == "unknown"
+    assert presence(None, 1, NOW_S).state == "running"
+    assert presence(None, None, NOW_S).state == "unknown"
 
 
 def test_what_is_in_the_way_is_told_with_what_it_means():
-    reports = [round_report(number, skipped="every group has equal rewards") for number in range(1, 21)]
+    alone = {"network": "alone: none of 1 bootnodes answers", "num_external_groups": 0}
+    reports = [round_report(number, skipped="every group has equal rewards", **alone) for number in range(1, 21)]
     reports[-1] = dataclasses.replace(
         reports[-1],
         ledger="the RPC does not answer",
-        network="alone: none of 1 bootnodes answers",
         judge="no answer",
         market="no answer",
         dropped={"unscored": 3},
@@ -66,9 +67,9 @@ def test_what_is_in_the_way_is_told_with_what_it_means():
     assert told == [
         "20 of the last 20 rounds made no update, 20 of them: every group has equal rewards",
         "3 groups of the last 20 rounds went without a verdict",
-        "It uses 12.0 GiB of memory, 10.0 GiB were planned",
+        "it uses 12.0 GiB of memory, 10.0 GiB were planned",
         "the RPC does not answer",
-        "alone: none of 1 bootnodes answers",
+        "none of the last 20 rounds learnt from another node: alone: none of 1 bootnodes answers; dropped: 3 unscored",
         "no answer",
     ]
 
@@ -82,7 +83,7 @@ def test_what_is_in_a_proposers_way():
     bad = [dataclasses.replace(batch_report(number), num_valid=0, num_judged=0) for number in range(1, 13)]
     assert [one.what for one in proposer_obstacles(bad)] == [
         "0 of 48 problems of late could be published, most for unreadable",
-        "No solver has answered a problem of late",
+        "no solver has answered a problem of late",
     ]
     assert proposer_obstacles([batch_report(number) for number in range(1, 13)]) == []
 

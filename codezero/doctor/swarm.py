@@ -1,0 +1,233 @@
+"""Checks of what a swarm needs: addresses to listen on, bootnodes that answer, and proxies that keep out of it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from urllib.parse import urlsplit
+
+from codezero.config import Backend, LedgerKind, Network
+from codezero.config.multiaddr import Multiaddr
+from codezero.doctor.case import Case
+from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.launch import hosting
+
+CONNECT_S = 4.0
+MOST = 32
+"""The largest number of addresses that are dialled."""
+HELLO = b"\x13/multistream/1.0.0\n"
+"""The first bytes that each side of a libp2p connection sends (https://github.com/multiformats/multistream-select)."""
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def check_bootnodes(case: Case) -> Iterator[Finding]:
+    swarm = case.config.swarm
+    if swarm.network is Network.none:
+        yield info("swarm", "none: this node trains alone (join one with swarm=invite.yaml)")
+        return
+    if not swarm.bootnodes:
+        named = case.config.ledger.kind is not LedgerKind.local and case.config.ledger.bootnodes
+        found = "no bootnodes but those of the contract" if named else "no bootnodes: this node hosts a new swarm"
+        yield info("swarm", found)
+    else:
+        yield from dialled(swarm.bootnodes, "swarm.bootnodes")
+    known = _remembered(case)
+    if known:
+        found = f"{known} peer{'s' * (known != 1)} met before {'is' if known == 1 else 'are'} remembered"
+        yield info("swarm", found, "the node dials them where no bootnode answers")
+
+
+def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
+    """Dials the addresses at once and yields a finding for each, and one more if none answers."""
+    faults: dict[str, str | None] = {}
+    threads = [
+        threading.Thread(target=lambda one=text: faults.update({one: why_not(one)}), daemon=True)
+        for text in addresses[:MOST]
+    ]
+    deadline = time.monotonic() + 2 * CONNECT_S
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    told = dict(faults)
+    for text in addresses[:MOST]:
+        fault = told.get(text, "no answer in time: the search for its name hangs")
+        if fault is None:
+            yield ok("bootnode", f"{text} answers")
+        else:
+            means = "the node joins through the others" if None in told.values() else ""
+            yield warning("bootnode", f"{text}: {fault}", means, f"see that it runs, and that {source} has its address")
+    if None not in told.values():
+        count = len(addresses[:MOST])
+        yield warning(
+            "swarm",
+            f"none of {count} bootnode{'s' * (count != 1)} answers",
+            "the node trains alone, keeps dialling, and says so in every round's line",
+            "ask whoever hosts the swarm for a new invitation; see that no firewall keeps outgoing connections back",
+        )
+
+
+def why_not(text: str) -> str | None:
+    """Returns why a node cannot join the swarm through this address, or None if a libp2p host answers there. The peer
+    id is not checked: that happens when a node joins."""
+    try:
+        address = Multiaddr.parse(text)
+    except ValueError as fault:
+        return f"it cannot be dialled: {fault}"
+    if address.transport == "udp":
+        return "it is dialled over UDP, which is not tried here"
+    try:
+        with closing(socket.create_connection((address.host, address.port), timeout=CONNECT_S)) as connection:
+            if "/ws" in address.over:
+                return None  # a WebSocket begins with HTTP, so HELLO would not be answered
+            connection.sendall(HELLO)
+            return None if _said(connection) else "something else than libp2p answers there"
+    except socket.gaierror:
+        return f"the name {address.host} is not found (DNS)"
+    except ConnectionRefusedError:
+        return f"nothing listens on port {address.port}" + _whose(address)
+    except TimeoutError:
+        return f"no answer within {CONNECT_S:.0f} s: it is down, or a firewall or router lets nobody in" + _whose(
+            address
+        )
+    except OSError as fault:
+        return f"{fault.strerror or fault}" + _whose(address)
+
+
+def _said(connection: socket.socket) -> bool:
+    said = b""
+    while len(said) < len(HELLO):
+        more = connection.recv(len(HELLO) - len(said))
+        if not more:
+            break
+        said += more
+    return said == HELLO
+
+
+def _whose(address: Multiaddr) -> str:
+    if address.ip is None or address.ip.is_global:
+        return ""
+    where = "this machine itself" if address.ip.is_loopback else "a private network"
+    return f"; the address is of {where}, so it is right only there"
+
+
+def _remembered(case: Case) -> int:
+    try:
+        with (case.state_dir / "peers.json").open("rb") as file:
+            found = json.loads(file.read(1 << 16))
+    except (OSError, ValueError, RecursionError):
+        return 0
+    return len(found) if isinstance(found, dict) else 0
+
+
+def check_ports(case: Case) -> Iterator[Finding]:
+    if case.config.swarm.network is Network.none:
+        return
+    for text in case.config.swarm.listen:
+        try:
+            address = Multiaddr.parse(text)
+        except ValueError as fault:
+            yield error("swarm.listen", f"{text}: {fault}", "the p2p daemon does not start", "correct swarm.listen")
+            continue
+        yield _listen(address, case.is_running)
+    announced = [Multiaddr.parse(text) for text in case.config.swarm.announce if _is_address(text)]
+    ports = {Multiaddr.parse(text).port for text in case.config.swarm.listen if _is_address(text)}
+    for address in announced:
+        if address.port not in ports and 0 in ports:
+            yield warning(
+                "swarm.announce",
+                f"{address} is announced, and swarm.listen takes a free port",
+                "others dial a port on which nobody listens",
+                f"listen on a fixed port, such as swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}], and forward to it",
+            )
+
+
+def _listen(address: Multiaddr, is_running: bool) -> Finding:
+    if address.port == 0:
+        return ok("swarm.listen", f"{address}: a free port is taken")
+    if is_running:
+        return info("swarm.listen", f"{address}: a node runs here already, and has it")
+    why = hosting.why_taken(address)
+    if why is None:
+        return ok("swarm.listen", f"{address} is free")
+    return error(
+        "swarm.listen",
+        why,
+        "the p2p daemon does not start",
+        "stop the program that has it (see `processes` here, or `ss -ltnp`), or give another port",
+    )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        Multiaddr.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def check_proxies(case: Case) -> Iterator[Finding]:
+    proxies = {name: value for name in _PROXIES for value in [_of(case.environment, name)] if value}
+    if not proxies:
+        yield ok("proxies", "none in the environment")
+        return
+    shown = ", ".join(f"{name.upper()} at {_place(value)}" for name, value in proxies.items())
+    spared = [word.strip().lower() for word in _of(case.environment, "no_proxy").split(",") if word.strip()]
+    near = [url for url in _urls(case) if _is_near(url) and not _is_spared(url, spared)]
+    if near:
+        hosts = ", ".join(dict.fromkeys(str(urlsplit(url).hostname) for url in near))
+        yield warning(
+            "proxies",
+            f"{shown}; NO_PROXY does not name {hosts}",
+            "what is asked of these goes to the proxy, which answers 502 or with a page of its own",
+            f"export NO_PROXY=localhost,127.0.0.1,{hosts}",
+        )
+    elif not any(_is_spared(url, spared) for url in ("http://localhost", "http://127.0.0.1")):
+        yield info(
+            "proxies",
+            f"{shown}; NO_PROXY spares neither localhost nor 127.0.0.1",
+            "codezero asks this machine directly all the same; other programs, such as npm or curl, may not",
+            "export NO_PROXY=localhost,127.0.0.1",
+        )
+    else:
+        yield info("proxies", f"{shown}; hub, RPC and judge service are asked through it")
+
+
+def _of(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name) or environment.get(name.upper()) or ""
+
+
+def _place(proxy: str) -> str:
+    """Returns host and port of a proxy; the rest of its URL may be a password."""
+    parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    return parts.netloc.rpartition("@")[2] or "an unreadable address"
+
+
+def _urls(case: Case) -> list[str]:
+    """Returns the configured URLs that may be on this machine or its network."""
+    config = case.config
+    found = [config.evaluator.url] if config.evaluator.backend in (Backend.ollama, Backend.openai) else []
+    if config.ledger.kind is not LedgerKind.local:
+        found += [config.ledger.rpc_url, *([config.ledger.proxy_url] if config.ledger.kind is LedgerKind.modal else [])]
+    return [url for url in [*found, config.judge.url if config.judge.enabled else "", config.proposer.url] if url]
+
+
+def _is_near(url: str) -> bool:
+    """Returns whether a URL is of the local network, which a proxy does not know: a private address, or a name without
+    a dot as in Docker Compose. Loopback is not counted: codezero asks it without a proxy."""
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host != "localhost" and ("." not in host or host.endswith((".local", ".internal", ".lan")))
+    return not address.is_global and not address.is_loopback
+
+
+def _is_spared(url: str, spared: list[str]) -> bool:
+    host = (urlsplit(url).hostname or "").lower()
+    return any(word == "*" or host == word.lstrip(".") or host.endswith("." + word.lstrip(".")) for word in spared)

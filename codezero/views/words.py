@@ -1,0 +1,190 @@
+"""A node's state in plain words for all views: whether it runs, what it does, and what hinders it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, STOPPED, WAITING, Status
+from codezero.proposals import BatchReport
+from codezero.runtime.amounts import gib, span
+from codezero.types import RoundReport
+
+RECENT = 20
+"""The number of latest rounds or batches that obstacles are looked for in."""
+FEW, FEW_BATCHES = 5, 10
+"""The least numbers of rounds and batches before peers' or solvers' silence is called an obstacle."""
+DOING = {
+    STARTING: "starting",
+    WAITING: "waiting for the swarm's next round",
+    PROBING: "measuring itself",
+    SAVING: "saving",
+    "draw": "drawing tasks",
+    "solve": "writing solutions",
+    "exchange": "exchanging solutions with peers",
+    "score": "judging solutions",
+    "learn": "learning",
+    "settle": "handing in rewards",
+    "write": "writing problems",
+    "check": "checking problems",
+    "publish": "publishing problems",
+    "listen": "listening to solvers",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """A node's state: whether it runs, and what it does."""
+
+    state: str
+    """One of running, silent, stopped, died and unknown."""
+    text: str
+    meaning: str = ""
+    do: str = ""
+    """The remedy; empty where nothing is to be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Something that hinders a node."""
+
+    part: str
+    """The part of the node that is hindered, in a word."""
+    what: str
+    meaning: str
+    do: str = ""
+
+
+def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
+    """Returns the state of a node that runs as process `pid`, None if it does not run."""
+    if status is None or (pid is not None and pid != status.pid):
+        if pid is not None:
+            return Presence(state="running", text="running, and has not said yet what it does")
+        return Presence(state="unknown", text="not running, and has noted no status yet")
+    ago = span(now_s - status.updated_at_s)
+    if pid is None and status.ended == STOPPED:
+        return Presence(state="stopped", text=f"stopped {ago} ago", do="the same command goes on where it was")
+    if pid is None and status.ended:
+        do = "do what the message says; docs/troubleshooting.md has more"
+        return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
+    if pid is None:
+        return Presence(
+            state="died",
+            text=f"ended {ago} ago without a word",
+            meaning="it was killed: for want of memory (`dmesg | grep -i oom` tells), by hand, or with the machine",
+            do="start it again, it goes on where it was; against a want of memory train.method=lora helps",
+        )
+    if now_s - status.updated_at_s > SILENT_S:
+        return Presence(
+            state="silent",
+            text=f"no sign of life for {ago}",
+            meaning="it hangs, is suspended, or this machine is out of memory or very busy",
+            do=f"see the end of its log; `kill {pid}` ends it (`kill -9 {pid}` where that does not), and it goes on "
+            "where it was when started again",
+        )
+    what = "round" if status.role == "solver" else "batch"
+    number = "" if status.round is None or status.stage == STARTING else f"{what} {status.round}: "
+    how_far = f", {status.done} of {status.total}" if status.total else ""
+    left_s = status.left_s(now_s)
+    left = "" if left_s is None else f"; about {span(left_s)} left"
+    return Presence(state="running", text=f"{number}{doing(status)}{how_far}{left}")
+
+
+def doing(status: Status) -> str:
+    """Returns the stage in words."""
+    return DOING.get(status.stage, status.stage)
+
+
+def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:
+    """Returns what keeps a solver from learning, from rewards or from its peers, the worst first."""
+    found = []
+    recent = reports[-RECENT:]
+    skipped = [report.skipped for report in recent if report.skipped is not None]
+    if len(skipped) * 2 > len(recent):
+        reason, count = Counter(skipped).most_common(1)[0]
+        found.append(
+            Obstacle(
+                part="learning",
+                what=f"{len(skipped)} of the last {len(recent)} rounds made no update, {count} of them: {reason}",
+                meaning="a round teaches when some solutions of a task earn more than others; with equal rewards "
+                "throughout, tasks are too hard or too easy for the model",
+                do="more solutions a task (rollout.num_generations=8), easier tasks (tasks.builtin.max_difficulty=2), "
+                "or a proposer help",
+            )
+        )
+    unscored = sum(report.dropped.get("unscored", 0) for report in recent)
+    if unscored:
+        found.append(
+            Obstacle(
+                part="judge",
+                what=f"{unscored} groups of the last {len(recent)} rounds went without a verdict",
+                meaning="the evaluator could not be asked, or not tell whether their solutions are right",
+                do="see the warning in logs/swarm.log, which is there where it could not be asked",
+            )
+        )
+    if status is not None and status.planned_bytes and status.rss_bytes > 1.15 * status.planned_bytes:
+        found.append(
+            Obstacle(
+                part="memory",
+                what=f"it uses {gib(status.rss_bytes)} of memory, {gib(status.planned_bytes)} were planned",
+                meaning="the system may kill it",
+                do="leave it more room: train.method=lora, or a smaller model",
+            )
+        )
+    peaks = [report.peak_rss_bytes for report in recent]
+    middle = peaks[len(peaks) // 2] if len(peaks) >= 10 else 0
+    if middle and peaks[-1] > 1.2 * middle:  # a peak never falls
+        found.append(
+            Obstacle(
+                part="memory",
+                what=f"the node's peak grew from {gib(middle)} to {gib(peaks[-1])} in {len(peaks) // 2} rounds",
+                meaning="it may run out of memory",
+                do="start it again, it goes on where it was; and report it, with the archive of codezero doctor",
+            )
+        )
+    return found + (_told(recent, status) if recent else [])
+
+
+def _told(recent: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:
+    """Returns the obstacles that the node itself has reported."""
+    last = recent[-1]
+    alone = ""
+    if last.network and len(recent) >= FEW and not any(report.num_external_groups for report in recent):
+        dropped = ", ".join(f"{count} {reason}" for reason, count in last.dropped.items()) or "nothing"
+        alone = f"none of the last {len(recent)} rounds learnt from another node: {last.network}; dropped: {dropped}"
+    told = (
+        ("ledger", last.ledger, "rewards wait on this machine and are handed in later; nothing is lost", ""),
+        ("swarm", alone, "the node trains alone", "with `group_size` all nodes need one rollout.num_generations"),
+        ("judge", last.judge, "the judge service gives no score; training does not need it", ""),
+        ("market", last.market if last.market != last.judge else "", "it places no bets; training goes on", ""),
+        ("push", status.push_trouble if status else "", "training does not need the push, and goes on", ""),
+    )
+    return [Obstacle(part=part, what=what, meaning=meaning, do=do) for part, what, meaning, do in told if what]
+
+
+def proposer_obstacles(batches: Sequence[BatchReport]) -> list[Obstacle]:
+    recent = batches[-RECENT:]
+    found = []
+    written, valid = sum(one.num_written for one in recent), sum(one.num_valid for one in recent)
+    if written and valid * 5 < written:
+        reasons = sum((Counter(one.rejected) for one in recent), Counter[str]())
+        most = f", most for {reasons.most_common(1)[0][0]}" if reasons else ""
+        found.append(
+            Obstacle(
+                part="problems",
+                what=f"{valid} of {written} problems of late could be published{most}",
+                meaning="the model writes few that pass the checks",
+                do="a larger one (proposer.model) writes more",
+            )
+        )
+    if len(recent) >= FEW_BATCHES and not any(one.num_judged for one in recent):
+        found.append(
+            Obstacle(
+                part="swarm",
+                what="no solver has answered a problem of late",
+                meaning="without answers the level cannot follow",
+                do="see that solvers run in the same swarm",
+            )
+        )
+    return found
