@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from codezero.config import Backend, NodeConfig, RolloutEngine
+from codezero.config import Backend, RolloutEngine
 from codezero.doctor import reach
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
-from codezero.errors import CodezeroError, ConfigError, EvaluatorError, ProposerError
+from codezero.errors import CodezeroError, ConfigError, ProposerError
 from codezero.llm import catalogue, store
 from codezero.llm.chat_server import DEFAULT_URL
 from codezero.llm.client import JsonClient, Purpose
@@ -35,18 +35,6 @@ class _Models(msgspec.Struct):
     """The models in Ollama's reply."""
     data: list[_Named] = []
     """The models in a reply of OpenAI's API."""
-
-
-class _AccessToken(msgspec.Struct):
-    role: str = ""
-
-
-class _Auth(msgspec.Struct, rename="camel"):
-    access_token: _AccessToken = msgspec.field(default_factory=_AccessToken)
-
-
-class _WhoAmI(msgspec.Struct):
-    auth: _Auth = msgspec.field(default_factory=_Auth)
 
 
 def check_judge(case: Case) -> Iterator[Finding]:
@@ -73,6 +61,7 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
     config = case.config
     evaluator = config.evaluator
     from codezero.evaluate.backends.choose import has_llama_cpp
+    from codezero.evaluate.backends.served import JUDGING
 
     for who, wants, other in (
         ("evaluator", evaluator.backend is Backend.llama_cpp, "evaluator.backend=auto"),
@@ -88,11 +77,10 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
     if evaluator.backend is Backend.ollama:
         from codezero.evaluate.backends.ollama import DEFAULT_URL as OLLAMA_URL
 
-        url, purpose = evaluator.url or OLLAMA_URL, Purpose(who="the judge", section="evaluator", error=EvaluatorError)
-        yield from _server(case, "evaluator", url, "/api/tags", evaluator.model, purpose, "")
+        yield from _server(case, JUDGING, evaluator.url or OLLAMA_URL, "/api/tags", evaluator.model, "")
     elif evaluator.backend is Backend.openai:
-        url, purpose = evaluator.url or DEFAULT_URL, Purpose(who="the judge", section="evaluator", error=EvaluatorError)
-        yield from _server(case, "evaluator", url, "/models", evaluator.model, purpose, evaluator.api_key_env)
+        url = evaluator.url or DEFAULT_URL
+        yield from _server(case, JUDGING, url, "/models", evaluator.model, evaluator.api_key_env)
     elif evaluator.backend is Backend.execution:
         yield warning(
             "evaluator",
@@ -100,19 +88,14 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
             "a weakness of the sandbox is one of this machine",
             "evaluator.backend=auto never runs any of it",
         )
-    yield from _proposer(case, config)
-
-
-def _proposer(case: Case, config: NodeConfig) -> Iterator[Finding]:
     if config.proposer.url:
         purpose = Purpose(who="the proposer's model", section="proposer", error=ProposerError)
         key_env = config.proposer.api_key_env
-        yield from _server(case, "proposer", config.proposer.url, "/models", config.proposer.model, purpose, key_env)
+        yield from _server(case, purpose, config.proposer.url, "/models", config.proposer.model, key_env)
 
 
-def _server(
-    case: Case, name: str, url: str, path: str, model: str, purpose: Purpose, key_env: str
-) -> Iterator[Finding]:
+def _server(case: Case, purpose: Purpose, url: str, path: str, model: str, key_env: str) -> Iterator[Finding]:
+    name = purpose.section
     means = "no proposer can start" if name == "proposer" else "no node can start: it asks its judge first"
     why = reach.look(case, f"{name}'s server", url)
     if why is not None:
@@ -199,8 +182,8 @@ def _role(endpoint: str, token: str) -> str | None:
             return "refused"
         if reply.status_code != 200:
             return None
-        return msgspec.json.decode(reply.content, type=_WhoAmI).auth.access_token.role
-    except (httpx2.HTTPError, ValueError, msgspec.MsgspecError, RecursionError):
+        return str(msgspec.json.decode(reply.content)["auth"].get("accessToken", {}).get("role", ""))
+    except (httpx2.HTTPError, msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 

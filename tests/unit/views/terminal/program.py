@@ -21,7 +21,7 @@ def main(folder, way):
         try:
             with view.showing("solver", folder, lambda: status):
                 console.line("a line of the node")
-                console.line("WARNING: with \x1b[2J in it")
+                console.show("WARNING: with \x1b[2J in it", warns=True)
                 if way == "raises":
                     time.sleep(1)
                     raise ValueError("a bug")
