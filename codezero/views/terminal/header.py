@@ -36,7 +36,7 @@ def _up(snapshot: Snapshot, status: Status) -> Text:
     there = snapshot.presence()
     if there.state == "running":
         return Text(f"process {snapshot.pid}, up {brief(snapshot.now_s - status.started_at_s)}", DIM)
-    return Text("! " * (snapshot.pid is not None) + safe(there.text), BAD)
+    return Text(f"! {there.state}", BAD)
 
 
 def progress(snapshot: Snapshot, width: int) -> list[Text]:
@@ -47,7 +47,8 @@ def progress(snapshot: Snapshot, width: int) -> list[Text]:
     label = "Batch" if snapshot.role == "proposer" else "Round"
     number = "-" if status.round is None else str(status.round)
     there = snapshot.presence()
-    more = [row("", (text, BAD)) for text in (there.meaning, there.do) if text]
+    told = () if there.state == "running" else (there.text, there.meaning, there.do)
+    more = [row("", (safe(text), BAD)) for text in told if text]
     if snapshot.pid is None:
         return [row(label, (number, BOLD), f"  was {safe(words.doing(status))}" if not status.ended else ""), *more]
     line = row(label, (number, BOLD), f"  {safe(words.doing(status))}")

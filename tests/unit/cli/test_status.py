@@ -61,10 +61,9 @@ def test_a_stopped_node_in_lines(tmp_path, capsys, utc):
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
     assert lines[:2] == [
         "thorny fishy meerkat codezero 0.1.0 solver".replace("0.1.0", __version__),
-        f"{NODE['peer_id']} tiny, full stopped 0 s ago",
+        f"{NODE['peer_id']} tiny, full ! stopped",
     ]
-    assert lines[2] == "Round 6"
-    assert lines[3].startswith("the same command goes on")
+    assert lines[2:5] == ["Round 6", "stopped 0 s ago", "the same command goes on where it was"]
     for line in (
         "Learns Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0.",
         "Learned policy version 6 loss -0.0123 grad 1.5",
@@ -104,7 +103,7 @@ def test_a_node_that_hangs_is_told_so_and_no_time_left_is_promised(tmp_path, cap
     with locked_state(folder):
         code, shown = status(capsys, folder)
     assert code == 0  # there is a process
-    assert "! no sign of life for 1 min" in shown.out
+    assert "no sign of life for 1 min" in shown.out
     assert "it hangs, is suspended" in shown.out
     assert " left" not in shown.out
 

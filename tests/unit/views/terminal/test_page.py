@@ -113,14 +113,19 @@ def test_whatever_the_size_every_line_fits_and_there_are_as_many_as_the_terminal
 
 def test_a_node_that_was_killed_or_failed_says_so():
     killed = solver(pid=None, status=status(updated_at_s=NOW - 7200))
-    assert shown(killed, 80, 24)[1].endswith("ended 2 h 0 min ago without a word")
-    assert any("it was killed: for want of memory" in line for line in shown(killed, 80, 30))
+    assert shown(killed, 80, 24)[1].endswith("! died")
+    assert shown(killed, 80, 30)[4:6] == [
+        "           ended 2 h 0 min ago without a word",
+        "           it was killed: for want of memory (`dmesg | grep -i oom` tells), by…",
+    ]
     failed = solver(pid=None, status=status(ended="StateError: the disk is full"))
-    assert shown(failed, 80, 24)[1].endswith("ended 0 s ago: StateError: the disk is full")
+    assert "           ended 0 s ago: StateError: the disk is full" in shown(failed, 80, 24)
 
 
 def test_a_node_that_runs_and_says_nothing_is_noticed():
-    assert shown(solver(status=status(updated_at_s=NOW - 90)), 80, 24)[1].endswith("! no sign of life for 1 min")
+    page = shown(solver(status=status(updated_at_s=NOW - 90)), 80, 30)
+    assert page[1].endswith("! silent")
+    assert "           no sign of life for 1 min" in page
 
 
 def test_why_a_round_taught_nothing_and_what_is_in_the_way():
