@@ -14,7 +14,8 @@ import psutil
 
 from codezero.config import Network
 from codezero.doctor.case import Case
-from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
+from codezero.errors import ModelError
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
 
@@ -132,10 +133,7 @@ def check_disk(case: Case) -> Iterator[Finding]:
 
 
 def _folder(setting: str, folder: Path, means: str) -> Finding:
-    """Examines one folder, or, where it does not exist yet, the nearest parent that does: the node makes it there."""
-    there = folder
-    while not os.path.lexists(there):
-        there = there.parent
+    there = _nearest(folder)
     name = f"disk of {setting}"
     why = _why_unwritable(there)
     if why is not None:
@@ -147,6 +145,13 @@ def _folder(setting: str, folder: Path, means: str) -> Finding:
     if free < LOW_BYTES:
         return warning(name, found, "it is soon full, and then the node stops", f"free some, or give another {setting}")
     return ok(name, found)
+
+
+def _nearest(folder: Path) -> Path:
+    """Returns the folder, or, where it does not exist yet, the nearest parent that does: the node makes it there."""
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    return folder
 
 
 def _why_unwritable(folder: Path) -> str | None:
@@ -162,16 +167,10 @@ def _why_unwritable(folder: Path) -> str | None:
 
 
 def _space_for_weights(case: Case) -> Iterator[Finding]:
-    """Compares the free space with what `store.prepare` needs, which refuses to begin with less."""
     known = catalogue.find(case.config.model.name)
     states = {model.name: model.state for model in store.list_models(case.cache_dir)}
     if known is None or states.get(known.name) is ModelState.PREPARED:
         return
-    needed = 2 * known.size_bytes + 4 * known.parameters + store.SPARE_BYTES
-    there = case.cache_dir
-    while not there.exists():
-        there = there.parent
-    free = shutil.disk_usage(there).free
     if states.get(known.name) is ModelState.DAMAGED:
         yield warning(
             "weights",
@@ -179,13 +178,10 @@ def _space_for_weights(case: Case) -> Iterator[Finding]:
             "the next start makes it again",
             f"codezero models pull {known.name}",
         )
-    if free < needed:
-        yield error(
-            "weights",
-            f"preparing {known.name} needs {needed / GIB:.1f} GiB, and {case.cache_dir} has {free / GIB:.1f} GiB",
-            "no node can start",
-            "free some, or set model.cache_dir to a folder on another disk",
-        )
+    try:
+        store.require_space(known, _nearest(case.cache_dir))
+    except ModelError as fault:
+        yield refusal("weights", fault)
 
 
 def check_clock(case: Case) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from urllib.parse import urlsplit
 
 from codezero.config import Backend, LedgerKind, Network
@@ -128,23 +128,24 @@ def _remembered(case: Case) -> int:
 def check_ports(case: Case) -> Iterator[Finding]:
     if case.config.swarm.network is Network.none:
         return
+    ports = set()
     for text in case.config.swarm.listen:
         try:
             address = Multiaddr.parse(text)
         except ValueError as fault:
             yield error("swarm.listen", f"{text}: {fault}", "the p2p daemon does not start", "correct swarm.listen")
             continue
+        ports.add(address.port)
         yield _listen(address, case.is_running)
-    announced = [Multiaddr.parse(text) for text in case.config.swarm.announce if _is_address(text)]
-    ports = {Multiaddr.parse(text).port for text in case.config.swarm.listen if _is_address(text)}
-    for address in announced:
-        if address.port not in ports and 0 in ports:
-            yield warning(
-                "swarm.announce",
-                f"{address} is announced, and swarm.listen takes a free port",
-                "others dial a port on which nobody listens",
-                f"listen on a fixed port, such as swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}], and forward to it",
-            )
+    for text in case.config.swarm.announce if 0 in ports else ():
+        with suppress(ValueError):
+            if (address := Multiaddr.parse(text)).port not in ports:
+                yield warning(
+                    "swarm.announce",
+                    f"{address} is announced, and swarm.listen takes a free port",
+                    "others dial a port on which nobody listens",
+                    f"listen on a fixed port, as swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}], and forward to it",
+                )
 
 
 def _listen(address: Multiaddr, is_running: bool) -> Finding:
@@ -161,14 +162,6 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
         "the p2p daemon does not start",
         "stop the program that has it (see `processes` here, or `ss -ltnp`), or give another port",
     )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        Multiaddr.parse(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_proxies(case: Case) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import torch
 from codezero.config import Backend, Dtype, NodeConfig, VerdictMode
 from codezero.errors import ModelError
 from codezero.evaluate.backends.base import JudgeBackend
-from codezero.evaluate.backends.choose import Machine, choose_backend, has_llama_cpp, make_outside
+from codezero.evaluate.backends.choose import choose_backend, has_llama_cpp, make_outside
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.examiner import Examiner, Fresh, ReferenceOf
@@ -120,14 +120,14 @@ class JudgeWeights:
 
     def choose(self, fits: bool, begun_with: str | None = None) -> tuple[Backend, str]:
         """Returns where the judge runs, and why. `fits` is True if this process has memory for it."""
-        machine = Machine(
-            device_type=self._device.type,
+        return choose_backend(
+            self._config.evaluator,
+            self._device.type,
             fits=fits,
             has_llama_cpp=has_llama_cpp(),
             has_gguf=catalogue.find(self.name) is not None,
             begun_with=Backend(begun_with) if begun_with else None,
         )
-        return choose_backend(self._config.evaluator, machine)
 
 
 def describe(config: NodeConfig, name: str, backend: Backend, why: str) -> str:

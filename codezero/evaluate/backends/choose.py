@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from pathlib import Path
 
 from codezero.config import Backend, EvaluatorConfig
@@ -13,35 +12,30 @@ from codezero.evaluate.backends.llama_cpp import PACKAGE, LlamaCppBackend
 from codezero.evaluate.backends.ollama import OllamaBackend
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """The facts that the choice of a backend depends on."""
-
-    device_type: str
-    """ "cpu", "cuda" or "mps"."""
-    fits: bool
-    """True if memory holds a judge in this process beside learning."""
-    has_llama_cpp: bool
-    has_gguf: bool
-    """True if the judge's weights are known as a GGUF file."""
-    begun_with: Backend | None = None
-    """The backend that judged the state folder's earlier rounds."""
-
-
-def choose_backend(config: EvaluatorConfig, machine: Machine) -> tuple[Backend, str]:
-    """Returns the backend and, in a few words, the reason for it."""
+def choose_backend(
+    config: EvaluatorConfig,
+    device_type: str,
+    *,
+    fits: bool,
+    has_llama_cpp: bool,
+    has_gguf: bool,
+    begun_with: Backend | None = None,
+) -> tuple[Backend, str]:
+    """Returns the backend and, in a few words, the reason for it. `fits`: memory holds a judge in this process beside
+    learning; `has_gguf`: its weights are known as a GGUF file; `begun_with`: the backend of the state folder's earlier
+    rounds."""
     if config.backend is not Backend.auto:
         return config.backend, f"evaluator.backend={config.backend.value}"
-    can_leave = machine.has_llama_cpp and machine.has_gguf
-    if machine.begun_with is Backend.llama_cpp and can_leave:
+    can_leave = has_llama_cpp and has_gguf
+    if begun_with is Backend.llama_cpp and can_leave:
         return Backend.llama_cpp, "as in earlier rounds"
-    if machine.device_type != "cpu":
-        return Backend.transformers, f"{machine.device_type} is faster than a process on the CPU"
-    if machine.fits:
+    if device_type != "cpu":
+        return Backend.transformers, f"{device_type} is faster than a process on the CPU"
+    if fits:
         return Backend.transformers, "memory holds it"
     if can_leave:
         return Backend.llama_cpp, "memory does not hold a judge in this process"
-    missing = "its weights are no known GGUF file" if machine.has_llama_cpp else f"{PACKAGE} is not installed"
+    missing = "its weights are no known GGUF file" if has_llama_cpp else f"{PACKAGE} is not installed"
     return Backend.transformers, f"memory is short, but {missing}"
 
 

@@ -128,7 +128,7 @@ def test_disks_that_are_full(tmp_path, monkeypatch):
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
     findings = list(machine.check_disk(case_of(tmp_path)))
     assert "disk of state_dir: 0.9 GiB free" in told(findings, "warning")[0]
-    assert "preparing Qwen2.5-Coder-0.5B-Instruct needs 2.9 GiB, and" in told(findings, "error")[0]
+    assert "Qwen2.5-Coder-0.5B-Instruct needs 3.1 GB of free disk, and" in told(findings, "error")[0]
 
 
 def test_a_disk_that_refuses_to_be_written(tmp_path, monkeypatch):

@@ -1,7 +1,7 @@
 import pytest
 
 from codezero.config import Backend, EvaluatorConfig
-from codezero.evaluate.backends.choose import Machine, choose_backend
+from codezero.evaluate.backends.choose import choose_backend
 
 ROOMY = {"device_type": "cpu", "fits": True, "has_llama_cpp": True, "has_gguf": True}
 
@@ -22,12 +22,12 @@ ROOMY = {"device_type": "cpu", "fits": True, "has_llama_cpp": True, "has_gguf": 
     ],
 )
 def test_auto_takes_transformers_unless_only_llama_cpp_fits(facts, expected, why):
-    found, reason = choose_backend(EvaluatorConfig(), Machine(**{**ROOMY, **facts}))
+    found, reason = choose_backend(EvaluatorConfig(), **{**ROOMY, **facts})
     assert found is expected
     assert why in reason
 
 
 @pytest.mark.parametrize("wanted", [backend for backend in Backend if backend is not Backend.auto])
 def test_a_backend_that_is_named_is_taken(wanted):
-    machine = Machine(**{**ROOMY, "fits": False, "has_llama_cpp": False})
-    assert choose_backend(EvaluatorConfig(backend=wanted), machine) == (wanted, f"evaluator.backend={wanted.value}")
+    found = choose_backend(EvaluatorConfig(backend=wanted), **{**ROOMY, "fits": False, "has_llama_cpp": False})
+    assert found == (wanted, f"evaluator.backend={wanted.value}")
