@@ -30,7 +30,7 @@ WAITS = PendingItem(
     ("view", "rows"),
     [
         (LedgerView(kind="local"), [("earned", "+0.00 in 0 rounds")]),
-        (LedgerView(kind="local", problems=("it is damaged",)), []),
+        (LedgerView(kind="local", problems=("it is damaged",)), [("problem", "it is damaged")]),
         (
             LedgerView(kind="local", earned=6.3, num_rounds=12, last_accepted=ROUND),
             [("earned", "+6.30 in 12 rounds"), ("accepted", f"round 12 +0.58, {local(100.0)}")],

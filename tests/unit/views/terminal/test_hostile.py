@@ -60,7 +60,7 @@ def everywhere(text):
     refused = SubmissionView(
         kind="vote", what=text, round=1, points=None, winners=(text,), reference=text, at_s=0, reason=text
     )
-    accounts = Accounts(ledger=LedgerView(kind="modal", last_refused=refused), problems=(text,))
+    accounts = Accounts(ledger=LedgerView(kind="modal", last_refused=refused, problems=(text,)))
     messages = [Message(at_s=0.0, text=text, warns=True)] * 5
     snapshot = solver(status=told, reports=[last], accounts=accounts, messages=messages, name=text)
     (batch,) = proposer().batches[:1]
