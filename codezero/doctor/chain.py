@@ -54,12 +54,8 @@ def check_chain(case: Case) -> Iterator[Finding]:
     try:
         yield from _on_chain(case, account)
     except (WrongChain, NoContract) as fault:
-        yield error(
-            "chain",
-            str(fault),
-            "a node signs nothing there",
-            "correct ledger.rpc_url, ledger.chain_id, or ledger.contract_address",
-        )
+        do = "correct ledger.rpc_url, ledger.chain_id, or ledger.contract_address"
+        yield error("chain", str(fault), "a node signs nothing there", do)
     except RpcFault as fault:
         yield _away(str(fault))
     except LedgerError as fault:
@@ -97,12 +93,9 @@ def _on_chain(case: Case, account: str) -> Iterator[Finding]:
         Rpc(transport, chain_id=config.chain_id, contracts=others, contract_setting=setting).ask([])
         yield ok("market", f"there is a contract at {others[0]}")
     if account and config.warn_below_eth and view.balance_wei < config.warn_below_eth * 10**18:
-        yield warning(
-            "account",
-            f"{account} holds {ether(view.balance_wei)} ETH",
-            "it cannot pay for much longer; rewards then wait",
-            f"send it some, or set ledger.warn_below_eth below {config.warn_below_eth:g}",
-        )
+        means = "it cannot pay for much longer; rewards then wait"
+        do = f"send it some, or set ledger.warn_below_eth below {config.warn_below_eth:g}"
+        yield warning("account", f"{account} holds {ether(view.balance_wei)} ETH", means, do)
     elif account:
         yield ok("account", f"{account} holds {ether(view.balance_wei)} ETH")
     if identity is not None and account:
@@ -118,12 +111,9 @@ def _registration(peer_id: str, owner: str | None, account: str) -> Finding:
         return info("registration", f"{name} is not registered yet", "the node registers it to its account at start")
     if owner == account:
         return ok("registration", f"{name} is registered to {owner}")
-    return error(
-        "registration",
-        f"{name} is registered to {owner}, and this node's account is {account}",
-        "the contract keeps a peer with its first account, so this one can earn nothing with it",
-        "use that account's wallet or sign-in, or become a new peer with swarm.identity_path=new.pem",
-    )
+    means = "the contract keeps a peer with its first account, so this one can earn nothing with it"
+    do = "use that account's wallet or sign-in, or become a new peer with swarm.identity_path=new.pem"
+    return error("registration", f"{name} is registered to {owner}, and this node's account is {account}", means, do)
 
 
 def _account(config: LedgerConfig) -> str:
@@ -153,11 +143,8 @@ def _passphrase(case: Case) -> Iterator[Finding]:
     if file is not None and not os.access(Path(file).expanduser(), os.R_OK):
         yield error("passphrase", f"{file} cannot be read", "no node can start", "correct ledger.passphrase_file")
     elif file is None and PASSPHRASE_ENV not in case.environment:
-        yield info(
-            "passphrase",
-            f"neither {PASSPHRASE_ENV} nor ledger.passphrase_file is set",
-            "a node asks for it on its terminal, and without one it does not start",
-        )
+        means = "a node asks for it on its terminal, and without one it does not start"
+        yield info("passphrase", f"neither {PASSPHRASE_ENV} nor ledger.passphrase_file is set", means)
     else:
         yield ok("passphrase", f"from {file or PASSPHRASE_ENV}; whether it opens the wallet shows at the start")
 
@@ -169,12 +156,8 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
     parts = urlsplit(url)
     why = reach.look(case, "sign-in app", url.rstrip("/") + "/api/health")
     if why is not None:
-        yield warning(
-            "sign-in app",
-            why,
-            "rewards wait until it answers",
-            f"{checkout.START} starts it with the node; if it is on another machine, see that one and ledger.proxy_url",
-        )
+        do = f"{checkout.START} starts it with the node; if it is on another machine, see that one and ledger.proxy_url"
+        yield warning("sign-in app", why, "rewards wait until it answers", do)
         return
     if not reach.is_loopback(parts.hostname or ""):
         yield ok("sign-in app", f"{parts.hostname} answers")
@@ -188,12 +171,9 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
     if alchemy == "reachable":
         yield ok("sign-in app", f"it answers on port {place.port}, and reaches Alchemy")
     else:
-        yield warning(
-            "sign-in app",
-            f"it answers on port {place.port}: Alchemy is {alchemy or 'not known'}",
-            "nobody can sign in, and nothing is sent; who has signed in stays so",
-            "see to the connection and to ALCHEMY_API_KEY; a local wallet needs neither (--sign-in wallet)",
-        )
+        found = f"it answers on port {place.port}: Alchemy is {alchemy or 'not known'}"
+        do = "see to the connection and to ALCHEMY_API_KEY; a local wallet needs neither (--sign-in wallet)"
+        yield warning("sign-in app", found, "nobody can sign in, and nothing is sent; who has signed in stays so", do)
 
 
 def _session(config: LedgerConfig) -> Iterator[Finding]:

@@ -121,9 +121,6 @@ def _run(check: Check, case: Case, found: list[Finding]) -> None:
 
 
 def _overdue(check: Check) -> Finding:
-    return warning(
-        check.name,
-        f"no result within {check.limit_s:.0f} s",
-        "a server, the search for its address, or this machine is very slow or hangs",
-        "try again when the machine is less busy; else look at its network, DNS and disks",
-    )
+    means = "a server, the search for its address, or this machine is very slow or hangs"
+    do = "try again when the machine is less busy; else look at its network, DNS and disks"
+    return warning(check.name, f"no result within {check.limit_s:.0f} s", means, do)

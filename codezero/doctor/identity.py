@@ -43,12 +43,9 @@ def check(case: Case) -> Iterator[Finding]:
     try:
         path = key_path(case)
         if not os.path.lexists(path):
-            yield info(
-                "identity",
-                f"there is no key {path} yet",
-                "the first start makes one, and the node is then a new peer",
-                "if it was somebody before: restore the key with `codezero identity import BACKUP`",
-            )
+            means = "the first start makes one, and the node is then a new peer"
+            do = "if it was somebody before: restore the key with `codezero identity import BACKUP`"
+            yield info("identity", f"there is no key {path} yet", means, do)
             return
         found = key.load(path)
         yield ok("identity", f"peer {found.peer_id} ({animal_name(found.peer_id)}), from {path}")
@@ -70,9 +67,6 @@ def _others(case: Case, path: Path, peer_id: str) -> Iterator[Finding]:
     if holder == state.holder(case.state_dir) or holder == state.holder(case.state_dir / "proposer"):
         yield ok("identity", f"the running node (process {holder}) uses the key")
         return
-    yield error(
-        "identity",
-        f"another live node (process {holder or 'unknown'}) uses the key of peer {peer_id}",
-        "two nodes with one key are refused: they would race for the same rewards",
-        "stop that one, or give this one its own key with swarm.identity_path=node2.pem",
-    )
+    found = f"another live node (process {holder or 'unknown'}) uses the key of peer {peer_id}"
+    do = "stop that one, or give this one its own key with swarm.identity_path=node2.pem"
+    yield error("identity", found, "two nodes with one key are refused: they would race for the same rewards", do)

@@ -128,12 +128,8 @@ def check_files(case: Case) -> Iterator[Finding]:
     try:
         found = configs.edited()
     except OSError as fault:
-        yield warning(
-            "settings files",
-            f"cannot read {fault.filename}: {fault.strerror}",
-            "no node can start",
-            "correct its rights",
-        )
+        do = "correct its rights"
+        yield warning("settings files", f"cannot read {fault.filename}: {fault.strerror}", "no node can start", do)
         return
     if found is None:
         yield info("settings files", f"those in {folder}; what was shipped is not known here (no git checkout)")

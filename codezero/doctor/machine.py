@@ -41,12 +41,9 @@ def check_processor(case: Case) -> Iterator[Finding]:
         + (f" ({', '.join(features)})" if features else ""),
     )
     if platform.machine().lower() in ("x86_64", "amd64") and name and "avx2" not in features:
-        yield warning(
-            "processor",
-            "it has no AVX2",
-            "torch is several times slower on it, and some packages end with `illegal instruction`",
-            "take another machine, or in a virtual one let the processor's features through (host-passthrough)",
-        )
+        means = "torch is several times slower on it, and some packages end with `illegal instruction`"
+        do = "take another machine, or in a virtual one let the processor's features through (host-passthrough)"
+        yield warning("processor", "it has no AVX2", means, do)
     yield from _threads(case, cores, cpu_quota(_CPU_MAX), os.getloadavg()[0])
 
 
@@ -54,28 +51,19 @@ def _threads(case: Case, cores: int, quota: float | None, load: float) -> Iterat
     wanted = case.config.model.threads
     usable = min(cores, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores)
     if quota is not None and quota < usable and (wanted or usable) > max(1, round(quota)):
-        yield warning(
-            "threads",
-            f"this container may use {quota:g} of {cores} cores",
-            "more threads than that slow each other down",
-            f"set model.threads={max(1, round(quota))}",
-        )
+        found = f"this container may use {quota:g} of {cores} cores"
+        means = "more threads than that slow each other down"
+        yield warning("threads", found, means, f"set model.threads={max(1, round(quota))}")
     elif wanted > usable:
-        yield warning(
-            "threads",
-            f"model.threads={wanted} on {usable} cores",
-            "threads that share a core slow each other down",
-            "set model.threads=0, which takes one per core",
-        )
+        means = "threads that share a core slow each other down"
+        do = "set model.threads=0, which takes one per core"
+        yield warning("threads", f"model.threads={wanted} on {usable} cores", means, do)
     elif 0 < wanted < usable:
         yield info("threads", f"model.threads={wanted} of {usable} cores", "the other cores are not used")
     if load > 2 * cores:
-        yield warning(
-            "load",
-            f"{load:.1f} programs want to run on {cores} cores",
-            "rounds take that many times longer",
-            "stop what else runs here (`top`), or give each node fewer threads (model.threads)",
-        )
+        found = f"{load:.1f} programs want to run on {cores} cores"
+        do = "stop what else runs here (`top`), or give each node fewer threads (model.threads)"
+        yield warning("load", found, "rounds take that many times longer", do)
 
 
 def check_memory(case: Case) -> Iterator[Finding]:
@@ -84,12 +72,9 @@ def check_memory(case: Case) -> Iterator[Finding]:
     line = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB free, swap {swap.free / GIB:.1f} GiB free"
     yield info("memory", line)
     if swap.used > 0.25 * memory.total:
-        yield warning(
-            "swap",
-            f"{swap.used / GIB:.1f} GiB are swapped out",
-            "a node whose memory lies on disk is many times slower, or killed",
-            "stop other programs; train.method=lora needs less",
-        )
+        means = "a node whose memory lies on disk is many times slower, or killed"
+        do = "stop other programs; train.method=lora needs less"
+        yield warning("swap", f"{swap.used / GIB:.1f} GiB are swapped out", means, do)
     # a running node has that memory already
     if not case.is_running and case.config.train.memory_limit_gib * GIB > memory.available:
         yield warning(
@@ -172,12 +157,8 @@ def _space_for_weights(case: Case) -> Iterator[Finding]:
     if known is None or states.get(known.name) is ModelState.PREPARED:
         return
     if states.get(known.name) is ModelState.DAMAGED:
-        yield warning(
-            "weights",
-            f"{known.name} in {case.cache_dir} is damaged",
-            "the next start makes it again",
-            f"codezero models pull {known.name}",
-        )
+        found = f"{known.name} in {case.cache_dir} is damaged"
+        yield warning("weights", found, "the next start makes it again", f"codezero models pull {known.name}")
     try:
         store.require_space(known, _nearest(case.cache_dir))
     except ModelError as fault:

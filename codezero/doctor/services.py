@@ -68,12 +68,8 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
         ("rollouts", config.rollout.engine is RolloutEngine.llama_cpp, "rollout.engine=transformers"),
     ):
         if wants and not has_llama_cpp():
-            yield error(
-                who,
-                f"{who} by llama_cpp, and xllamacpp is not installed",
-                "no node can start",
-                f"pip install 'codezero[llama-cpp]', or {other}",
-            )
+            found = f"{who} by llama_cpp, and xllamacpp is not installed"
+            yield error(who, found, "no node can start", f"pip install 'codezero[llama-cpp]', or {other}")
     if evaluator.backend is Backend.ollama:
         from codezero.evaluate.backends.ollama import DEFAULT_URL as OLLAMA_URL
 
@@ -82,12 +78,9 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
         url = evaluator.url or DEFAULT_URL
         yield from _server(case, JUDGING, url, "/models", evaluator.model, evaluator.api_key_env)
     elif evaluator.backend is Backend.execution:
-        yield warning(
-            "evaluator",
-            "evaluator.backend=execution RUNS what models wrote, in a sandbox",
-            "a weakness of the sandbox is one of this machine",
-            "evaluator.backend=auto never runs any of it",
-        )
+        found = "evaluator.backend=execution RUNS what models wrote, in a sandbox"
+        means = "a weakness of the sandbox is one of this machine"
+        yield warning("evaluator", found, means, "evaluator.backend=auto never runs any of it")
     if config.proposer.url:
         purpose = Purpose(who="the proposer's model", section="proposer", error=ProposerError)
         key_env = config.proposer.api_key_env
@@ -197,12 +190,8 @@ def check_index(case: Case) -> Iterator[Finding]:
     if why is None:
         yield ok("package index", f"{urlsplit(url).hostname} answers")
     else:
-        yield warning(
-            "package index",
-            why,
-            f"{weights} cannot be had from it, where the hub fails too",
-            "see to the connection, or name another index in PIP_INDEX_URL",
-        )
+        do = "see to the connection, or name another index in PIP_INDEX_URL"
+        yield warning("package index", why, f"{weights} cannot be had from it, where the hub fails too", do)
 
 
 def _absent(case: Case) -> str:

@@ -87,21 +87,14 @@ def _checkpoints(folder: Path, is_held: bool) -> Iterator[Finding]:
     whole = [path for path in saved if path.name not in faults]
     listed = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
     if not whole:
-        yield error(
-            "checkpoints",
-            f"all {len(saved)} are damaged ({listed})",
-            "the node stops, so that it does not begin anew unasked",
-            f"restore one from a backup, or move {folder} away to start from the model's own weights",
-        )
+        means = "the node stops, so that it does not begin anew unasked"
+        do = f"restore one from a backup, or move {folder} away to start from the model's own weights"
+        yield error("checkpoints", f"all {len(saved)} are damaged ({listed})", means, do)
         return
     age_s = time.time() - whole[0].stat().st_mtime
     if faults:
-        yield warning(
-            "checkpoints",
-            f"damaged: {listed}",
-            f"the node goes on from {whole[0].name}",
-            "look at the disk (`dmesg`): the node itself leaves none half written",
-        )
+        do = "look at the disk (`dmesg`): the node itself leaves none half written"
+        yield warning("checkpoints", f"damaged: {listed}", f"the node goes on from {whole[0].name}", do)
     yield ok("checkpoints", f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
     leftovers = list(folder.glob(".saving-*"))
     if leftovers and not is_held:
@@ -130,12 +123,8 @@ def _database(path: Path) -> Iterator[Finding]:
     except sqlite3.Error as fault:
         said = str(fault)
     if said != "ok":
-        yield error(
-            path.name,
-            f"{path} is damaged: {said}",
-            "the node stops; what it holds may be lost",
-            "restore it from a backup, or move it away to start a new one (what was not submitted is then lost)",
-        )
+        do = "restore it from a backup, or move it away to start a new one (what was not submitted is then lost)"
+        yield error(path.name, f"{path} is damaged: {said}", "the node stops; what it holds may be lost", do)
 
 
 def check_log(case: Case) -> Iterator[Finding]:
@@ -149,12 +138,9 @@ def check_log(case: Case) -> Iterator[Finding]:
     warnings = [entry for entry in found if entry.warns and not entry.fails]
     if failures:
         last = failures[-1]
-        yield warning(
-            "log",
-            f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}",
-            "it ended the node, or a part of it",
-            f"see the lines before it in {path}, and docs/troubleshooting.md",
-        )
+        means = "it ended the node, or a part of it"
+        do = f"see the lines before it in {path}, and docs/troubleshooting.md"
+        yield warning("log", f"last failure at {_utc(last.at_s)}: {(last.raised or last.text)[:_SHOWN]}", means, do)
     if warnings:
         last = warnings[-1]
         count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
@@ -202,11 +188,8 @@ def check_outbox(case: Case) -> Iterator[Finding]:
     found = f"{len(view.pending)} wait, the oldest for {span(waits_s)}: {oldest.what}, {oldest.state}"
     found += f" ({oldest.last_error[:_SHOWN]})" if oldest.last_error else ""
     if waits_s > 600 or trouble:
-        yield warning(
-            "rewards",
-            found + trouble,
-            "nothing is lost: they are sent while the node runs, once what keeps them is gone",
-            "see `chain`, `account` and `sign-in app` here; `codezero status` lists them all",
-        )
+        means = "nothing is lost: they are sent while the node runs, once what keeps them is gone"
+        do = "see `chain`, `account` and `sign-in app` here; `codezero status` lists them all"
+        yield warning("rewards", found + trouble, means, do)
     else:
         yield info("rewards", found)

@@ -64,12 +64,9 @@ def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
             yield warning("bootnode", f"{text}: {fault}", means, f"see that it runs, and that {source} has its address")
     if None not in told.values():
         count = len(addresses[:MOST])
-        yield warning(
-            "swarm",
-            f"none of {count} bootnode{'s' * (count != 1)} answers",
-            "the node trains alone, keeps dialling, and says so in every round's line",
-            "ask whoever hosts the swarm for a new invitation; see that no firewall keeps outgoing connections back",
-        )
+        found = f"none of {count} bootnode{'s' * (count != 1)} answers"
+        do = "ask whoever hosts the swarm for a new invitation; see that no firewall keeps outgoing connections back"
+        yield warning("swarm", found, "the node trains alone, keeps dialling, and says so in every round's line", do)
 
 
 def why_not(text: str) -> str | None:
@@ -140,12 +137,9 @@ def check_ports(case: Case) -> Iterator[Finding]:
     for text in case.config.swarm.announce if 0 in ports else ():
         with suppress(ValueError):
             if (address := Multiaddr.parse(text)).port not in ports:
-                yield warning(
-                    "swarm.announce",
-                    f"{address} is announced, and swarm.listen takes a free port",
-                    "others dial a port on which nobody listens",
-                    f"listen on a fixed port, as swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}], and forward to it",
-                )
+                found = f"{address} is announced, and swarm.listen takes a free port"
+                do = f"listen on a fixed port, as swarm.listen=[/ip4/0.0.0.0/tcp/{address.port}], and forward to it"
+                yield warning("swarm.announce", found, "others dial a port on which nobody listens", do)
 
 
 def _listen(address: Multiaddr, is_running: bool) -> Finding:
@@ -156,12 +150,8 @@ def _listen(address: Multiaddr, is_running: bool) -> Finding:
     why = hosting.why_taken(address)
     if why is None:
         return ok("swarm.listen", f"{address} is free")
-    return error(
-        "swarm.listen",
-        why,
-        "the p2p daemon does not start",
-        "stop the program that has it (see `processes` here, or `ss -ltnp`), or give another port",
-    )
+    do = "stop the program that has it (see `processes` here, or `ss -ltnp`), or give another port"
+    return error("swarm.listen", why, "the p2p daemon does not start", do)
 
 
 def check_proxies(case: Case) -> Iterator[Finding]:
@@ -174,19 +164,13 @@ def check_proxies(case: Case) -> Iterator[Finding]:
     near = [url for url in _urls(case) if _is_near(url) and not _is_spared(url, spared)]
     if near:
         hosts = ", ".join(dict.fromkeys(str(urlsplit(url).hostname) for url in near))
-        yield warning(
-            "proxies",
-            f"{shown}; NO_PROXY does not name {hosts}",
-            "what is asked of these goes to the proxy, which answers 502 or with a page of its own",
-            f"export NO_PROXY=localhost,127.0.0.1,{hosts}",
-        )
+        means = "what is asked of these goes to the proxy, which answers 502 or with a page of its own"
+        do = f"export NO_PROXY=localhost,127.0.0.1,{hosts}"
+        yield warning("proxies", f"{shown}; NO_PROXY does not name {hosts}", means, do)
     elif not any(_is_spared(url, spared) for url in ("http://localhost", "http://127.0.0.1")):
-        yield info(
-            "proxies",
-            f"{shown}; NO_PROXY spares neither localhost nor 127.0.0.1",
-            "codezero asks this machine directly all the same; other programs, such as npm or curl, may not",
-            "export NO_PROXY=localhost,127.0.0.1",
-        )
+        found = f"{shown}; NO_PROXY spares neither localhost nor 127.0.0.1"
+        means = "codezero asks this machine directly all the same; other programs, such as npm or curl, may not"
+        yield info("proxies", found, means, "export NO_PROXY=localhost,127.0.0.1")
     else:
         yield info("proxies", f"{shown}; hub, RPC and judge service are asked through it")
 

@@ -120,12 +120,9 @@ def _asked(case: Case) -> tuple[int | None, dict[str, dict[str, Any]], str]:
 
 def _no_torch(code: int | None, complaint: str) -> Finding:
     if code is None:
-        return warning(
-            "torch",
-            f"not imported within {LIMIT_S:.0f} s",
-            "this machine or its disk is very busy, or torch hangs",
-            "try again when less runs here; else " + _AGAIN,
-        )
+        means = "this machine or its disk is very busy, or torch hangs"
+        do = "try again when less runs here; else " + _AGAIN
+        return warning("torch", f"not imported within {LIMIT_S:.0f} s", means, do)
     if code < 0:
         name = signal.Signals(-code).name if -code in list(signal.Signals) else str(-code)
         why = "this processor lacks instructions that the build uses" if name == "SIGILL" else "its build is broken"
