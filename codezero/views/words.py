@@ -69,12 +69,9 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         do = "do what the message says; docs/troubleshooting.md has more"
         return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
     if pid is None:
-        return Presence(
-            state="died",
-            text=f"ended {ago} ago without a word",
-            meaning="it was killed: for want of memory (`dmesg | grep -i oom` tells), by hand, or with the machine",
-            do="start it again, it goes on where it was; against a want of memory train.method=lora helps",
-        )
+        meaning = "it was killed: for want of memory (`dmesg | grep -i oom` tells), by hand, or with the machine"
+        do = "start it again, it goes on where it was; against a want of memory train.method=lora helps"
+        return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)
     if now_s - status.updated_at_s > SILENT_S:
         return Presence(
             state="silent",
@@ -103,46 +100,34 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
     skipped = [report.skipped for report in recent if report.skipped is not None]
     if len(skipped) * 2 > len(recent):
         reason, count = Counter(skipped).most_common(1)[0]
-        found.append(
-            Obstacle(
-                part="learning",
-                what=f"{len(skipped)} of the last {len(recent)} rounds made no update, {count} of them: {reason}",
-                meaning="a round teaches when some solutions of a task earn more than others; with equal rewards "
-                "throughout, tasks are too hard or too easy for the model",
-                do="more solutions a task (rollout.num_generations=8), easier tasks (tasks.builtin.max_difficulty=2), "
-                "or a proposer help",
-            )
+        what = f"{len(skipped)} of the last {len(recent)} rounds made no update, {count} of them: {reason}"
+        meaning = (
+            "a round teaches when some solutions of a task earn more than others; with equal rewards "
+            "throughout, tasks are too hard or too easy for the model"
         )
+        do = (
+            "more solutions a task (rollout.num_generations=8), easier tasks (tasks.builtin.max_difficulty=2), "
+            "or a proposer help"
+        )
+        found.append(Obstacle(part="learning", what=what, meaning=meaning, do=do))
     unscored = sum(report.dropped.get("unscored", 0) for report in recent)
     if unscored:
-        found.append(
-            Obstacle(
-                part="judge",
-                what=f"{unscored} groups of the last {len(recent)} rounds went without a verdict",
-                meaning="the evaluator could not be asked, or not tell whether their solutions are right",
-                do="see the warning in logs/swarm.log, which is there where it could not be asked",
-            )
-        )
+        what = f"{unscored} groups of the last {len(recent)} rounds went without a verdict"
+        meaning = "the evaluator could not be asked, or not tell whether their solutions are right"
+        do = "see the warning in logs/swarm.log, which is there where it could not be asked"
+        found.append(Obstacle(part="judge", what=what, meaning=meaning, do=do))
     if status is not None and status.planned_bytes and status.rss_bytes > 1.15 * status.planned_bytes:
-        found.append(
-            Obstacle(
-                part="memory",
-                what=f"it uses {gib(status.rss_bytes)} of memory, {gib(status.planned_bytes)} were planned",
-                meaning="the system may kill it",
-                do="leave it more room: train.method=lora, or a smaller model",
-            )
-        )
+        what = f"it uses {gib(status.rss_bytes)} of memory, {gib(status.planned_bytes)} were planned"
+        meaning = "the system may kill it"
+        do = "leave it more room: train.method=lora, or a smaller model"
+        found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
     peaks = [report.peak_rss_bytes for report in recent]
     middle = peaks[len(peaks) // 2] if len(peaks) >= 10 else 0
     if middle and peaks[-1] > 1.2 * middle:  # a peak never falls
-        found.append(
-            Obstacle(
-                part="memory",
-                what=f"the node's peak grew from {gib(middle)} to {gib(peaks[-1])} in {len(peaks) // 2} rounds",
-                meaning="it may run out of memory",
-                do="start it again, it goes on where it was; and report it, with the archive of codezero doctor",
-            )
-        )
+        what = f"the node's peak grew from {gib(middle)} to {gib(peaks[-1])} in {len(peaks) // 2} rounds"
+        meaning = "it may run out of memory"
+        do = "start it again, it goes on where it was; and report it, with the archive of codezero doctor"
+        found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
     return found + (_told(recent, status) if recent else [])
 
 
@@ -170,21 +155,13 @@ def proposer_obstacles(batches: Sequence[BatchReport]) -> list[Obstacle]:
     if written and valid * 5 < written:
         reasons = sum((Counter(one.rejected) for one in recent), Counter[str]())
         most = f", most for {reasons.most_common(1)[0][0]}" if reasons else ""
-        found.append(
-            Obstacle(
-                part="problems",
-                what=f"{valid} of {written} problems of late could be published{most}",
-                meaning="the model writes few that pass the checks",
-                do="a larger one (proposer.model) writes more",
-            )
-        )
+        what = f"{valid} of {written} problems of late could be published{most}"
+        meaning = "the model writes few that pass the checks"
+        do = "a larger one (proposer.model) writes more"
+        found.append(Obstacle(part="problems", what=what, meaning=meaning, do=do))
     if len(recent) >= FEW_BATCHES and not any(one.num_judged for one in recent):
-        found.append(
-            Obstacle(
-                part="swarm",
-                what="no solver has answered a problem of late",
-                meaning="without answers the level cannot follow",
-                do="see that solvers run in the same swarm",
-            )
-        )
+        what = "no solver has answered a problem of late"
+        meaning = "without answers the level cannot follow"
+        do = "see that solvers run in the same swarm"
+        found.append(Obstacle(part="swarm", what=what, meaning=meaning, do=do))
     return found
