@@ -193,12 +193,9 @@ def _session(config: LedgerConfig) -> Iterator[Finding]:
         left_s = min((deadline_s(key.deferred_action_digest) for key in saved[-1:] if key.activated), default=0.0)
         left_s -= time.time() if left_s else 0.0
         if left_s < 0:
-            yield warning(
-                "session key",
-                f"it expired {span(-left_s)} ago",
-                "the app refuses to send anything; rewards wait",
-                "sign in again at the app, with the same email or passkey",
-            )
+            means = "the app refuses to send anything; rewards wait"
+            do = "sign in again at the app, with the same email or passkey"
+            yield warning("session key", f"it expired {span(-left_s)} ago", means, do)
         elif 0 < left_s < _SOON_S:
             do = "sign in again at the app before then"
             yield warning("session key", f"it expires in {span(left_s)}", "after that rewards wait", do)

@@ -101,23 +101,11 @@ def _run(check: Check, case: Case, found: list[Finding]) -> None:
         for finding in check.run(case):
             found.append(finding)
     except ImportError as fault:
-        found.append(
-            error(
-                check.name,
-                f"cannot be looked at: {fault}",
-                "a package is missing or damaged",
-                checkout.INSTALL_AGAIN,
-            )
-        )
+        means = "a package is missing or damaged"
+        found.append(error(check.name, f"cannot be looked at: {fault}", means, checkout.INSTALL_AGAIN))
     except Exception as fault:  # a boundary: an error that one check did not foresee must not hide others' findings
-        found.append(
-            warning(
-                check.name,
-                f"the check itself failed: {type(fault).__name__}: {fault}",
-                "its result is not known",
-                "tell whoever maintains codezero, with a --bundle",
-            )
-        )
+        failed, do = f"{type(fault).__name__}: {fault}", "tell whoever maintains codezero, with a --bundle"
+        found.append(warning(check.name, f"the check itself failed: {failed}", "its result is not known", do))
 
 
 def _overdue(check: Check) -> Finding:

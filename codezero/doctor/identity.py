@@ -53,9 +53,8 @@ def check(case: Case) -> Iterator[Finding]:
         if exposed is not None:
             yield warning("identity", exposed, "they can take part as this peer, and earn in its name", "")
         yield from _others(case, path, found.peer_id)
-        yield info(
-            "backup", f"{path} is the only copy that this machine knows of", do="codezero identity export backup.pem"
-        )
+        do = "codezero identity export backup.pem"
+        yield info("backup", f"{path} is the only copy that this machine knows of", do=do)
     except IdentityError as fault:
         yield refusal("identity", fault, "no node can start with this key")
 

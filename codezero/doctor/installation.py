@@ -30,22 +30,15 @@ def check_python(case: Case) -> Iterator[Finding]:
     else:
         yield ok("python", found)
     if sys.prefix == sys.base_prefix and "CODEZERO_VENV" not in case.environment:
-        yield info(
-            "python",
-            f"{sys.prefix} is no virtual environment",
-            "other programs may change the packages in it",
-            f"start with {checkout.START}, which makes .venv"
-            if checkout.ROOT
-            else "install codezero in one: python3 -m venv",
-        )
+        makes = f"start with {checkout.START}, which makes .venv"
+        do = makes if checkout.ROOT else "install codezero in one: python3 -m venv"
+        means = "other programs may change the packages in it"
+        yield info("python", f"{sys.prefix} is no virtual environment", means, do)
 
 
 def check_packages(case: Case) -> Iterator[Finding]:
-    installed = {
-        canonicalize_name(found.metadata["Name"]): found.version
-        for found in metadata.distributions()
-        if found.metadata["Name"]
-    }
+    there = [one for one in metadata.distributions() if one.metadata["Name"]]
+    installed = {canonicalize_name(one.metadata["Name"]): one.version for one in there}
     unmet = list(_unmet(_required(), installed))
     missing = [str(one) for one, version in unmet if version is None]
     wrong = [f"{one.name} {version} (wants {one.specifier})" for one, version in unmet if version is not None]
@@ -58,12 +51,9 @@ def check_packages(case: Case) -> Iterator[Finding]:
     # Generated code of protobuf, for one, refuses an older protobuf at import (VersionError), and grpcio does likewise.
     for name in ("hivemind", "grpcio-tools", "transformers", "peft", "huggingface-hub", "datasets"):
         for one, version in _unmet(_requirements_of(name), installed):
-            yield warning(
-                "packages",
-                f"{name} wants {one.name}{one.specifier}, and {version or 'none'} is there",
-                "it may fail at import or later, such as with protobuf's VersionError",
-                _AGAIN,
-            )
+            found = f"{name} wants {one.name}{one.specifier}, and {version or 'none'} is there"
+            means = "it may fail at import or later, such as with protobuf's VersionError"
+            yield warning("packages", found, means, _AGAIN)
     yield from _drift(installed)
 
 
@@ -136,11 +126,8 @@ def check_files(case: Case) -> Iterator[Finding]:
     elif found:
         listed = "; ".join(f"{name}: {how}" for name, how in list(found.items())[:_FILES_SHOWN])
         more = f"; and {len(found) - _FILES_SHOWN} more" if len(found) > _FILES_SHOWN else ""
-        yield info(
-            "settings files",
-            f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {listed}{more}",
-            "yours are used",
-            f"{configs.RESET_ENV}=1 {checkout.START} puts the shipped ones back and keeps a copy of yours",
-        )
+        told = f"{len(found)} in {folder} differ{'s' * (len(found) == 1)} from what was shipped: {listed}{more}"
+        do = f"{configs.RESET_ENV}=1 {checkout.START} puts the shipped ones back and keeps a copy of yours"
+        yield info("settings files", told, "yours are used", do)
     else:
         yield ok("settings files", f"those in {folder} are as shipped")

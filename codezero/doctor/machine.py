@@ -35,11 +35,9 @@ _FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 def check_processor(case: Case) -> Iterator[Finding]:
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     name, features = _cpu_info(Path("/proc/cpuinfo"))
-    yield info(
-        "processor",
-        f"{name or platform.machine()}, {cores} core{'s' * (cores != 1)}, {os.cpu_count()} threads"
-        + (f" ({', '.join(features)})" if features else ""),
-    )
+    has = f" ({', '.join(features)})" if features else ""
+    found = f"{name or platform.machine()}, {cores} core{'s' * (cores != 1)}, {os.cpu_count()} threads{has}"
+    yield info("processor", found)
     if platform.machine().lower() in ("x86_64", "amd64") and name and "avx2" not in features:
         means = "torch is several times slower on it, and some packages end with `illegal instruction`"
         do = "take another machine, or in a virtual one let the processor's features through (host-passthrough)"
@@ -77,12 +75,10 @@ def check_memory(case: Case) -> Iterator[Finding]:
         yield warning("swap", f"{swap.used / GIB:.1f} GiB are swapped out", means, do)
     # a running node has that memory already
     if not case.is_running and case.config.train.memory_limit_gib * GIB > memory.available:
-        yield warning(
-            "memory",
-            f"train.memory_limit_gib={case.config.train.memory_limit_gib:g}, and {memory.available / GIB:.1f} GiB free",
-            "the plan counts on memory that is not there, and the system may kill the node",
-            "lower it, or set it to 0 to plan with what is free",
-        )
+        limit_gib = case.config.train.memory_limit_gib
+        found = f"train.memory_limit_gib={limit_gib:g}, and {memory.available / GIB:.1f} GiB free"
+        means = "the plan counts on memory that is not there, and the system may kill the node"
+        yield warning("memory", found, means, "lower it, or set it to 0 to plan with what is free")
 
 
 def cpu_quota(path: Path) -> float | None:

@@ -39,20 +39,14 @@ def check(case: Case) -> Iterator[Finding]:
     found = list(own_processes())
     strays = [(program, *stray) for program in found for stray in _STRAYS if _is_stray(program, stray[0])]
     for program, _, what, means in strays:
-        yield warning(
-            "processes",
-            f"a {what} whose node has ended: process {program.pid} ({' '.join(program.command)[:120]})",
-            means,
-            f"kill {program.pid}",
-        )
+        left = f"a {what} whose node has ended: process {program.pid} ({' '.join(program.command)[:120]})"
+        yield warning("processes", left, means, f"kill {program.pid}")
     nodes = [program for program in found if is_node(program.command)]
     if nodes:
         size = sum(program.rss_bytes for program in nodes) / GIB
         run = "1 node of yours runs" if len(nodes) == 1 else f"{len(nodes)} nodes of yours run"
-        yield info(
-            "processes",
-            f"{run} here, with {size:.1f} GiB: " + ", ".join(str(program.pid) for program in nodes[:10]),
-        )
+        pids = ", ".join(str(program.pid) for program in nodes[:10])
+        yield info("processes", f"{run} here, with {size:.1f} GiB: {pids}")
     elif not strays:
         yield ok("processes", "nothing of an earlier node is left")
 

@@ -72,13 +72,10 @@ def _gpu(gpu: Mapping[str, Any], kernels: list[str], wanted: Device) -> Finding:
     if any(name.startswith("sm_") and name[3:-1] == str(major) and int(name[-1]) <= minor for name in kernels):
         return ok("GPU", found)
     make = error if wanted is Device.cuda else warning
-    return make(
-        "GPU",
-        f"{found}; this torch has kernels for {', '.join(kernels) or 'none'}",
-        "it would say `no kernel image is available`; "
-        + ("no node can start" if wanted is Device.cuda else "the CPU is used instead"),
-        "install a torch that knows this GPU: RTX 50xx (sm_120) needs one built for CUDA 12.8 or later",
-    )
+    found += f"; this torch has kernels for {', '.join(kernels) or 'none'}"
+    means = "no node can start" if wanted is Device.cuda else "the CPU is used instead"
+    do = "install a torch that knows this GPU: RTX 50xx (sm_120) needs one built for CUDA 12.8 or later"
+    return make("GPU", found, f"it would say `no kernel image is available`; {means}", do)
 
 
 def nvidia_smi(case: Case) -> list[str] | None:

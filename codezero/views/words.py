@@ -73,13 +73,10 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         do = "start it again, it goes on where it was; against a want of memory train.method=lora helps"
         return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)
     if now_s - status.updated_at_s > SILENT_S:
-        return Presence(
-            state="silent",
-            text=f"no sign of life for {ago}",
-            meaning="it hangs, is suspended, or this machine is out of memory or very busy",
-            do=f"see the end of its log; `kill {pid}` ends it (`kill -9 {pid}` where that does not), and it goes on "
-            "where it was when started again",
-        )
+        meaning = "it hangs, is suspended, or this machine is out of memory or very busy"
+        ends = f"`kill {pid}` ends it (`kill -9 {pid}` where that does not)"
+        do = f"see the end of its log; {ends}, and it goes on where it was when started again"
+        return Presence(state="silent", text=f"no sign of life for {ago}", meaning=meaning, do=do)
     what = "round" if status.role == "solver" else "batch"
     number = "" if status.round is None or status.stage == STARTING else f"{what} {status.round}: "
     how_far = f", {status.done} of {status.total}" if status.total else ""
