@@ -17,45 +17,29 @@ from codezero.config.load import leaves
 
 SET = "[set]"
 """The placeholder for a text that is not listed."""
-_TEXTS = frozenset(
-    (
-        "state_dir",
-        "model.name",
-        "model.cache_dir",
-        "evaluator.model",
-        "evaluator.api_key_env",
-        "proposer.model",
-        "proposer.api_key_env",
-        "tasks.mbpp.path",
-        "tasks.mbpp.split",
-        "tasks.code_contests.path",
-        "tasks.code_contests.split",
-        "swarm.name",
-        "swarm.bootnodes",
-        "swarm.listen",
-        "swarm.announce",
-        "swarm.banned_peers",
-        "swarm.identity_path",
-        "ledger.path",
-        "ledger.keystore",
-        "ledger.login_dir",
-        "ledger.contract_address",
-        "ledger.account_address",
-        "market.contract_address",
-        "market.max_bet",
-        "push.repo",
-        "tracking.log_dir",
-        "tracking.level",
-        "tracking.prometheus_host",
-    )
-)
+_TEXTS = {
+    "": ("state_dir",),
+    "model": ("name", "cache_dir"),
+    "evaluator": ("model", "api_key_env"),
+    "proposer": ("model", "api_key_env"),
+    "tasks.mbpp": ("path", "split"),
+    "tasks.code_contests": ("path", "split"),
+    "swarm": ("name", "bootnodes", "listen", "announce", "banned_peers", "identity_path"),
+    "ledger": ("path", "keystore", "login_dir", "contract_address", "account_address"),
+    "market": ("contract_address", "max_bet"),
+    "push": ("repo",),
+    "tracking": ("log_dir", "level", "prometheus_host"),
+}
+"""The texts that are listed: the last parts of their names, by the sections before."""
 _URLS = frozenset(("ledger.rpc_url", "ledger.proxy_url", "evaluator.url", "proposer.url", "judge.url", "push.endpoint"))
 """The settings of which only scheme, host and port come in: user, path and query of a URL may hold a key."""
 
 
 def value(name: str, value: Any) -> Any:
     """Returns the part of a setting's value that may be shown: all, the server of a URL, or a placeholder."""
-    if name in _TEXTS or value is None or value in ("", []) or isinstance(value, bool | int | float | Enum):
+    section, _, last = name.rpartition(".")
+    is_text = value not in (None, "", []) and not isinstance(value, bool | int | float | Enum)
+    if last in _TEXTS.get(section, ()) or not is_text:
         return value
     return _server(str(value)) if name in _URLS else SET
 

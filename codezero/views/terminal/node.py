@@ -16,19 +16,7 @@ from codezero.types import RoundReport
 from codezero.views.accounts import account_rows
 from codezero.views.terminal import header
 from codezero.views.terminal.snapshot import Snapshot
-from codezero.views.terminal.text import (
-    BAD,
-    BOLD,
-    DIM,
-    GOOD,
-    LABEL,
-    bar,
-    counts,
-    flow,
-    row,
-    safe,
-    sparkline,
-)
+from codezero.views.terminal.text import BAD, BOLD, DIM, GOOD, LABEL, bar, counts, flow, row, safe, sparkline
 
 _VALUE, _NOTE = 7, 22
 """Cells of a value, and of the note behind its sparkline."""
