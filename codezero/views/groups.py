@@ -52,11 +52,7 @@ class GroupsIndex:
 
     def rounds(self) -> dict[int, tuple[Head, ...]]:
         """Returns the rounds that can be read, with the origins of their groups."""
-        found = {}
-        for file in self._files:
-            for number, place in file.places().items():
-                found[number] = place.heads
-        return found
+        return {number: place.heads for file in self._files for number, place in file.places().items()}
 
     def read(self, number: int) -> SeenRound | None:
         """Returns a round with all that was written about it; None if it is not there, or no longer."""

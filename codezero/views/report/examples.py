@@ -59,8 +59,8 @@ def find_examples(rounds: Sequence[SeenRound]) -> Examples | None:
     if not groups:
         return None
     again = [attempts for attempts in groups.values() if attempts[0][0] < attempts[-1][0]]
-    firsts = [_known_mean(attempts[0][1]) for attempts in again]
-    lasts = [_known_mean(attempts[-1][1]) for attempts in again]
+    firsts = [_mean(attempts[0][1]) or 0.0 for attempts in again]
+    lasts = [_mean(attempts[-1][1]) or 0.0 for attempts in again]
     rises = [last - first for first, last in zip(firsts, lasts, strict=True)]
     if again:
         largest = sorted(range(len(again)), key=lambda number: -rises[number])
@@ -104,7 +104,7 @@ def _early_and_late(attempts: Sequence[tuple[int, SeenGroup]]) -> list[Example]:
 
 
 def _shown(what: str, number: int, group: SeenGroup, rollout: SeenRollout) -> ShownSolution:
-    return ShownSolution(what=what, round=number, rollout=rollout, mean=_known_mean(group), count=len(group.rollouts))
+    return ShownSolution(what=what, round=number, rollout=rollout, mean=_mean(group) or 0.0, count=len(group.rollouts))
 
 
 def _by_reward(group: SeenGroup) -> list[SeenRollout]:
@@ -116,7 +116,3 @@ def _by_reward(group: SeenGroup) -> list[SeenRollout]:
 def _mean(group: SeenGroup) -> float | None:
     scored = _by_reward(group)
     return sum(one.reward or 0.0 for one in scored) / len(scored) if scored else None
-
-
-def _known_mean(group: SeenGroup) -> float:
-    return _mean(group) or 0.0
