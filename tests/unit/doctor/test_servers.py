@@ -213,8 +213,8 @@ def test_a_swarm_that_is_none_or_ones_own(tmp_path):
 def test_a_real_daemon_answers_as_one(tmp_path):
     from tests.network.nodes import live_swarm
 
-    with live_swarm(tmp_path) as swarm:
-        node = swarm.node("a")
+    with live_swarm(tmp_path) as nodes:
+        node = nodes.node("a")
         assert swarm.why_not(node.address) is None
 
 
