@@ -29,6 +29,7 @@ from codezero.cli.options import add_stop_with_parent
 from codezero.config import checkout
 from codezero.errors import OUTAGE, CodezeroError
 from codezero.runtime.logs import log_end
+from codezero.runtime.stop import stop_with_parent
 
 BUG = 70
 """The exit code EX_SOFTWARE of sysexits.h."""
@@ -45,8 +46,8 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0 if done or stopped by the user, 1 for an error printed in one line,
-    70 (`BUG`) for any other, printed with its traceback; `run` returns 75 (`OUTAGE`) for an error that may pass by
-    itself."""
+    70 (`BUG`) for any other, printed with its traceback; a command that runs until it is stopped returns 75 (`OUTAGE`)
+    for an error that may pass by itself."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     # argparse takes one run of positionals only; settings may also follow an option, as in --rounds 3 key=value.
@@ -54,12 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         options.settings += rest
+    if getattr(options, "stop_with_parent", False):
+        stop_with_parent()
     try:
         return int(options.command(options) or 0)
     except CodezeroError as error:
         print(f"error: {error}", file=sys.stderr)
         log_end(error)
-        return 1
+        return OUTAGE if error.may_pass and "stop_with_parent" in options else 1
     except KeyboardInterrupt:
         return 0
     except Exception as error:  # the outermost boundary: launchers restart after BUG, but 1 says it would fail again
@@ -103,10 +106,7 @@ class _Version(argparse.Action):
 
 def _run(options: argparse.Namespace) -> int:
     from codezero.config.load import explain, load_config
-    from codezero.runtime.stop import stop_with_parent
 
-    if options.stop_with_parent:
-        stop_with_parent()
     rounds = [] if options.rounds is None else [f"rounds={options.rounds}"]
     config = load_config([*options.settings, *rounds])
     if options.show_config:
@@ -121,11 +121,4 @@ def _run(options: argparse.Namespace) -> int:
     with imports_that_stay():
         from codezero.node import run_node
 
-    try:
-        return run_node(config)
-    except CodezeroError as error:
-        if not error.may_pass:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        log_end(error)
-        return OUTAGE
+    return run_node(config)

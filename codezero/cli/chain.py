@@ -94,10 +94,7 @@ def _console() -> Console:
 def _up(options: argparse.Namespace) -> int:
     from codezero.devchain.folder import Engine
     from codezero.devchain.up import ChainOptions, up
-    from codezero.runtime.stop import stop_with_parent
 
-    if options.stop_with_parent:
-        stop_with_parent()
     return up(
         ChainOptions(
             folder=options.folder,
@@ -123,13 +120,10 @@ def _fund(options: argparse.Namespace) -> None:
 
 def _tick(options: argparse.Namespace) -> None:
     from codezero.devchain import coordinator, tick
-    from codezero.runtime.stop import stop_with_parent
 
     asked = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: asked.set())
-    if options.stop_with_parent:
-        stop_with_parent()
     client, contract = coordinator.open_coordinator(options.folder, options.rpc_url)
     tick.run(client, contract, options.every, asked, _console())
 

@@ -38,10 +38,7 @@ def _propose(options: argparse.Namespace) -> int:
     from codezero.config.load import load_config
     from codezero.runtime.logs import quiet_libraries
     from codezero.runtime.memory import imports_that_stay
-    from codezero.runtime.stop import stop_with_parent
 
-    if options.stop_with_parent:
-        stop_with_parent()
     batches = [] if options.batches is None else [f"proposer.batches={options.batches}"]
     config = load_config([*options.settings, *batches])
     quiet_libraries()

@@ -110,10 +110,7 @@ def _invite(options: argparse.Namespace) -> None:
 def _bootnode(options: argparse.Namespace) -> int:
     from codezero.launch.hosting import parse
     from codezero.runtime.logs import quiet_libraries
-    from codezero.runtime.stop import stop_with_parent
 
-    if options.stop_with_parent:
-        stop_with_parent()
     listen = options.listen or ["/ip4/0.0.0.0/tcp/4001"]
     addresses = [*(("--listen", text) for text in listen), *(("--announce", text) for text in options.announce)]
     for option, address in addresses:

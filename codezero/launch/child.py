@@ -1,5 +1,7 @@
 """A program that a supervisor keeps running: its current process, output, state and counts.
 
+A program writes to pipes, from which its lines are shown and logged, or, where it is the only one, to the terminal.
+
 Every process has its own session, so that a terminal's Ctrl-C does not reach it, and a pipe as standard input that
 closes when the supervisor ends, however it ends (`stop.stop_with_parent` waits for that).
 """
@@ -8,20 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from codezero.runtime import rotation
+from codezero.views.terminal.screen import in_foreground
 
+HEALTHY_S = 60.0
+"""A program that serves and ran this many seconds has made progress."""
 MAX_LINE_BYTES = 16 * 1024
 _READ_BYTES = 64 * 1024
-_ROUND = re.compile(r"round \d+ \|")
+_TAIL_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +38,11 @@ class ChildProgram:
     name: str
     command: Callable[[int], Sequence[str]]
     """Returns the command line that plays a number of further rounds; 0 is no limit."""
-    log: Path
-    """The file with all output of the program; two files of a bounded size are kept."""
+    log: Path | None = None
+    """The file with all output of the program, of which two of a bounded size are kept; None for a program that writes
+    to the terminal."""
+    reports: Path | None = None
+    """The file in which the program notes each finished round or batch, a line each."""
     rounds: int = 0
     """Finished rounds, over all restarts, after which it is done; 0 is no limit."""
     serves: bool = False
@@ -65,11 +75,15 @@ class Child:
         self.starts_at_s = self.started_at_s = 0.0
         self.num_starts = self.rounds = 0
         self.crashes = 0
-        """Consecutive crashes without a finished round in between."""
-        self.error = self.previous_error = ""
-        """The last `error: ...` line of this process, and of the one before."""
-        self.is_ready = False
+        """Consecutive crashes without progress in between."""
+        self.error = ""
+        """The last `error: ...` line of this process."""
+        self.is_ready = self.made_progress = False
         self._process: subprocess.Popen[bytes] | None = None
+        self._before: list[bytes] = []
+        """The reports at the start of this process."""
+        self._terminal: list[Any] | None = None
+        """The settings of the terminal that the process writes to; None if it writes to none."""
         self._rest = b""
         """Output after the last newline."""
 
@@ -86,35 +100,39 @@ class Child:
     def is_finished(self) -> bool:
         return 0 < self.program.rounds <= self.rounds
 
-    @property
-    def ran_s(self) -> float:
-        return time.monotonic() - self.started_at_s
-
-    def start(self, environment: Mapping[str, str] | None, kept_open: Sequence[int]) -> int:
-        """Starts a process that inherits the file descriptors `kept_open`; returns the descriptor of its output. Raises
-        OSError."""
-        self.previous_error, self.error, self.is_ready = self.error, "", False
+    def start(self, environment: Mapping[str, str] | None, kept_open: Sequence[int]) -> int | None:
+        """Starts a process that inherits the file descriptors `kept_open`; returns the descriptor of its output, None
+        if that is the terminal. Raises OSError."""
+        self.error, self.is_ready, self.made_progress = "", False, False
         self.started_at_s = time.monotonic()
         self.num_starts += 1
-        self.program.log.parent.mkdir(parents=True, exist_ok=True)
+        self._before = last_lines(self.program.reports)
+        if self.program.log is None:
+            self._terminal = _terminal_settings()
+        else:
+            self.program.log.parent.mkdir(parents=True, exist_ok=True)
         self._process = subprocess.Popen(
             self.program.command(self.program.rounds and self.program.rounds - self.rounds),
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=None if self.program.log is None else subprocess.PIPE,
+            stderr=None if self.program.log is None else subprocess.STDOUT,
             env={**(os.environ if environment is None else environment), **self.program.environment},
             pass_fds=tuple(kept_open),
             start_new_session=True,
         )
         self.state = ChildState.RUNNING
-        output = self._output()
-        os.set_blocking(output, False)
-        return output
+        if self._process.stdout is None:
+            return None
+        os.set_blocking(self._process.stdout.fileno(), False)
+        return self._process.stdout.fileno()
 
     def read(self) -> list[str] | None:
         """Returns the lines printed since the last call, up to a limit; None at the end of the output."""
+        assert self._process is not None
+        if self._process.stdout is None or self.program.log is None:
+            return None
         try:
-            raw = os.read(self._output(), _READ_BYTES)
+            raw = os.read(self._process.stdout.fileno(), _READ_BYTES)
         except BlockingIOError:
             return []
         if not raw:
@@ -141,17 +159,24 @@ class Child:
             self._process.wait()
 
     def reap(self) -> tuple[int, list[str]]:
-        """Returns the exit code of a process that has ended, and its last lines. Kills whatever it left behind."""
+        """Returns the exit code of a process that has ended, and its last lines. Counts its finished rounds, and kills
+        whatever it left behind."""
         assert self._process is not None
         self.kill()
         last = self.read() or []
         if text := self._line(self._rest):
             last.append(text)
         code = self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
+        for pipe in filter(None, (self._process.stdin, self._process.stdout)):
             pipe.close()
         self._process, self._rest = None, b""
+        # New lines are not just those after the last one: the node removes lines of rounds that it plays again.
+        finished = len(set(last_lines(self.program.reports)) - set(self._before))
+        self.rounds += finished
+        ran_long = self.program.serves and time.monotonic() - self.started_at_s >= HEALTHY_S
+        self.made_progress = finished > 0 or ran_long
+        if self._terminal is not None and code < 0:
+            _give_back(self._terminal)
         return code, last
 
     def summary(self) -> str:
@@ -165,19 +190,37 @@ class Child:
         return ", ".join(parts)
 
     def _line(self, raw: bytes) -> str:
-        """Returns a line as text, and notes a finished round, an error or readiness that it tells of."""
+        """Returns a line as text, and notes an error or readiness that it tells of."""
         text = raw[:MAX_LINE_BYTES].decode("utf-8", "replace").rstrip()
         if self.program.ready and text.startswith(self.program.ready):
             self.is_ready = True
         if text.startswith("error: "):
             self.error = text
-        elif _ROUND.match(text):
-            self.rounds += 1
-            self.crashes = 0
-            self.error = self.previous_error = ""
         return text
 
-    def _output(self) -> int:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
+
+def last_lines(path: Path | None) -> list[bytes]:
+    """Returns the complete lines in the last MiB of the file; none without a file."""
+    try:
+        with open(path or os.devnull, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return file.read().split(b"\n")[:-1]
+    except OSError:
+        return []
+
+
+def _terminal_settings() -> list[Any] | None:
+    """Returns the settings of the terminal that this process writes to, or None if it writes to none."""
+    try:
+        return termios.tcgetattr(sys.stdout.fileno())
+    except (OSError, ValueError, termios.error):
+        return None
+
+
+def _give_back(settings: list[Any]) -> None:
+    """Makes the terminal usable after a node that was killed while it had the whole screen."""
+    output = sys.stdout.fileno()
+    with contextlib.suppress(OSError, termios.error):
+        if in_foreground(output):
+            termios.tcsetattr(output, termios.TCSANOW, settings)
+            os.write(output, b"\x1b[0m\x1b[?25h\x1b[?1047l")  # unlike 1049, 1047 moves no cursor without a full screen

@@ -5,35 +5,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-import psutil
 
 from codezero import __version__
 from codezero.config import Device, ModelConfig, NodeConfig
 from codezero.config.load import load_config
 from codezero.config.swarm_file import quoted
 from codezero.errors import ConfigError
-from codezero.launch.child import ChildProgram, ChildState
 from codezero.launch.hosting import parse
 from codezero.launch.supervisor import Supervisor
+from codezero.launch.up import OF_EACH, environment_of, kept_in, own_settings, refuse, run_command, threads_of_each
 from codezero.runtime import state
 from codezero.runtime.console import Console
 
-RESERVED = {
-    "state_dir": "every node has its own in --folder",
-    "tracking.log_dir": "every node has its own in --folder",
-    "swarm.identity_path": "every node has its own in --folder",
-    "swarm.announce": "it would be the same for all nodes",
-    "rounds": "use --rounds",
-}
-"""Settings that the launcher makes for each node, with what to use instead."""
 LARGE_MODEL, LARGE_MODEL_MIB = "Qwen2.5-Coder-1.5B-Instruct", 40_000
 """The model of GPUs with this memory, as the public node chooses it; nvidia-smi gives 40,960 for a card of 40 GB."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -63,38 +51,23 @@ def run_on_gpus(
     Raises CodezeroError: there are no such GPUs, a setting is impossible, or the folder is in use.
     """
     names = choose(options.gpus, found_gpus(environment), environment)
-    for setting in options.settings:
-        key = setting.partition("=")[0]
-        if key in RESERVED:
-            raise ConfigError(f"{setting} is not possible with --gpus: {RESERVED[key]}")
+    refuse(options.settings, OF_EACH, "with --gpus")
     config = load_config(options.settings)
     if config.model.device not in (Device.auto, Device.cuda):
         raise ConfigError(f"model.device={config.model.device.value} and --gpus exclude each other: leave one out")
-    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    threads = config.model.threads or max(1, cores // len(names))
+    threads = threads_of_each(config, len(names))
     with state.locked(options.folder, what="folder", holder="launcher", setting="--folder") as lock:
         console.line(
             f"codezero {__version__}: a node on each of GPU {', '.join(names)}, {threads} thread{'s' * (threads > 1)} "
             f"each; keys, state and logs in {options.folder}/gpu-*"
         )
-        shared = {**environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
-        with Supervisor(console, environment=shared, kept_open=[lock]) as supervisor:
+        with Supervisor(console, environment=environment_of(environment, threads), kept_open=[lock]) as supervisor:
             for number, name in enumerate(names):
                 home = options.folder / f"gpu-{name}"
-                settings = [*options.settings, *own_settings(config, home, number, threads)]
-                program = ChildProgram(
-                    name=f"gpu-{name}",
-                    command=partial(command or _command, settings),
-                    log=home / "output.log",
-                    rounds=options.rounds,
-                    environment={_VISIBLE: name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},  # the order of nvidia-smi
-                )
-                supervisor.add(program)
-            supervisor.run()
-            supervisor.stop()
-            for child in supervisor.children:
-                supervisor.say(child.program.name, child.summary())
-            return int(any(child.state is ChildState.FAILED for child in supervisor.children))
+                its = partial(command or run_command, [*options.settings, *settings_of(config, home, number, threads)])
+                visible = {_VISIBLE: name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # the order of nvidia-smi
+                supervisor.add(kept_in(home, its, rounds=options.rounds, environment=visible))
+            return supervisor.run()
 
 
 def model_for(
@@ -165,23 +138,14 @@ def choose(wanted: str, found: Sequence[str], environment: Mapping[str, str]) ->
     return names
 
 
-def own_settings(config: NodeConfig, home: Path, number: int, threads: int) -> list[str]:
+def settings_of(config: NodeConfig, home: Path, number: int, threads: int) -> list[str]:
     """Returns the settings of the node in this folder that differ from the others'; a fixed port is raised by
     `number`."""
     listen = [parse("swarm.listen", text) for text in config.swarm.listen]
     ports = [str(replace(at, port=at.port + number) if at.port else at) for at in listen]
-    port = config.tracking.prometheus_port
     return [
-        f"tracking.prometheus_port={port and port + number}",
-        f"seed={config.seed + number}",  # so that nodes draw different tasks and samples
-        f"state_dir={quoted(str(home / 'state'))}",
-        f"tracking.log_dir={quoted(str(home / 'logs'))}",
-        f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
+        *own_settings(config, home, number, number),
         f"swarm.listen=[{','.join(map(quoted, ports))}]",
         f"model.threads={threads}",
         "model.device=cuda",
     ]
-
-
-def _command(settings: Sequence[str], rounds_left: int) -> list[str]:
-    return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]

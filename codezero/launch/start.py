@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -18,13 +19,14 @@ from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import configs
 from codezero.launch.app import AppPlace, SignInApp
+from codezero.launch.child import ChildProgram
 from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
 from codezero.launch.gpus import GpuOptions, model_for, run_on_gpus
-from codezero.launch.keep import keep_running
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
+from codezero.launch.supervisor import Supervisor
 from codezero.launch.terminal import NotAnswered, Terminal
-from codezero.launch.up import UpOptions, up
+from codezero.launch.up import UpOptions, run_command, up
 from codezero.ledger import keystore
 from codezero.ledger.faults import WalletError
 from codezero.runtime.console import Console
@@ -117,12 +119,15 @@ def _start(
 
         if sys.stdout.isatty() and not in_foreground(sys.stdout.fileno()):
             settings.append("tracking.view=off")  # the node has its own session, so it could not tell by itself
-
-        def command(rounds_left: int) -> Sequence[str]:
-            return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]
-
-        reports = Path(config.tracking.log_dir).expanduser() / "rounds.jsonl"
-        return keep_running(command, reports, console, rounds=config.rounds, environment=for_node)
+        node = ChildProgram(
+            name="node",
+            command=partial(run_command, settings),
+            reports=Path(config.tracking.log_dir).expanduser() / "rounds.jsonl",
+            rounds=config.rounds,
+        )
+        with Supervisor(console, environment=for_node) as supervisor:
+            supervisor.add(node)
+            return supervisor.run()
 
 
 def _needs_app(chosen: Choices, config: NodeConfig) -> bool:

@@ -14,13 +14,11 @@ from codezero.runtime.console import Console
 from codezero.runtime.stop import SAVE_S
 
 MAX_CRASHES = 5
-"""The number of consecutive crashes, without a finished round in between, after which a program is given up."""
+"""The number of consecutive crashes, without progress in between, after which a program is given up."""
+TOLD = 1
+"""The exit code of a program that has printed one line about what is wrong, and would do so again."""
 GRACE_S = 15.0 + SAVE_S
 """Seconds between the request to stop and the kill."""
-QUICK_S = 30.0
-"""A program that ends twice in a row with the same error within this many seconds is given up: it would go on so."""
-HEALTHY_S = 60.0
-"""A program without rounds that ran this many seconds starts its count of consecutive crashes anew."""
 MAX_PAUSE_S = 300.0
 """The longest wait between two starts of a program, in seconds."""
 _TICK_S = 0.1
@@ -48,7 +46,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._num_signals = 0
         self._is_stopping = self._is_mute = False
-        self._width = len("swarm")
+        self._width = 0
 
     def __enter__(self) -> Supervisor:
         ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup ignores it, to outlive the terminal
@@ -79,24 +77,30 @@ class Supervisor:
     def wait_until_ready(self, child: Child, timeout_s: float) -> None:
         """Returns when the child reports that it is ready, or when a signal asks to stop.
 
-        Raises NetworkError: the child was not ready in time, or failed for good.
+        Raises NetworkError: the child was not ready in time, crashed twice, or failed for good.
         """
         deadline = time.monotonic() + timeout_s
         while not (child.is_ready or self._num_signals):
-            if not child.state.live or time.monotonic() > deadline:
+            if not child.state.live or child.crashes > 1 or time.monotonic() > deadline:
                 why = child.error.removeprefix("error: ") or f"not ready within {timeout_s:.0f} s"
                 raise NetworkError(f"the {child.program.name} did not start ({why}): see {child.program.log}")
             self._step()
 
-    def run(self) -> None:
-        """Returns when every program that does not serve others has ended for good, or when a signal asks to stop."""
+    def run(self) -> int:
+        """Runs the programs until each that does not serve others has ended for good, or a signal asks to stop. Stops
+        the rest, says what became of each, and returns the exit code: 1 if any failed for good."""
         while not self._num_signals and any(c.state.live for c in self.children if not c.program.serves):
             self._step()
+        self.stop()
+        for child in self.children:
+            if child.program.log is not None:
+                self.say(child.program.name, child.summary())
+        return int(any(child.state is ChildState.FAILED for child in self.children))
 
     def stop(self) -> None:
         """Asks all programs to stop, and kills those that still run after the grace period or at a second signal."""
         self._is_stopping = True
-        if self._num_signals and any(child.has_process for child in self.children):
+        if self._num_signals and any(child.has_process and child.program.log for child in self.children):
             self.say("swarm", "stopping; finished rounds are saved (Ctrl-C once more to stop at once)")
         for child in self.children:
             child.ask_to_stop()
@@ -142,7 +146,8 @@ class Supervisor:
         except OSError as error:
             self._crashed(child, f"cannot be started: {error.strerror}")
         else:
-            self._selector.register(output, selectors.EVENT_READ, child)
+            if output is not None:
+                self._selector.register(output, selectors.EVENT_READ, child)
 
     def _reap(self, child: Child) -> int:
         for key in [key for key in self._selector.get_map().values() if key.data is child]:
@@ -154,28 +159,31 @@ class Supervisor:
 
     def _settle(self, child: Child, code: int) -> None:
         """Sets the program's state after the end of its process."""
+        if child.made_progress:
+            child.crashes = 0
         if self._is_stopping:
             child.state = ChildState.STOPPED
         elif child.is_finished:
             child.state = ChildState.DONE
         elif code == 0:
             child.state = ChildState.STOPPED
-            self.say(child.program.name, "stopped, but not by this launcher: it is not started again")
+            if child.program.log is not None:
+                self.say(child.program.name, "stopped, but not by this launcher: it is not started again")
         else:
             killed = code < 0
             how = f"killed by signal {-code}, {signal.strsignal(-code)}" if killed else f"exit code {code}"
-            self._crashed(child, how, is_outage=code == OUTAGE)
+            self._crashed(child, how, code)
 
-    def _crashed(self, child: Child, how: str, is_outage: bool = False) -> None:
-        if child.program.serves and child.ran_s >= HEALTHY_S:
-            child.crashes = 0
+    def _crashed(self, child: Child, how: str, code: int = 0) -> None:
         child.crashes += 1
-        hopeless = child.error != "" and child.error == child.previous_error and child.ran_s < QUICK_S
-        if (hopeless or child.crashes >= MAX_CRASHES) and not is_outage:
+        hopeless = code == TOLD and not child.made_progress
+        if hopeless or (child.crashes >= MAX_CRASHES and code != OUTAGE):
             child.state = ChildState.FAILED
-            why = "the same error twice" if hopeless else f"{child.crashes} crashes in a row"
-            self.say(child.program.name, f"failed for good: {how}, {why}; see {child.program.log}")
+            why = "which would not go away by itself" if hopeless else f"{child.crashes} crashes in a row"
+            see = "" if child.program.log is None else f"; see {child.program.log}"
+            self.say(child.program.name, f"failed for good: {how}, {why}{see}")
             return
         pause_s = min(self._first_pause_s * 2 ** min(child.crashes - 1, 20), MAX_PAUSE_S)
         child.state, child.starts_at_s = ChildState.WAITING, time.monotonic() + pause_s
-        self.say(child.program.name, f"crashed: {how}; starts again in {pause_s:g} s")
+        what = "that may pass" if code == OUTAGE else f"crashed: {how}"
+        self.say(child.program.name, f"{what}; starts again in {pause_s:g} s where it was")

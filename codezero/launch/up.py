@@ -26,7 +26,7 @@ from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
 from codezero.identity import key as identity
 from codezero.launch import hosting
-from codezero.launch.child import ChildProgram, ChildState
+from codezero.launch.child import ChildProgram
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
 from codezero.launch.supervisor import Supervisor
@@ -36,16 +36,17 @@ from codezero.runtime.console import Console
 BOOTNODE_TIMEOUT_S = 120.0
 """Seconds for the bootnode to be ready; on a busy machine imports take most of them."""
 GIB = 1 << 30
-RESERVED = {
-    "state_dir": "every node has its own in --folder",
-    "tracking.log_dir": "every node has its own in --folder",
-    "swarm.identity_path": "every node has its own in --folder",
-    "swarm.bootnodes": "this swarm has its own; to join another one use codezero run swarm=FILE",
-    "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
+OF_EACH = {
+    **dict.fromkeys(("state_dir", "tracking.log_dir", "swarm.identity_path"), "every node has its own in --folder"),
+    "swarm.announce": "it would be the same for all nodes",
     "rounds": "use --rounds",
+}
+"""Settings that a launcher of several nodes makes for each, with what to use instead."""
+_OF_SWARM = {
+    "swarm.announce": "it would be the same for all nodes; for the bootnode use --announce",
+    "swarm.bootnodes": "this swarm has its own; to join another one use codezero run swarm=FILE",
     "proposer.batches": "proposers write for as long as there are nodes",
 }
-"""Settings that the launcher makes for each node, with what to use instead."""
 
 Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
@@ -93,15 +94,15 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         console.line("looking at memory and models")
         node_bytes, proposer_bytes = prepare(settings, options.nodes, options.proposers)
         swarm_file.write(hosting.swarm_path(folder), swarm)
-        cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-        threads = config.model.threads or max(1, cores // (options.nodes + options.proposers))
+        threads = threads_of_each(config, options.nodes + options.proposers)
         settings.append(f"model.threads={threads}")
         memory = {NODE: node_bytes, PROPOSER: proposer_bytes}
         each = f"{threads} thread{'s' * (threads > 1)} and {node_bytes / GIB:.1f} GiB of memory a node"
         for line in _header(options, swarm, each):
             console.line(line)
-        environment = {**options.environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
-        with Supervisor(console, environment=environment, kept_open=[lock]) as supervisor:
+        with Supervisor(
+            console, environment=environment_of(options.environment, threads), kept_open=[lock]
+        ) as supervisor:
             command = command or partial(command_line, options, config, swarm, settings, memory)
             return _supervise(supervisor, options, command)
 
@@ -111,15 +112,33 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
 
     Raises ConfigError: the user gives one that the launcher makes itself.
     """
+    refuse(options.settings, OF_EACH | _OF_SWARM, "here")
     for setting in options.settings:
         key, _, value = setting.partition("=")
-        if key in RESERVED:
-            raise ConfigError(f"{setting} is not possible here: {RESERVED[key]}")
         if key == "swarm" and swarm_file.is_swarm_file(value):
             raise ConfigError(f"{setting} is not possible here: to join that swarm use codezero run {setting}")
     preset = [] if any(setting.startswith("preset=") for setting in options.settings) else ["preset=local"]
     new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]
     return [*preset, *(swarm_file.overrides(before) if before else new), *options.settings]
+
+
+def refuse(settings: Sequence[str], reserved: Mapping[str, str], where: str) -> None:
+    """Raises ConfigError: one of the user's settings is among those that the launcher makes."""
+    for setting in settings:
+        key = setting.partition("=")[0]
+        if key in reserved:
+            raise ConfigError(f"{setting} is not possible {where}: {reserved[key]}")
+
+
+def threads_of_each(config: NodeConfig, count: int) -> int:
+    """Returns the threads of each of `count` nodes that share this machine's cores."""
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    return config.model.threads or max(1, cores // count)
+
+
+def environment_of(environment: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Returns the environment variables of programs with this many threads whose lines are shown."""
+    return {**environment, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
 
 
 def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
@@ -179,19 +198,42 @@ def _counted(count: int, what: str) -> str:
 
 def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> int:
     def program(name: str, **more: Any) -> ChildProgram:
-        return ChildProgram(name=name, command=partial(command, name), log=options.folder / name / "output.log", **more)
+        return kept_in(options.folder / name, partial(command, name), **more)
 
     bootnode = program(BOOTNODE, serves=True, ready="bootnode ")
     supervisor.wait_until_ready(supervisor.add(bootnode), BOOTNODE_TIMEOUT_S)
     for number in range(1, options.proposers + 1):
-        supervisor.add(program(f"{PROPOSER}-{number}", serves=True))
+        supervisor.add(program(f"{PROPOSER}-{number}", serves=True, reports="proposals.jsonl"))
     for number in range(1, options.nodes + 1):
         supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds, environment=options.node_environment))
-    supervisor.run()
-    supervisor.stop()
-    for child in supervisor.children:
-        supervisor.say(child.program.name, child.summary())
-    return int(any(child.state is ChildState.FAILED for child in supervisor.children))
+    return supervisor.run()
+
+
+def kept_in(
+    home: Path, command: Callable[[int], Sequence[str]], *, reports: str = "rounds.jsonl", **more: Any
+) -> ChildProgram:
+    """Returns a program with `own_settings`, named after its folder, where its output and its reports lie."""
+    return ChildProgram(
+        name=home.name, command=command, log=home / "output.log", reports=home / "logs" / reports, **more
+    )
+
+
+def own_settings(config: NodeConfig, home: Path, number: int, place: int) -> list[str]:
+    """Returns the settings of a program that are its own: seed, paths in its folder, and port for Prometheus, the
+    configured one plus `place`."""
+    port = config.tracking.prometheus_port
+    return [
+        f"seed={config.seed + number}",  # so that nodes draw different tasks and samples
+        f"state_dir={quoted(str(home / 'state'))}",
+        f"tracking.log_dir={quoted(str(home / 'logs'))}",
+        f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
+        f"tracking.prometheus_port={port and port + place}",
+    ]
+
+
+def run_command(settings: Sequence[str], rounds_left: int) -> list[str]:
+    """Returns the command line of a node."""
+    return [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *settings, f"rounds={rounds_left}"]
 
 
 def command_line(
@@ -204,7 +246,6 @@ def command_line(
     rounds_left: int,
 ) -> list[str]:
     """Returns the command line of a program of the swarm; `memory` is in bytes, by kind of program."""
-    start = [sys.executable, "-m", "codezero"]
     kind, _, number = name.partition("-")
     home = options.folder / name
     if kind == BOOTNODE:
@@ -212,26 +253,15 @@ def command_line(
         listen = [str(replace(hosting.parse("swarm.listen", text), port=port)) for text in config.swarm.listen]
         announce = [str(replace(hosting.parse("--announce", text), peer=None)) for text in options.announce]
         addresses = [f"--listen={text}" for text in listen] + [f"--announce={text}" for text in announce]
-        return [
-            *start,
-            "swarm",
-            "bootnode",
-            "--stop-with-parent",
-            *addresses,
-            f"--identity={home / 'swarm.pem'}",
-            f"--network={swarm.network.value}",
-        ]
-    own = [
+        end = [f"--identity={home / 'swarm.pem'}", f"--network={swarm.network.value}"]
+        return [sys.executable, "-m", "codezero", "swarm", "bootnode", "--stop-with-parent", *addresses, *end]
+    place = int(number) - 1 + (options.nodes if kind == PROPOSER else 0)
+    its = [
+        *settings,
         f"train.memory_limit_gib={memory[kind] / GIB:.3f}",
-        f"seed={config.seed + int(number)}",  # so that nodes draw different tasks and samples
-        f"state_dir={quoted(str(home / 'state'))}",
-        f"tracking.log_dir={quoted(str(home / 'logs'))}",
-        f"swarm.identity_path={quoted(str(home / 'swarm.pem'))}",
         f"swarm.bootnodes=[{quoted(swarm.bootnodes[0])}]",
+        *own_settings(config, home, int(number), place),
     ]
-    if config.tracking.prometheus_port:  # each program has its own port, proposers after the nodes
-        place = int(number) - 1 + (options.nodes if kind == PROPOSER else 0)
-        own.append(f"tracking.prometheus_port={config.tracking.prometheus_port + place}")
     if kind == PROPOSER:
-        return [*start, "propose", "--stop-with-parent", *settings, *own]
-    return [*start, "run", "--stop-with-parent", *settings, *own, f"rounds={rounds_left}"]
+        return [sys.executable, "-m", "codezero", "propose", "--stop-with-parent", *its]
+    return run_command(its, rounds_left)

@@ -26,12 +26,13 @@ def test_every_gpu_gets_a_node_that_sees_it_alone_and_has_what_is_its_own(tmp_pa
     environment = smi(tmp_path, "printf '0\\n1\\n10\\n'")
     program = (
         "import os, sys; print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['CUDA_DEVICE_ORDER'], *sys.argv[1:]); "
-        "print('round 1 | x')"
+        "home = os.path.dirname(os.environ['GPUS'] % os.environ['CUDA_VISIBLE_DEVICES']); os.makedirs(home); "
+        "print(open(home + '/rounds.jsonl', 'w').write('{}\\n'))"
     )
     shown = io.StringIO()
     code = run_on_gpus(
         GpuOptions(gpus="all", folder=tmp_path / "gpus", rounds=1, settings=["swarm=native", "ledger.path=x.sqlite"]),
-        environment,
+        {**environment, "GPUS": f"{tmp_path}/gpus/gpu-%s/logs/"},
         Console(shown),
         command=lambda settings, left: [sys.executable, "-c", program, *settings, f"rounds={left}"],
     )
@@ -52,7 +53,7 @@ def test_nodes_share_the_account_and_nothing_else(tmp_path):
     shared.append("tracking.prometheus_port=9400")
     config = load_config(shared)
     first, second = (
-        load_config([*shared, *gpus.own_settings(config, tmp_path / f"gpu-{number}", number, 2)]) for number in (0, 1)
+        load_config([*shared, *gpus.settings_of(config, tmp_path / f"gpu-{number}", number, 2)]) for number in (0, 1)
     )
     assert first.ledger == second.ledger
     assert first.swarm.listen == ["/ip4/0.0.0.0/tcp/4001", "/ip6/::/tcp/0"]

@@ -38,11 +38,13 @@ def main(folder, way):
 
 
 def under_a_launcher(folder, way):
-    from codezero.launch.keep import keep_running
+    from codezero.launch.child import ChildProgram
+    from codezero.launch.supervisor import Supervisor
 
     command = [sys.executable, "-m", "tests.unit.views.terminal.program", str(folder), way, "child"]
-    ended = keep_running(lambda left: command, folder / "rounds.jsonl", Console(), first_pause_s=60)
-    print("launcher ends", ended)
+    with Supervisor(Console(), first_pause_s=60) as supervisor:
+        supervisor.add(ChildProgram(name="node", command=lambda left: command))
+        print("launcher ends", supervisor.run())
 
 
 if __name__ == "__main__":

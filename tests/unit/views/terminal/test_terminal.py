@@ -194,7 +194,7 @@ def test_ctrl_c_under_the_launcher_stops_the_node_once(start):
 
 def test_the_launcher_gives_the_terminal_of_a_killed_node_back(start):
     terminal = start("dies", "launcher")
-    terminal.expect("the node crashed: killed by signal 9")
+    terminal.expect("node | crashed: killed by signal 9")
     assert terminal.settings() == terminal.before
     assert "\x1b[?25h\x1b[?1047l" in terminal.shown
     terminal.type("\x03")
