@@ -22,6 +22,14 @@ _PATTERN = re.compile(
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII | re.I)
 
 
+def is_loopback(host: str) -> bool:
+    """Returns whether a host, an address or a name, is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiaddr:
     protocol: str

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
@@ -23,6 +22,7 @@ from eth_utils.address import is_address
 
 from codezero.errors import ChainError, IdentityError
 from codezero.identity.key import write_new
+from codezero.runtime.files import replace_file
 
 NUM_ACCOUNTS = 10
 FUNDS_WEI = 10_000 * 10**18
@@ -121,9 +121,7 @@ def _damaged(path: Path) -> ChainError:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    temporary = path.with_suffix(".tmp")
     try:
-        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
+        replace_file(path, json.dumps(content, indent=1) + "\n")
     except OSError as error:
         raise ChainError(f"cannot write {path}: {error.strerror}; give another --folder") from error

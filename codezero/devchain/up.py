@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import ipaddress
 import os
 import signal
 import threading
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from codezero.config.multiaddr import is_loopback
 from codezero.devchain import anvil, folder
 from codezero.devchain.folder import FUNDS_WEI, ChainFolder, Engine
 from codezero.errors import ChainError
@@ -105,7 +105,7 @@ def introduction(chain: ChainFolder, host: str) -> list[str]:
         f"deploy the coordinator: codezero chain deploy --folder {chain.path}",
         "stop: Ctrl-C; the same command goes on where it was",
     ]
-    if not _is_loopback(host):
+    if not is_loopback(host):
         power = (
             "can rewrite the chain and act for every account, since anvil lets them"
             if chain.engine is Engine.anvil
@@ -113,13 +113,6 @@ def introduction(chain: ChainFolder, host: str) -> list[str]:
         )
         lines.append(f"warning: listening on {host}: whoever reaches port {chain.rpc_url.rpartition(':')[2]} {power}")
     return lines
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 Check = Callable[[], None]

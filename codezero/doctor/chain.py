@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codezero.config import LedgerConfig, LedgerKind, checkout
+from codezero.config.multiaddr import is_loopback
 from codezero.doctor import identity as keys
 from codezero.doctor import reach, swarm
 from codezero.doctor.case import Case
@@ -159,7 +160,7 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
         do = f"{checkout.START} starts it with the node; if it is on another machine, see that one and ledger.proxy_url"
         yield warning("sign-in app", why, "rewards wait until it answers", do)
         return
-    if not reach.is_loopback(parts.hostname or ""):
+    if not is_loopback(parts.hostname or ""):
         yield ok("sign-in app", f"{parts.hostname} answers")
         return
     place = AppPlace(folder=Path("modal-login"), port=parts.port or 80, log=Path(os.devnull))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import email.utils
-import ipaddress
 import socket
 import ssl
 import time
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from codezero.config.multiaddr import is_loopback
 from codezero.doctor.case import Case
 
 TIMEOUT_S = 4.0
@@ -51,13 +51,6 @@ def skew_of(told: str, age: str, now_s: float) -> float | None:
         return when.timestamp() + 0.5 + (int(age) if age.isascii() and age.isdigit() and len(age) < 9 else 0) - now_s
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _why(host: str, fault: Exception) -> str:

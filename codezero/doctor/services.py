@@ -9,6 +9,7 @@ import httpx2
 import msgspec
 
 from codezero.config import Backend, RolloutEngine
+from codezero.config.multiaddr import is_loopback
 from codezero.doctor import reach
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
@@ -169,7 +170,7 @@ def _role(endpoint: str, token: str) -> str | None:
             headers={"Authorization": f"Bearer {token}"},
             timeout=TIMEOUT_S,
             follow_redirects=False,
-            trust_env=not reach.is_loopback(urlsplit(endpoint).hostname or ""),
+            trust_env=not is_loopback(urlsplit(endpoint).hostname or ""),
         )
         if reply.status_code in (401, 403):
             return "refused"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import email.utils
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from codezero.config.multiaddr import is_loopback
 from codezero.errors import LedgerError
 from codezero.ledger.faults import RpcBadReply, RpcTimeout, RpcUnreachable
 
@@ -131,9 +131,4 @@ def _host(url: str, setting: str) -> tuple[str, bool]:
         usable = None
     if not usable or parts.username or parts.password or parts.fragment:
         raise LedgerError(f"{setting} is no plain HTTP address: write it as https://HOST/PATH, without user")
-    host = str(parts.hostname)
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    return host + port, loopback
+    return f"{parts.hostname}{port}", is_loopback(str(parts.hostname))

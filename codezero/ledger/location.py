@@ -7,7 +7,6 @@ keys, so only the file's owner may read it (mode 0600), as a keystore, and archi
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import msgspec
 
 from codezero.errors import LedgerError
 from codezero.ledger.items import LedgerScope
+from codezero.runtime.files import replace_file
 
 LOCATION, LEDGER, OUTBOX = "ledger.json", "ledger.sqlite", "outbox.sqlite"
 """File names in a state folder."""
@@ -48,13 +48,9 @@ class LedgerLocation:
 
 def write_location(folder: Path, found: LedgerLocation) -> None:
     """Replaces the file in one step. If it cannot be written there is a warning, and the node goes on."""
-    path, temporary = folder / LOCATION, folder / (LOCATION + ".tmp")
+    path = folder / LOCATION
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)  # also if an older file was there
-            file.write(msgspec.json.format(msgspec.json.encode(found), indent=1))
-        os.replace(temporary, path)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(found), indent=1), private=True)
     except OSError as error:
         logger.warning(
             "cannot write %s (%s): `codezero status` will not know where the ledger is: free space",

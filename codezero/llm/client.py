@@ -6,7 +6,6 @@ Replies are not trusted: their length is limited, they must be JSON of the expec
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import random
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from codezero.config.multiaddr import is_loopback
 from codezero.errors import CodezeroError
 
 MAX_REPLY_BYTES = 1 << 20
@@ -72,7 +72,7 @@ class JsonClient:
             raise purpose.error(f"{key_env} holds characters that no key has: set it to the server's key alone")
         self._url, self._timeout_s, self._retries, self._at_once = url.rstrip("/"), timeout_s, retries, at_once
         self._key, self._key_env = key, key_env or "the key"
-        self._trust_env = not _is_loopback(self._host)
+        self._trust_env = not is_loopback(self._host)
         self._tls = httpx2.create_ssl_context(trust_env=self._trust_env)  # made once, since it reads all certificates
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
@@ -197,10 +197,3 @@ def _host(url: str, purpose: Purpose) -> str:
             f"password or query{key}"
         )
     return str(parts.hostname)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

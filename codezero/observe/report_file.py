@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from codezero.errors import StateError
+from codezero.runtime.files import replace_file
 
 
 class ReportFile:
@@ -41,13 +43,15 @@ class ReportFile:
 
     def replace(self, lines: Sequence[str]) -> None:
         """Replaces the contents of the file by these lines. Raises StateError: it cannot be written."""
-        temporary = self._path.with_suffix(".tmp")
-        self._write(temporary, "".join(line + "\n" for line in lines), "w")
-        os.replace(temporary, self._path)
+        with self._writing():
+            replace_file(self._path, "".join(line + "\n" for line in lines), sync=True)
 
     def append(self, report: Any) -> None:
         """Appends a report. Raises StateError if it cannot be written."""
-        self._write(self._path, _to_json(report) + "\n", "a")
+        with self._writing(), self._path.open("a", encoding="utf-8") as file:
+            file.write(_to_json(report) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def set_aside(self) -> None:
         """Renames the file, if there is one, to a free name."""
@@ -57,15 +61,13 @@ class ReportFile:
         if self._path.exists():
             os.replace(self._path, self._path.with_suffix(f".{number}.jsonl"))
 
-    def _write(self, path: Path, text: str, mode: str) -> None:
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
-            with path.open(mode, encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+            yield
         except OSError as error:
             raise StateError(
-                f"cannot write {path}: {error.strerror}; free space or give another tracking.log_dir"
+                f"cannot write {self._path}: {error.strerror}; free space or give another tracking.log_dir"
             ) from error
 
     def _number_of(self, line: str) -> int:

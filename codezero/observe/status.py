@@ -22,6 +22,7 @@ import psutil
 
 from codezero import __version__
 from codezero.identity.names import animal_name
+from codezero.runtime.files import replace_file
 from codezero.types import SOLO_PEER_ID
 
 logger = logging.getLogger(__name__)
@@ -180,10 +181,8 @@ class StatusFile:
         with self._lock:
             self._status = replace(self._status, updated_at_s=time.time(), rss_bytes=psutil.Process().memory_info().rss)
             status = self._status
-        temporary = self._path.with_suffix(".json.tmp")
         try:
-            temporary.write_bytes(msgspec.json.encode(asdict(status)) + b"\n")
-            os.replace(temporary, self._path)
+            replace_file(self._path, msgspec.json.encode(asdict(status)) + b"\n")
         except OSError as error:
             if not self._warned:
                 logger.warning(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import random
 import threading
 import time
@@ -23,6 +22,7 @@ from codezero.errors import CodezeroError, Stopping
 from codezero.publish.card import card
 from codezero.publish.hub import UploadResult
 from codezero.publish.pack import Packer
+from codezero.runtime.files import replace_file
 from codezero.types import RoundReport
 
 CARD_ROUNDS = 20
@@ -232,10 +232,8 @@ class Publisher:
         self.trouble, self.last = "", f"round {report.round}: {answer.url}"
         self._tell(self.last, self.trouble)
         logger.info("round %d pushed: %s", report.round, answer.url)
-        temporary = self._notes.with_suffix(".tmp")
         try:
-            temporary.write_text(json.dumps(asdict(self._pushed)) + "\n", encoding="utf-8")
-            os.replace(temporary, self._notes)
+            replace_file(self._notes, json.dumps(asdict(self._pushed)) + "\n")
         except OSError as error:
             self._warn(
                 "notes",

@@ -12,13 +12,13 @@ import json
 import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from codezero.publish.card import REPOSITORY
+from codezero.runtime.stop import stop_with_parent
 
 STALE = ["*.safetensors", "*.safetensors.index.json", "adapter_config.json"]
 """Files of earlier pushes that are deleted unless this one has them: a model must not have an adapter beside it."""
@@ -37,7 +37,7 @@ class _Busy(Exception):
 
 def main() -> None:
     request = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    stop_with_parent()
     os.nice(10)
     answer = upload(request)
     # A second safeguard: no error of the library or the hub is known to repeat the token.
@@ -132,12 +132,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(found))
         yield found
         found = found.__cause__ or found.__context__
-
-
-def _end_with_parent() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(1)
 
 
 if __name__ == "__main__":

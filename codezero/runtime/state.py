@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from codezero.errors import StateError
+from codezero.runtime.files import replace_file
 
 _SETTINGS = "settings.json"
 _STARTED = "started_with.json"
@@ -115,12 +116,8 @@ def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
 def note_start(folder: Path, settings: Sequence[str]) -> None:
     """Writes the settings of the node's start (`settings_of`) to the folder. Only the owner can read the file, since
     the URL of a chain's RPC may have a key. Raises StateError if it cannot be written."""
-    path = folder / _STARTED
-    temporary = path.with_suffix(".tmp")
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump(list(settings), file, indent=1)
-        os.replace(temporary, path)
+        replace_file(folder / _STARTED, json.dumps(list(settings), indent=1), private=True)
     except OSError as error:
         raise StateError(f"cannot write to state folder {folder}: {error.strerror}; give another state_dir") from error
 
@@ -139,9 +136,7 @@ def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     bound = bound_settings(folder)
     if {**bound, **settings} == bound:
         return
-    temporary = folder / (_SETTINGS + ".tmp")
     try:
-        temporary.write_text(json.dumps({**bound, **settings}, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, folder / _SETTINGS)
+        replace_file(folder / _SETTINGS, json.dumps({**bound, **settings}, indent=2) + "\n")
     except OSError as error:
         raise StateError(f"cannot write to state folder {folder}: {error.strerror}; give another state_dir") from error

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from codezero.errors import ReportError
+from codezero.runtime.files import replace_file
 from codezero.views.report.page import MARK
 
 HEAD_BYTES = 400
@@ -24,13 +24,8 @@ def check(path: Path, force: bool) -> None:
 
 def write(path: Path, content: bytes) -> None:
     """Writes the content in one step. Raises ReportError if it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        try:
-            temporary.write_bytes(content)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        replace_file(path, content)
     except OSError as error:
         raise ReportError(f"cannot write {path}: {error.strerror}; give another --out") from error
 

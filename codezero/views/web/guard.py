@@ -108,10 +108,6 @@ class _Answer:
         await self({"type": "http.response.body", "body": body})
 
 
-def is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
 def _name(host: str) -> str:
     """Returns the host as a Host header contains it."""
     return f"[{host}]" if ":" in host else host.lower()

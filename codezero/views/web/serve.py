@@ -11,9 +11,9 @@ from types import FrameType
 
 import uvicorn
 
+from codezero.config.multiaddr import is_loopback
 from codezero.errors import DashboardError
 from codezero.views.web.app import make_app
-from codezero.views.web.guard import is_loopback
 from codezero.views.web.source import WatchedFolders
 from codezero.views.web.views import Board
 

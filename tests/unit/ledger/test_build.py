@@ -1,6 +1,7 @@
 """Which ledger a configuration gets, and the bootnodes that a contract names."""
 
 import io
+import os
 import time
 from contextlib import ExitStack
 
@@ -115,11 +116,11 @@ def test_a_disk_that_does_not_take_the_location_does_not_stop_a_node(tmp_path, c
 
 def test_the_location_is_written_through_no_link_and_over_no_open_file(tmp_path):
     (tmp_path / "other").write_text("theirs")
-    (tmp_path / "ledger.json.tmp").symlink_to(tmp_path / "other")
+    temporary = tmp_path / f".ledger.json.{os.getpid()}.tmp"
+    temporary.symlink_to(tmp_path / "other")
     write_location(tmp_path, LedgerLocation(kind="local", peer_id="me"))
     assert (tmp_path / "other").read_text() == "theirs"
-    (tmp_path / "ledger.json.tmp").unlink()
-    (tmp_path / "ledger.json.tmp").touch(mode=0o644)
+    temporary.touch(mode=0o644)
     write_location(tmp_path, LedgerLocation(kind="wallet", peer_id="me"))
     assert (tmp_path / "ledger.json").stat().st_mode & 0o777 == 0o600
 

@@ -1,8 +1,9 @@
 import pytest
 from starlette.testclient import TestClient
 
+from codezero.config.multiaddr import is_loopback
 from codezero.views.web.app import make_app
-from codezero.views.web.guard import Guard, is_loopback
+from codezero.views.web.guard import Guard
 from codezero.views.web.source import WatchedFolders
 from tests.swarm_folder import solver
 
