@@ -25,7 +25,7 @@ from codezero.cli import (
     swarm,
     wallet,
 )
-from codezero.cli.options import add_stop_with_parent
+from codezero.cli.options import add_command, add_stop_with_parent
 from codezero.config import checkout
 from codezero.errors import OUTAGE, CodezeroError
 from codezero.runtime.logs import log_end
@@ -78,18 +78,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and, of a checkout, the commit")
     commands = parser.add_subparsers(metavar="command", required=True)
 
-    run = commands.add_parser(
-        "run",
-        help="run a node until it is stopped",
-        description="Runs a node: draw tasks, solve, score, learn, settle, and again.",
-        epilog=_RUN_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = "Runs a node: draw tasks, solve, score, learn, settle, and again."
+    run = add_command(commands, "run", _run, "run a node until it is stopped", about=about, examples=_RUN_EXAMPLES)
     run.add_argument("--rounds", type=int, metavar="N", help="stop after N rounds (same as rounds=N)")
     run.add_argument("--show-config", action="store_true", help="print the resulting configuration and exit")
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
-    run.set_defaults(command=_run)
     groups = (start, swarm, propose, status, leaderboard, dashboard, doctor, health, report, score)
     for group in (*groups, evaluation, models, identity, wallet, chain):
         group.add_commands(commands)

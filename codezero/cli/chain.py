@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import add_stop_with_parent, duration
+from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent, duration
 
 if TYPE_CHECKING:
     from codezero.runtime.console import Console
@@ -25,14 +25,9 @@ examples:
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    raw = argparse.RawDescriptionHelpFormatter
-    text = "run a chain of your own and the coordinator on it"
-    chain = commands.add_parser("chain", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
-    actions = chain.add_subparsers(metavar="action", required=True)
-
-    text = "run a chain until it is stopped"
-    up = actions.add_parser("up", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
+def add_commands(commands: Commands) -> None:
+    actions = add_group(commands, "chain", "run a chain of your own and the coordinator on it", _EXAMPLES)
+    up = add_command(actions, "up", _up, "run a chain until it is stopped", examples=_EXAMPLES)
     _folder_option(up)
     up.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
     up.add_argument("--port", type=int, default=8545, help="the port to listen on (default 8545)")
@@ -43,7 +38,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the engine of a new chain (default: anvil where it is installed, else py-evm)",
     )
     add_stop_with_parent(up)
-    up.set_defaults(command=_up)
 
     deploy = _client_command(actions, "deploy", _deploy, "put the coordinator on the chain; again, say where it is")
     deploy.add_argument("--stages", type=int, default=1, metavar="N", help="stages a round has (default 1)")
@@ -55,8 +49,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_stop_with_parent(tick)
 
     text = "the addresses through which nodes of the chain's swarm find each other"
-    bootnodes = actions.add_parser("bootnodes", help=text, description=text)
-    inner = bootnodes.add_subparsers(metavar="action", required=True)
+    inner = add_group(actions, "bootnodes", text)
     add = _client_command(inner, "add", _add_bootnodes, "add addresses")
     add.add_argument("addresses", nargs="+", metavar="MULTIADDRESS", help="/ip4/203.0.113.7/tcp/4001/p2p/Qm...")
     _client_command(inner, "list", _list_bootnodes, "print them")
@@ -64,15 +57,11 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _client_command(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    command: Callable[[argparse.Namespace], None],
-    text: str,
+    actions: Commands, name: str, run: Callable[[argparse.Namespace], None], text: str
 ) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=text, description=text)
+    parser = add_command(actions, name, run, text)
     _folder_option(parser)
     parser.add_argument("--rpc-url", metavar="URL", help="where the chain is (default: where it last ran)")
-    parser.set_defaults(command=command)
     return parser
 
 

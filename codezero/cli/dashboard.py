@@ -5,22 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import FOLDERS
+from codezero.cli.options import FOLDERS, Commands, add_command
 
 PORT = 7007
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands) -> None:
     text = "show in the browser what nodes do and how they learn"
-    dashboard = commands.add_parser(
-        "dashboard",
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}: curves, rounds, solutions and verdicts, peers, leaderboard. Reads "
-        "what nodes leave on disk, while they run or after, and changes nothing. Ctrl-C ends it.",
+    about = (
+        f"S{text[1:]}: curves, rounds, solutions and verdicts, peers, leaderboard. Reads what nodes leave on disk, "
+        "while they run or after, and changes nothing. Ctrl-C ends it."
     )
-    dashboard.add_argument(
-        "folders", nargs="*", metavar="FOLDER", help=f"state or swarm folders (default {', '.join(FOLDERS)})"
-    )
+    dashboard = add_command(commands, "dashboard", _dashboard, text, about=about)
+    all_of = f"state or swarm folders (default {', '.join(FOLDERS)})"
+    dashboard.add_argument("folders", nargs="*", metavar="FOLDER", help=all_of)
     dashboard.add_argument(
         "--host",
         default="127.0.0.1",
@@ -29,7 +27,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     dashboard.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
     text = "a ledger that several nodes share (ledger.path=...), for the leaderboard; default: the nodes' own"
     dashboard.add_argument("--ledger", metavar="FILE", help=text)
-    dashboard.set_defaults(command=_dashboard)
 
 
 def _dashboard(options: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codezero.cli.options import Commands, add_command
 from codezero.config import checkout
 
 if TYPE_CHECKING:
@@ -27,23 +28,16 @@ or stops). It takes up to 20 s, starts no node, downloads nothing and changes no
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands) -> None:
     text = "find out what is wrong, before or after a node fails"
-    doctor = commands.add_parser(
-        "doctor",
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}: this machine, the installation, and all that a node of these "
-        "settings would meet.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = f"F{text[1:]}: this machine, the installation, and all that a node of these settings would meet."
+    doctor = add_command(commands, "doctor", _doctor, text, about=about, examples=_EXAMPLES)
     text = "the state folder of a node: the settings that it was started with, its key and its logs are taken"
     doctor.add_argument("--state-dir", metavar="DIR", help=text)
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     text = "write an archive for whoever helps you (.tar.gz or .zip): findings, settings, logs; never replaces a file"
     doctor.add_argument("--bundle", metavar="FILE", help=text)
     doctor.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
-    doctor.set_defaults(command=_doctor)
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from codezero.cli.options import INTERRUPTED
+from codezero.cli.options import INTERRUPTED, Commands, add_command
 from codezero.errors import ConfigError, StateError
 
 if TYPE_CHECKING:
@@ -37,11 +37,9 @@ _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for stat
 BEST = "best"
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands) -> None:
     text = "measure a model on a benchmark by executing its solutions"
-    command = commands.add_parser(
-        "eval", help=text, description=text, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    command = add_command(commands, "eval", _eval, text, examples=_EXAMPLES)
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--dataset", choices=DATASETS, help="the problems, by the schema of their rows")
     what.add_argument("--score", metavar="FILE", help="execute the solutions stored in this .jsonl file instead")
@@ -65,7 +63,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
     model.add_argument("--batch", type=_positive, default=16, metavar="N", help="completions at a time (default 16)")
     model.add_argument("--seed", type=_count, default=0, help="the seed of the sampling (default 0)")
-    command.set_defaults(command=_eval)
 
 
 def _number(convert: Callable[[str], Any], check: Callable[[Any], bool], wanted: str) -> Callable[[str], Any]:

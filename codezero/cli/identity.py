@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codezero.cli.options import Commands, add_command, add_group
 from codezero.errors import IdentityError
 
 if TYPE_CHECKING:
@@ -26,13 +27,8 @@ The passphrase is asked for; without a terminal it is taken from CODEZERO_PASSPH
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    identity = commands.add_parser(
-        "identity",
-        help="show, back up and restore the node's key",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    ).add_subparsers(metavar="action", required=True)
+def add_commands(commands: Commands) -> None:
+    identity = add_group(commands, "identity", "show, back up and restore the node's key", _EXAMPLES)
     _command(identity, "show", _show, "peer id, name and file of the node's key")
     export = _command(identity, "export", _export, "write an encrypted backup of the key")
     export.add_argument("file", metavar="FILE", help="the backup to write; never replaces a file")
@@ -41,20 +37,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _command(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    command: Callable[[argparse.Namespace], None],
-    text: str,
+    actions: Commands, name: str, run: Callable[[argparse.Namespace], None], text: str
 ) -> argparse.ArgumentParser:
-    parser = actions.add_parser(
-        name,
-        help=text,
-        description=text,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(actions, name, run, text, examples=_EXAMPLES)
     parser.add_argument("--path", metavar="P", help="the key (default: IDENTITY_PATH, else swarm.pem in this folder)")
-    parser.set_defaults(command=command)
     return parser
 
 

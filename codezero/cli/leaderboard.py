@@ -9,28 +9,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import FOLDERS, duration, runs_in
+from codezero.cli.options import Commands, add_command, add_folders, duration, runs_in
 
 if TYPE_CHECKING:
     from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    board = commands.add_parser(
-        "leaderboard",
-        help="show who has earned what in a node's swarm",
-        description="Shows who has earned what: of a ledger on a chain from the contract's events, else from the "
-        "files of the nodes here. Exit code 1 if not all of it could be read.",
+def add_commands(commands: Commands) -> None:
+    about = (
+        "Shows who has earned what: of a ledger on a chain from the contract's events, else from the files of the "
+        "nodes here. Exit code 1 if not all of it could be read."
     )
-    text = f"state or swarm folders (default: of {', '.join(FOLDERS)} the first)"
-    board.add_argument("folders", nargs="*", metavar="FOLDER", help=text)
+    text = "show who has earned what in a node's swarm"
+    board = add_command(commands, "leaderboard", _leaderboard, text, about=about)
+    add_folders(board)
     board.add_argument("--rpc-url", default="", metavar="URL", help="ask this server, not the node's own")
     text = "how long to read what is new on a chain (default 20s); the next time goes on"
     board.add_argument("--within", type=duration, default=20.0, metavar="T", help=text)
     board.add_argument("--offline", action="store_true", help="only what was read before")
     board.add_argument("--top", type=int, default=50, metavar="N", help="how many peers (default 50)")
     board.add_argument("--json", action="store_true", help="for programs: the record `Leaderboard`, on one line")
-    board.set_defaults(command=_leaderboard)
 
 
 def _leaderboard(options: argparse.Namespace) -> int:

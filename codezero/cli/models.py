@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from codezero.cli.options import Commands, add_command, add_group
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    models = commands.add_parser("models", help="list, pull and verify models").add_subparsers(
-        metavar="action", required=True
-    )
+
+def add_commands(commands: Commands) -> None:
+    models = add_group(commands, "models", "list, pull and verify models")
     _command(models, "list", _list, "the catalogue, and what is prepared on this machine", named=False)
     pull = _command(models, "pull", _pull, "download and prepare a model")
     pull.add_argument("--force", action="store_true", help="replace a model that is already prepared")
@@ -17,17 +17,12 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _command(
-    models: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    command: Callable[[argparse.Namespace], None],
-    text: str,
-    named: bool = True,
+    models: Commands, name: str, run: Callable[[argparse.Namespace], None], text: str, named: bool = True
 ) -> argparse.ArgumentParser:
-    parser = models.add_parser(name, help=text, description=text)
+    parser = add_command(models, name, run, text)
     if named:
         parser.add_argument("name", help="catalogue name, hub id or folder")
     parser.add_argument("--cache-dir", default="~/.cache/codezero", help="where prepared models are kept")
-    parser.set_defaults(command=command)
     return parser
 
 

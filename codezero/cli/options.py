@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from codezero.views.runs import Run
@@ -18,6 +18,39 @@ INTERRUPTED = 130
 """The exit code of a measurement that SIGINT has stopped: 128 plus the signal's number, by the shells' convention."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int | None],
+    text: str,
+    *,
+    about: str = "",
+    examples: str = "",
+) -> argparse.ArgumentParser:
+    """Adds a command that `run` carries out, and returns its parser, which its options are added to. `text` is its line
+    in the list of commands, and in its own help unless there is an `about`."""
+    parser = _add_parser(commands, name, text, about or text, examples)
+    parser.set_defaults(command=run)
+    return parser
+
+
+def add_group(commands: Commands, name: str, text: str, examples: str = "") -> Commands:
+    """Adds a command that has commands of its own, which are added to the result."""
+    return _add_parser(commands, name, text, text, examples).add_subparsers(metavar="action", required=True)
+
+
+def _add_parser(commands: Commands, name: str, text: str, about: str, examples: str) -> argparse.ArgumentParser:
+    form = argparse.RawDescriptionHelpFormatter if examples else argparse.HelpFormatter
+    return commands.add_parser(name, help=text, description=about, epilog=examples, formatter_class=form)
+
+
+def add_folders(parser: argparse.ArgumentParser) -> None:
+    """Adds the folders of the nodes that a command looks at."""
+    text = f"state or swarm folders (default: of {', '.join(FOLDERS)} the first)"
+    parser.add_argument("folders", nargs="*", metavar="FOLDER", help=text)
 
 
 def add_stop_with_parent(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import add_stop_with_parent
+from codezero.cli.options import Commands, add_command, add_stop_with_parent
 
 _EXAMPLES = """\
 examples:
@@ -18,20 +18,17 @@ A line of FILE is a JSON object with id, source, difficulty, question, tests, mo
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    propose = commands.add_parser(
-        "propose",
-        help="write problems for a swarm to solve",
-        description="Runs a proposer: write problems with unit tests, check and publish them, and follow the solvers' "
-        "success with the level.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_commands(commands: Commands) -> None:
+    about = (
+        "Runs a proposer: write problems with unit tests, check and publish them, and follow the solvers' success with "
+        "the level."
     )
+    text = "write problems for a swarm to solve"
+    propose = add_command(commands, "propose", _propose, text, about=about, examples=_EXAMPLES)
     propose.add_argument("--batches", type=int, metavar="N", help="stop after N batches (same as proposer.batches=N)")
     propose.add_argument("--out", metavar="FILE", help="also append every valid problem to this .jsonl file")
     propose.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(propose)
-    propose.set_defaults(command=_propose)
 
 
 def _propose(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from codezero.cli.options import FOLDERS, runs_in
+from codezero.cli.options import FOLDERS, Commands, add_command, runs_in
 
 _EXAMPLES = """\
 examples:
@@ -18,29 +18,18 @@ The page needs no network and no script. A report is replaced by a newer one; an
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands) -> None:
     text = "write a report of a run: curves, solutions, before and after"
-    report = commands.add_parser(
-        "report",
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}, as one HTML file. The node may be running.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    report.add_argument(
-        "folder",
-        nargs="?",
-        metavar="FOLDER",
-        help=f"a state or swarm folder (default the first of {', '.join(FOLDERS)})",
-    )
-    report.add_argument(
-        "--out", default="report.html", metavar="FILE", help="the page (default report.html; - prints it)"
-    )
+    about = f"W{text[1:]}, as one HTML file. The node may be running."
+    report = add_command(commands, "report", _report, text, about=about, examples=_EXAMPLES)
+    text = f"a state or swarm folder (default the first of {', '.join(FOLDERS)})"
+    report.add_argument("folder", nargs="?", metavar="FOLDER", help=text)
+    text = "the page (default report.html; - prints it)"
+    report.add_argument("--out", default="report.html", metavar="FILE", help=text)
     report.add_argument("--png", action="store_true", help="also draw a picture of the curves, beside the page")
     report.add_argument("--before", metavar="RESULTS", help="results.jsonl of `codezero eval` before, or its folder")
     report.add_argument("--after", metavar="RESULTS", help="the same after")
     report.add_argument("--force", action="store_true", help="replace the file even if it is not a report")
-    report.set_defaults(command=_report)
 
 
 def _report(options: argparse.Namespace) -> None:

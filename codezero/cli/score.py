@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 
-from codezero.cli.options import INTERRUPTED
+from codezero.cli.options import INTERRUPTED, Commands, add_command
 
 _EXAMPLES = """\
 each input line is a JSON object with question, tests (text or a list of texts), source (mbpp, code_contests, builtin,
@@ -26,18 +26,13 @@ examples:
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    score = commands.add_parser(
-        "score",
-        help="score stored solutions as a round would",
-        description="Scores stored solutions with the evaluator and the reward of a round. Their code is not executed.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_commands(commands: Commands) -> None:
+    about = "Scores stored solutions with the evaluator and the reward of a round. Their code is not executed."
+    text = "score stored solutions as a round would"
+    score = add_command(commands, "score", _score, text, about=about, examples=_EXAMPLES)
     score.add_argument("input", metavar="IN.jsonl", help="stored solutions")
     score.add_argument("--out", required=True, metavar="OUT.jsonl", help="where scored lines go")
     score.add_argument("settings", nargs="*", metavar="key=value", help="settings as for `codezero run`")
-    score.set_defaults(command=_score)
 
 
 def _score(options: argparse.Namespace) -> int:

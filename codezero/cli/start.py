@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codezero.cli.options import Commands, add_command
 from codezero.cli.swarm import add_up_options
 from codezero.config.checkout import START
 
@@ -28,14 +29,10 @@ script: PYTHON, TORCH, CODEZERO_VENV. docs/launch-script.md has what each means.
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    start = commands.add_parser(
-        "start",
-        help="ask what to start, sign in, and keep it running (what run_rl_swarm.sh does)",
-        description="Starts a node or a swarm, asking for what is not said, and starts it again after a crash.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_commands(commands: Commands) -> None:
+    about = "Starts a node or a swarm, asking for what is not said, and starts it again after a crash."
+    text = "ask what to start, sign in, and keep it running (what run_rl_swarm.sh does)"
+    start = add_command(commands, "start", _start, text, about=about, examples=_EXAMPLES)
     where = start.add_argument_group("where to train (one of them; asked, or own)")
     where.add_argument("--own", action="store_true", help="a swarm of your own on this machine")
     where.add_argument("--local", action="store_true", help="alone; with --nodes a swarm of your own")
@@ -48,13 +45,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "how long to wait for somebody to sign in (default 15)"
     account.add_argument("--sign-in-minutes", type=float, default=15.0, metavar="M", help=text)
     rest = start.add_argument_group("the node")
-    rest.add_argument(
-        "--push", action=argparse.BooleanOptionalAction, help="push the model to Hugging Face (default no)"
-    )
+    yes_no = argparse.BooleanOptionalAction
+    rest.add_argument("--push", action=yes_no, help="push the model to Hugging Face (default no)")
     rest.add_argument("--model", default="", metavar="NAME", help="a name, hub id or folder (same as model.name=NAME)")
-    rest.add_argument(
-        "--market", action=argparse.BooleanOptionalAction, help="the AI prediction market (default yes on the testnet)"
-    )
+    rest.add_argument("--market", action=yes_no, help="the AI prediction market (default yes on the testnet)")
     rest.add_argument("--gpus", default="", metavar="LIST", help="a node on each of these GPUs: all, or 0,1,...")
     rest.add_argument("--yes", action="store_true", help="ask nothing, take the defaults")
     rest.add_argument("--show-config", action="store_true", help="print the resulting configuration and exit")
@@ -62,7 +56,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     own.add_argument("--nodes", type=int, metavar="K", help="how many nodes (default 2)")
     add_up_options(own, folder=None, rounds=None)
     start.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
-    start.set_defaults(command=_start)
 
 
 def _start(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.cli.options import FOLDERS, runs_in
+from codezero.cli.options import Commands, add_command, add_folders, runs_in
 
 if TYPE_CHECKING:
     from codezero.views.terminal.snapshot import Snapshot
@@ -31,27 +31,17 @@ a terminal.
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    status = commands.add_parser(
-        "status",
-        help="show what a node does, what it has earned, and what is in the way",
-        description="Shows what nodes do and have earned, from what they leave on disk. They may be running or not.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    status.add_argument(
-        "folders",
-        nargs="*",
-        metavar="FOLDER",
-        help=f"state or swarm folders (default: of {', '.join(FOLDERS)} the first)",
-    )
+def add_commands(commands: Commands) -> None:
+    about = "Shows what nodes do and have earned, from what they leave on disk. They may be running or not."
+    text = "show what a node does, what it has earned, and what is in the way"
+    status = add_command(commands, "status", _status, text, about=about, examples=_EPILOG)
+    add_folders(status)
     status.add_argument("--state-dir", metavar="DIR", help="the same as FOLDER")
     how = status.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="for programs: one JSON document")
     how.add_argument("--watch", action="store_true", help="the terminal view, until q")
     text = "a ledger that several nodes share (ledger.path=...): show who has earned what"
     how.add_argument("--ledger", metavar="FILE", help=text)
-    status.set_defaults(command=_status)
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codezero.cli.options import add_stop_with_parent
+from codezero.cli.options import Commands, add_command, add_group, add_stop_with_parent
 
 _FOLDER = "swarms/home"
 _EXAMPLES = """\
@@ -17,28 +17,22 @@ examples:
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    raw = argparse.RawDescriptionHelpFormatter
-    text = "host a swarm of your own and invite others to it"
-    swarm = commands.add_parser("swarm", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
-    actions = swarm.add_subparsers(metavar="action", required=True)
+def add_commands(commands: Commands) -> None:
+    actions = add_group(commands, "swarm", "host a swarm of your own and invite others to it", _EXAMPLES)
 
     text = "run a bootnode, several nodes and a proposer on this machine"
-    up = actions.add_parser("up", help=text, description=text, epilog=_EXAMPLES, formatter_class=raw)
+    up = add_command(actions, "up", _up, text, examples=_EXAMPLES)
     up.add_argument("--nodes", type=int, default=2, metavar="K", help="how many nodes (default 2)")
     add_up_options(up, folder=_FOLDER, rounds=0)
     up.add_argument("settings", nargs="*", metavar="key=value", help="settings of all nodes, as for codezero run")
-    up.set_defaults(command=_up)
 
-    text = "write the file with which other machines join the swarm"
-    invite = actions.add_parser("invite", help=text, description=text)
+    invite = add_command(actions, "invite", _invite, "write the file with which other machines join the swarm")
     _folder_option(invite)
     invite.add_argument("--out", metavar="FILE", help="where to write it (default: invite.yaml in the folder)")
     invite.add_argument("--address", metavar="HOST", help="IP address or name under which others reach this machine")
-    invite.set_defaults(command=_invite)
 
     text = "run a bootnode only, through which the nodes of a swarm find each other"
-    bootnode = actions.add_parser("bootnode", help=text, description=text)
+    bootnode = add_command(actions, "bootnode", _bootnode, text)
     for option, note in (("--listen", "to listen on (default /ip4/0.0.0.0/tcp/4001)"), ("--announce", "to announce")):
         help_ = f"multiaddress {note}; may be repeated"
         bootnode.add_argument(option, action="append", default=[], metavar="ADDRESS", help=help_)
@@ -53,7 +47,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     bootnode.add_argument("--invite", metavar="FILE", help="also write a swarm file, for nodes to join it with")
     add_stop_with_parent(bootnode)
-    bootnode.set_defaults(command=_bootnode)
 
 
 def add_up_options(

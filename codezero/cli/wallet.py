@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from codezero.cli.options import Commands, add_command, add_group
 from codezero.ledger.faults import WalletError
 
 DEFAULT_RPC = "https://gensyn-testnet.g.alchemy.com/public"
@@ -24,13 +25,8 @@ The passphrase is asked for, or comes from --passphrase-file or CODEZERO_WALLET_
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    actions = commands.add_parser(
-        "wallet",
-        help="make, import and look at the account for a chain",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    ).add_subparsers(metavar="action", required=True)
+def add_commands(commands: Commands) -> None:
+    actions = add_group(commands, "wallet", "make, import and look at the account for a chain", _EXAMPLES)
     for parser in (
         _command(actions, "create", _create, "make a new account"),
         importing := _command(actions, "import", _import, "take over an account by its private key"),
@@ -43,20 +39,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _command(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    command: Callable[[argparse.Namespace], None],
-    text: str,
+    actions: Commands, name: str, run: Callable[[argparse.Namespace], None], text: str
 ) -> argparse.ArgumentParser:
-    parser = actions.add_parser(
-        name,
-        help=text,
-        description=text,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(actions, name, run, text, examples=_EXAMPLES)
     parser.add_argument("--keystore", metavar="P", default="wallet.json", help="the keystore (default: wallet.json)")
-    parser.set_defaults(command=command)
     return parser
 
 
