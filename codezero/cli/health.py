@@ -12,7 +12,8 @@ def add_commands(commands: Commands) -> None:
     text = "tell whether a node does its work"
     about = (
         f"T{text[1:]}: exit code 0 if one runs in the folders and each that runs there has started or finished a "
-        "round, or a batch, lately; else 1, with the reason. Ask where the node runs: in its container, not from outside."
+        "round, or a batch, lately; else 1, with the reason. Ask where the node runs: in its "
+        "container, not from outside."
     )
     health = add_command(commands, "health", _health, text, about=about)
     all_of = f"state or swarm folders (default {', '.join(FOLDERS)})"
