@@ -23,6 +23,7 @@ import psutil
 from codezero import __version__
 from codezero.identity.names import animal_name
 from codezero.runtime.files import replace_file
+from codezero.runtime.worker import Worker
 from codezero.types import SOLO_PEER_ID
 
 logger = logging.getLogger(__name__)
@@ -127,21 +128,18 @@ class StatusFile:
         self._path = folder / "status.json"
         self._status = first
         self._recent: deque[Mapping[str, float]] = deque(maxlen=REMEMBERED)
-        self._changed, self._stop = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._warned = False
-        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+        self._worker = Worker("status", self._work)
 
     def __enter__(self) -> StatusFile:
         self._write()
-        self._thread.start()
+        self._worker.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         ended = STOPPED if error is None or isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
-        self._stop.set()
-        self._changed.set()
-        self._thread.join(timeout=WRITE_S + 1)
+        self._worker.stop(WRITE_S + 1)
         self.update(ended=ended)
         self._write()
 
@@ -154,7 +152,7 @@ class StatusFile:
         """Sets some fields of the status."""
         with self._lock:
             self._status = replace(self._status, **changes)
-        self._changed.set()
+        self._worker.wake()
 
     def stage(self, name: str) -> None:
         """Records the start of a stage."""
@@ -170,12 +168,10 @@ class StatusFile:
         usual_s = {name: median(one.get(name, 0.0) for one in self._recent) for name in seconds}
         self.update(usual_s=usual_s)
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self._changed.wait(BEAT_S)
-            self._changed.clear()
-            self._write()
-            self._stop.wait(WRITE_S)
+    def _work(self) -> float:
+        self._write()
+        self._worker.pause(WRITE_S)
+        return BEAT_S
 
     def _write(self) -> None:
         with self._lock:

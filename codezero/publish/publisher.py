@@ -6,23 +6,24 @@ kill restarts the interval: a push that was interrupted is made with the next ro
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+
+import msgspec
 
 from codezero.config import PushConfig, PushedCheckpoint
 from codezero.errors import CodezeroError, Stopping
 from codezero.publish.card import card
-from codezero.publish.hub import UploadResult
+from codezero.publish.hub import Hub, UploadResult
 from codezero.publish.pack import Packer
 from codezero.runtime.files import replace_file
+from codezero.runtime.worker import Worker
 from codezero.types import RoundReport
 
 CARD_ROUNDS = 20
@@ -36,14 +37,6 @@ ATTEMPTS = 6
 _REFUSED = (401, 403)
 
 logger = logging.getLogger(__name__)
-
-
-class Uploads(Protocol):
-    """The methods of `Hub` that a publisher uses."""
-
-    def push(self, folder: Path, repo: str, card: str, message: str) -> UploadResult: ...
-
-    def stop(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +67,7 @@ class Publisher:
     def __init__(
         self,
         config: PushConfig,
-        hub: Uploads,
+        hub: Hub,
         packer: Packer,
         notes: Path,
         *,
@@ -83,9 +76,9 @@ class Publisher:
     ) -> None:
         """`notes` is the file with the last push; `pause` replaces the wait between attempts in tests."""
         self._config, self._hub, self._packer, self._notes, self._clock = config, hub, packer, notes, clock
-        self._pause = pause or self._wait
-        self._thread = threading.Thread(target=self._run, name="push", daemon=True)
-        self._changed, self._stopping = threading.Condition(), False
+        self._worker = Worker("push", self._work)
+        self._pause = pause or self._worker.pause
+        self._lock = threading.Lock()
         self._reports: deque[RoundReport] = deque(maxlen=CARD_ROUNDS)
         self._offer: _Offer | None = None
         self._repo = config.repo or packer.facts.repository
@@ -101,7 +94,7 @@ class Publisher:
         """The round and URL of the last push; empty before the first."""
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def watch(self, tell: Callable[[str, str], None]) -> None:
         """Calls `tell` with `last` and `trouble` now, and whenever they change."""
@@ -110,7 +103,7 @@ class Publisher:
 
     def note(self, report: RoundReport) -> None:
         """Adds a finished round's report, for the card."""
-        with self._changed:
+        with self._lock:
             self._reports.append(report)
 
     def offer(self, number: int, newest: Path, best: Path | None = None) -> None:
@@ -119,38 +112,25 @@ class Publisher:
         checkpoint = best if self._config.checkpoint is PushedCheckpoint.best else newest
         if checkpoint is None:
             return
-        with self._changed:
+        with self._lock:
             reports = tuple(report for report in self._reports if report.round <= number)
             self._offer = _Offer(checkpoint=checkpoint, reports=reports)
-            self._changed.notify()
+        self._worker.wake()
 
     def stop(self, timeout_s: float = 3.0) -> None:
         """Stops the thread and an upload under way; after the next start the next round is pushed in its place."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
+        self._worker.ask_to_stop()
         self._hub.stop()
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+        self._worker.stop(timeout_s)
+        self._packer.close()
 
-    def _run(self) -> None:
-        try:
-            while not self._is_refused:
-                self._push(self._next())
-        except Stopping:
-            pass
-        finally:
-            self._packer.close()
-
-    def _next(self) -> _Offer:
-        """Waits for a round that is due to be pushed, and returns it. Raises Stopping."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping or (self._offer is not None and self._is_due(self._offer)))
-            if self._stopping:
-                raise Stopping("the node stops")
-            assert self._offer is not None
+    def _work(self) -> None:
+        """Pushes the offered round if that is due."""
+        with self._lock:
+            if self._worker.is_stopping or self._is_refused or self._offer is None or not self._is_due(self._offer):
+                return
             offer, self._offer = self._offer, None
-            return offer
+        self._push(offer)
 
     def _is_due(self, offer: _Offer) -> bool:
         now_s, last, report = self._clock(), self._pushed, offer.report
@@ -233,7 +213,7 @@ class Publisher:
         self._tell(self.last, self.trouble)
         logger.info("round %d pushed: %s", report.round, answer.url)
         try:
-            replace_file(self._notes, json.dumps(asdict(self._pushed)) + "\n")
+            replace_file(self._notes, msgspec.json.encode(self._pushed) + b"\n")
         except OSError as error:
             self._warn(
                 "notes",
@@ -248,11 +228,6 @@ class Publisher:
         self._warned.add(kind)
         logger.log(level, "%s", text)
 
-    def _wait(self, seconds: float) -> None:
-        with self._changed:
-            if self._changed.wait_for(lambda: self._stopping, timeout=seconds):
-                raise Stopping("the node stops")
-
 
 def _message(offer: _Offer) -> str:
     return f"Round {offer.report.round}, policy version {offer.report.policy_version}"
@@ -261,13 +236,6 @@ def _message(offer: _Offer) -> str:
 def _read(notes: Path) -> Pushed | None:
     """Returns the last push; None before the first, or if the file is damaged, which costs one needless push."""
     try:
-        found = json.loads(notes.read_text(encoding="utf-8"))
-        return Pushed(
-            repo=str(found["repo"]),
-            round=int(found["round"]),
-            policy_version=int(found["policy_version"]),
-            at_s=float(found["at_s"]),
-            url=str(found["url"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        return msgspec.json.decode(notes.read_bytes(), type=Pushed)
+    except (OSError, ValueError, RecursionError):
         return None

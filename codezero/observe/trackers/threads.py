@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
+from codezero.errors import Stopping
 from codezero.observe.trackers.metrics import Metric
+from codezero.runtime.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class TrackerThreads:
 
     def __enter__(self) -> TrackerThreads:
         for thread in self._threads:
-            thread.start()
+            thread.worker.start()
         return self
 
     def log(self, step: int, metrics: Sequence[Metric]) -> None:
@@ -53,69 +54,50 @@ class TrackerThreads:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         deadline = time.monotonic() + self._close_s
         for thread in self._threads:
-            thread.ask_to_close()
+            thread.worker.ask_to_stop()
         for thread in self._threads:
-            thread.join(deadline)
+            thread.stop(deadline)
 
 
 class _TrackerThread:
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
-        self._waiting: deque[tuple[int, Sequence[Metric]]] = deque()
-        self._changed = threading.Condition()
-        self._is_closing = self._is_dead = False
+        self._waiting: deque[tuple[int, Sequence[Metric]]] = deque(maxlen=MAX_WAITING)
+        self._is_open = False
         self._warned: set[str] = set()
-        # A daemon, so that a hanging tracker does not keep the process alive.
-        self._thread = threading.Thread(target=self._run, name=f"tracker {tracker.name}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self.worker = Worker(f"tracker {tracker.name}", self._work)
 
     def put(self, step: int, metrics: Sequence[Metric]) -> None:
-        with self._changed:
-            if self._is_dead:
-                return
-            is_behind = len(self._waiting) == MAX_WAITING
-            if is_behind:
-                self._waiting.popleft()
-            self._waiting.append((step, metrics))
-            self._changed.notify()
-        if is_behind:
+        if len(self._waiting) == MAX_WAITING and "open" not in self._warned:
             self._warn("behind", f"is {MAX_WAITING} reports behind, and misses the oldest of them")
+        self._waiting.append((step, metrics))
+        self.worker.wake()
 
-    def ask_to_close(self) -> None:
-        with self._changed:
-            self._is_closing = True
-            self._changed.notify()
-
-    def join(self, deadline: float) -> None:
-        self._thread.join(max(0.0, deadline - time.monotonic()))
-        if self._thread.is_alive():
+    def stop(self, deadline: float) -> None:
+        self.worker.stop(deadline - time.monotonic())
+        if self.worker.is_alive:
             self._warn("close", "did not finish in time and is left behind; it may miss the last reports")
 
-    def _run(self) -> None:
+    def _work(self) -> None:
+        """Opens the tracker, gives it what waits, and closes it at the end. Raises Stopping: it cannot be opened."""
+        # Boundaries: trackers are third-party code, and training continues.
         try:
-            self._tracker.open()
-        except Exception as error:  # a boundary: trackers are third-party code, and training continues
-            self._is_dead = True
-            self._waiting.clear()
+            if not self._is_open:
+                self._tracker.open()
+                self._is_open = True
+        except Exception as error:
             self._warn("open", f"is off until the next start: {_why(error)}")
-            return
-        while (report := self._next()) is not None:
+            raise Stopping from error
+        while self._waiting:
             try:
-                self._tracker.log(*report)
-            except Exception as error:  # likewise
+                self._tracker.log(*self._waiting.popleft())
+            except Exception as error:
                 self._warn("log", f"misses reports: {_why(error)}")
         try:
-            self._tracker.close()
-        except Exception as error:  # likewise
+            if self.worker.is_stopping:
+                self._tracker.close()
+        except Exception as error:
             self._warn("close", f"did not finish, and may miss the last reports: {_why(error)}")
-
-    def _next(self) -> tuple[int, Sequence[Metric]] | None:
-        """Waits for a report and returns the oldest; None when the queue is empty and closing."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_closing)
-            return self._waiting.popleft() if self._waiting else None
 
     def _warn(self, what: str, text: str) -> None:
         """Logs a warning, once for each kind of failure."""

@@ -93,8 +93,8 @@ class Rig:
         """A finished round, until its push, if any, has come to an end."""
         looked, ended = self.looked, self.packer.cleared
         offer(self.publisher, report(number, policy_version), self.folder / f"round-{number}")
-        wait_until(lambda: self.looked > looked or not self.publisher._thread.is_alive())
-        with self.publisher._changed:
+        wait_until(lambda: self.looked > looked or self.publisher._is_refused)
+        with self.publisher._lock:
             taken = self.publisher._offer is None
         if taken:
             wait_until(lambda: self.packer.cleared > ended)
@@ -348,7 +348,7 @@ def test_a_stop_waits_for_no_upload_and_the_next_start_pushes(rig):
     offer(swarm.publisher, report(1), swarm.folder)
     wait_until(lambda: swarm.uploads.messages)
     swarm.publisher.stop()
-    assert not swarm.publisher._thread.is_alive()
+    assert not swarm.publisher._worker.is_alive
     assert not swarm.notes.exists()
     swarm.uploads.holding.set()
     swarm.restart()
@@ -364,7 +364,7 @@ def test_a_stop_ends_a_pause_too(tmp_path, rig):
     offer(waiting, report(1), tmp_path)
     wait_until(lambda: waiting.trouble)
     waiting.stop()
-    assert not waiting._thread.is_alive()
+    assert not waiting._worker.is_alive
     assert len(uploads.messages) == 1
 
 

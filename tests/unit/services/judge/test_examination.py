@@ -147,7 +147,7 @@ def test_a_node_that_ends_is_no_trouble(caplog, notes):
     with serve(QUESTION) as server, caplog.at_level(logging.WARNING):
         made = examination(server, Policy(Stopping("the node ends")), notes)
         made.begin(1)
-        wait_for(lambda: not made._thread.is_alive())
+        wait_for(lambda: not made._worker.is_alive)
         made.stop()
     assert made.trouble == ""
     assert caplog.records == []
