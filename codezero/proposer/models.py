@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import msgspec
 import torch
 
 from codezero.config import ProposerConfig
 from codezero.errors import ProposerError
-from codezero.llm.chat_server import NO_THINKING, client_of, plain
+from codezero.llm.chat_server import ChatServer
 from codezero.llm.client import Purpose
 from codezero.llm.device import is_out_of_memory
 from codezero.llm.load import LoadedModel
@@ -104,47 +103,22 @@ class LocalModel:
         restore_generator(self._generator, state["generator"])
 
 
-class _Message(msgspec.Struct):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-
-
-class _Reply(msgspec.Struct):
-    choices: list[_Choice]
-
-
 class ServedModel:
-    """A model behind POST {url}/chat/completions, with at most `proposer.batch_size` requests at once. Prefixes are not
-    used, since the protocol has none. The server samples, so there is no state."""
+    """A model behind a chat server. Prefixes are not used, since the protocol has none. The server samples, so there is
+    no state."""
 
     def __init__(self, config: ProposerConfig) -> None:
-        """Reads the key from the environment. Raises ProposerError: URL, key or model name cannot be used."""
-        self._client = client_of(config, PROPOSING)
-        self._config, self._extra = config, NO_THINKING
+        """Raises ProposerError: URL, key or model name cannot be used."""
+        self._config, self._server = config, ChatServer.from_config(config, PROPOSING)
         self.name = config.model
 
     def answer(self, chats: Sequence[Chat], prefixes: Sequence[str]) -> list[Written]:
         """Asks the server. An answer that it refuses is empty. Raises ProposerError: the server cannot be asked."""
-        replies = self._ask(chats)
-        if self._extra and chats and not any(replies):  # some servers refuse fields that OpenAI's API lacks
-            self._extra = {}
-            replies = self._ask(chats)
-        choices = [next(iter(reply.choices), None) if reply else None for reply in replies]
-        return [Written((choice and choice.message.content) or "") for choice in choices]
-
-    def _ask(self, chats: Sequence[Chat]) -> list[_Reply | None]:
         config = self._config
-        settings = {
-            "model": config.model,
-            "max_tokens": config.max_new_tokens,
-            "temperature": config.temperature,
-            "top_p": config.top_p,
-            **self._extra,
-        }
-        return self._client.ask("/chat/completions", [{"messages": plain(chat), **settings} for chat in chats], _Reply)
+        choices = self._server.ask(
+            chats, max_tokens=config.max_new_tokens, temperature=config.temperature, top_p=config.top_p
+        )
+        return [Written((choice and choice.message.content) or "") for choice in choices]
 
     def state_dict(self) -> Mapping[str, Any]:
         return {}

@@ -10,6 +10,8 @@ from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.http import OpenAIBackend
 from codezero.evaluate.backends.llama_cpp import PACKAGE, LlamaCppBackend
 from codezero.evaluate.backends.ollama import OllamaBackend
+from codezero.evaluate.backends.served import JUDGING
+from codezero.llm.chat_server import ChatServer
 
 
 def choose_backend(
@@ -53,4 +55,4 @@ def make_outside(backend: Backend, config: EvaluatorConfig, weights: Path | None
         return LlamaCppBackend(config, weights, threads)
     if backend is Backend.ollama:
         return OllamaBackend(config)
-    return OpenAIBackend.from_config(config) if backend is Backend.openai else None
+    return OpenAIBackend(config, ChatServer.from_config(config, JUDGING)) if backend is Backend.openai else None

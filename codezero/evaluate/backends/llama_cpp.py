@@ -22,6 +22,7 @@ from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat
 from codezero.evaluate.backends.http import OpenAIBackend
 from codezero.evaluate.backends.llama_cpp_server import Settings, Started
 from codezero.evaluate.backends.served import JUDGING
+from codezero.llm.chat_server import ChatServer
 from codezero.llm.client import JsonClient
 
 COMMAND = (sys.executable, "-m", "codezero.evaluate.backends.llama_cpp_server")
@@ -131,7 +132,7 @@ class LlamaCppBackend:
         client = JsonClient(
             started.url + "/v1", JUDGING, timeout_s=self._config.timeout_s, retries=0, at_once=1, key=key
         )
-        return OpenAIBackend(self._config, client)
+        return OpenAIBackend(self._config, ChatServer(client, self._config.model))
 
     def _wait_until_started(self, process: subprocess.Popen[bytes], settings: Settings) -> Started:
         assert process.stdin is not None

@@ -10,8 +10,8 @@ import msgspec
 from codezero.config import EvaluatorConfig
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.base import MAX_PROMPT_TOKENS, Chat, check_by_asking
-from codezero.evaluate.backends.served import JUDGING, NUM_ALTERNATIVES, Position, shares
-from codezero.llm.chat_server import plain
+from codezero.evaluate.backends.served import JUDGING, NUM_ALTERNATIVES, shares
+from codezero.llm.chat_server import Position, plain
 from codezero.llm.client import JsonClient
 
 DEFAULT_URL = "http://127.0.0.1:11434"

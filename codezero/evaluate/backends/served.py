@@ -5,27 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from codezero.errors import EvaluatorError
+from codezero.llm.chat_server import Position
 from codezero.llm.client import Purpose
 
 JUDGING = Purpose(who="the judge", section="evaluator", error=EvaluatorError)
 NUM_ALTERNATIVES = 20
 """The number of most likely tokens to request, the most that these protocols report."""
-
-
-class Alternative(msgspec.Struct):
-    token: str
-    logprob: float
-
-
-class Position(msgspec.Struct):
-    """A token of the answer and its alternatives, in the format of OpenAI's and Ollama's protocols."""
-
-    token: str
-    logprob: float
-    top_logprobs: list[Alternative] = []
 
 
 def shares(positions: Iterable[Position], choices: Sequence[str]) -> tuple[float, ...] | None:

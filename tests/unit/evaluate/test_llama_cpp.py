@@ -71,7 +71,7 @@ def test_a_process_that_was_killed_is_started_again(tiny):
 
 def test_a_marker_in_untrusted_text_is_plain_text_to_the_real_server(tiny):
     tiny.check()
-    client = tiny._running()._client
+    client = tiny._running()._server._client
 
     def num_tokens(messages):
         body = {"messages": messages, "max_tokens": 1}
@@ -93,7 +93,7 @@ def test_a_prompt_longer_than_its_context_gets_no_answer_and_the_others_do(tiny)
 
 def test_only_who_has_the_key_is_answered(tiny):
     tiny.check()
-    url = tiny._running()._client.place + "/chat/completions"
+    url = tiny._running()._server._client.place + "/chat/completions"
     assert url.startswith("http://127.0.0.1:")
     assert httpx2.post(url, json={"messages": CHAT, "max_tokens": 1}, trust_env=False).status_code == 401
 

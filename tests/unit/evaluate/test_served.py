@@ -9,10 +9,10 @@ import pytest
 from codezero.config import Backend, EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.choose import make_outside
-from codezero.evaluate.backends.served import Alternative, Position, shares
+from codezero.evaluate.backends.served import shares
 from codezero.evaluate.judge import ModelJudge
 from codezero.llm import client
-from codezero.llm.chat_server import plain
+from codezero.llm.chat_server import Alternative, Position, plain
 from tests.builders import task
 from tests.strangers import submission
 from tests.unit.evaluate.loopback import answer, backend, never, reply, serve
