@@ -1,6 +1,11 @@
 """The error classes. Every error that a user can see derives from `CodezeroError` and says in one line what is wrong,
 with what value, and what to do; `cli` prints that line and exits with 1. Any other error that a user sees is a bug."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 OUTAGE = 75
 """The exit code of a node that ends with a temporary error: EX_TEMPFAIL of sysexits.h."""
 
@@ -96,3 +101,13 @@ class Stopping(CodezeroError):
 
 class LedgerError(CodezeroError):
     """The ledger could not be read or written."""
+
+
+@contextmanager
+def told_as(kind: type[CodezeroError], what: str, do: str = "") -> Iterator[None]:
+    """Raises an OSError from inside as an error of this kind: what could not be done, the system's reason, and what to
+    do about it."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror or error}{do and '; '}{do}") from error

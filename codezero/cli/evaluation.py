@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codezero.cli.options import INTERRUPTED, Commands, add_command
-from codezero.errors import ConfigError, StateError
+from codezero.errors import ConfigError, StateError, told_as
 
 if TYPE_CHECKING:
     from codezero.harness.policy import Trained
@@ -99,10 +99,8 @@ def _eval(options: argparse.Namespace) -> int:
 
     print(printable(table(summary)))
     if options.json:
-        try:
+        with told_as(StateError, f"cannot write {options.json}", "give another --json"):
             Path(options.json).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise StateError(f"cannot write {options.json}: {error.strerror}; give another --json") from error
     return 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command, add_group
-from codezero.errors import IdentityError
+from codezero.errors import IdentityError, told_as
 
 if TYPE_CHECKING:
     from codezero.identity.key import Identity
@@ -79,10 +79,8 @@ def _import(options: argparse.Namespace) -> None:
     path = keyfile.identity_path(options.path)
     if os.path.lexists(path):
         raise IdentityError(f"{path} is there already: move it away first, or give another --path")
-    try:
+    with told_as(IdentityError, f"cannot read the backup {options.file}"):
         backup = Path(options.file).read_bytes()
-    except OSError as error:
-        raise IdentityError(f"cannot read the backup {options.file}: {error.strerror}") from error
     identity = import_key(backup, _passphrase(new=False))
     save(identity, path)
     print(f"{path} is the key of peer {identity.peer_id} ({animal_name(identity.peer_id)})")

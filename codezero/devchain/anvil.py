@@ -20,7 +20,7 @@ from typing import Any
 import requests
 
 from codezero.devchain.folder import FUNDS_WEI, ChainFolder
-from codezero.errors import ChainError
+from codezero.errors import ChainError, told_as
 
 STATE_INTERVAL_S = 5
 """Seconds between two writes of the state by anvil."""
@@ -83,12 +83,10 @@ def recover(folder: ChainFolder) -> str | None:
             f"the chain in {folder.path} cannot be read, neither {state.name} nor {previous.name}: restore one of "
             "them, or move both away to start from nothing"
         )
-    try:
+    with told_as(ChainError, f"cannot write {state}"):
         if state.exists():
             os.replace(state, state.with_suffix(".broken.json"))
         shutil.copyfile(previous, state)
-    except OSError as error:
-        raise ChainError(f"cannot write {state}: {error.strerror}") from error
     return f"{state} is cut off; starting from {previous.name}, so what was done after that is lost"
 
 

@@ -20,7 +20,7 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_utils.address import is_address
 
-from codezero.errors import ChainError, IdentityError
+from codezero.errors import ChainError, IdentityError, told_as
 from codezero.identity.key import write_new
 from codezero.runtime.files import replace_file
 
@@ -121,7 +121,5 @@ def _damaged(path: Path) -> ChainError:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    try:
+    with told_as(ChainError, f"cannot write {path}", "give another --folder"):
         replace_file(path, json.dumps(content, indent=1) + "\n")
-    except OSError as error:
-        raise ChainError(f"cannot write {path}: {error.strerror}; give another --folder") from error

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from codezero.errors import IdentityError
+from codezero.errors import IdentityError, told_as
 from codezero.identity.key import Identity
 from codezero.identity.names import animal_name
 
@@ -35,10 +35,8 @@ def backup_reminder(identity: Identity, path: Path) -> str:
 
 def exposure_warning(path: Path) -> str | None:
     """Returns a line that warns if other users of the machine can use the key, else None. Raises IdentityError."""
-    try:
+    with told_as(IdentityError, f"cannot read the node's key {path}"):
         mode = stat.S_IMODE(path.stat().st_mode)
-    except OSError as error:
-        raise IdentityError(f"cannot read the node's key {path}: {error.strerror}") from error
     if not mode & 0o077:
         return None
     command = f"chmod 600 {shlex.quote(str(path))}"
@@ -99,12 +97,8 @@ def open_lock(path: Path) -> int:
     All users may write to its folder, so another user may have put a link or a file there under its name. Raises
     IdentityError: there is such a thing, or the file cannot be opened.
     """
-    try:
+    with told_as(IdentityError, f"cannot use the lock file {path}", "remove it; you must be able to write its folder"):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    except OSError as error:
-        raise IdentityError(
-            f"cannot use the lock file {path}: {error.strerror}; remove it, and see that you may write to its folder"
-        ) from error
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid != os.geteuid():
         os.close(descriptor)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from codezero.config import LedgerConfig, LedgerKind, NodeConfig, SwarmConfig
 from codezero.config.multiaddr import Multiaddr
-from codezero.errors import LedgerError
+from codezero.errors import LedgerError, told_as
 from codezero.ledger.local import LocalLedger
 from codezero.ledger.location import LEDGER, OUTBOX, LedgerLocation, write_location
 from codezero.runtime.console import Console
@@ -66,12 +66,8 @@ def _local_path(config: LedgerConfig, folder: Path) -> Path:
     if not config.path:
         return folder / LEDGER
     path = Path(config.path).expanduser()
-    try:
+    with told_as(LedgerError, f"cannot make the folder of ledger.path={path}", "give another place"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LedgerError(
-            f"cannot make the folder of ledger.path={path}: {error.strerror}; give another place"
-        ) from error
     return path
 
 

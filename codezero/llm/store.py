@@ -26,7 +26,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from codezero.errors import ModelError
+from codezero.errors import ModelError, told_as
 from codezero.llm import catalogue, manifest, snapshot, sources
 from codezero.llm.catalogue import CatalogueModel
 from codezero.llm.convert import CONVERTER, convert
@@ -177,12 +177,8 @@ def verify(name: str, cache_dir: str | Path) -> Path:
     if found is None:
         what = f"has no readable {manifest.MANIFEST}" if folder.exists() else "was never pulled"
         raise ModelError(f"{name} {what} in {folder.parent}: run `codezero models pull {name}`")
-    try:
+    with told_as(ModelError, f"{name} in {folder} cannot be read", "check the disk and its rights"):
         manifest.check_contents(folder, found)
-    except OSError as error:
-        raise ModelError(
-            f"{name} in {folder} cannot be read, {error.strerror}: check the disk and its rights"
-        ) from error
     return folder
 
 

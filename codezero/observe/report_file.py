@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codezero.errors import StateError
+from codezero.errors import StateError, told_as
 from codezero.runtime.files import replace_file
 
 
@@ -19,6 +18,7 @@ class ReportFile:
 
     def __init__(self, path: Path, number_key: str) -> None:
         self._path, self._number_key = path, number_key
+        self._trouble = StateError, f"cannot write {path}", "free space or give another tracking.log_dir"
 
     def resume(self, last: Any | None) -> None:
         """Makes the file end with the last saved report: drops incomplete and newer lines, adds a missing last one. If
@@ -43,12 +43,12 @@ class ReportFile:
 
     def replace(self, lines: Sequence[str]) -> None:
         """Replaces the contents of the file by these lines. Raises StateError: it cannot be written."""
-        with self._writing():
+        with told_as(*self._trouble):
             replace_file(self._path, "".join(line + "\n" for line in lines), sync=True)
 
     def append(self, report: Any) -> None:
         """Appends a report. Raises StateError if it cannot be written."""
-        with self._writing(), self._path.open("a", encoding="utf-8") as file:
+        with told_as(*self._trouble), self._path.open("a", encoding="utf-8") as file:
             file.write(_to_json(report) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -60,15 +60,6 @@ class ReportFile:
             number += 1
         if self._path.exists():
             os.replace(self._path, self._path.with_suffix(f".{number}.jsonl"))
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StateError(
-                f"cannot write {self._path}: {error.strerror}; free space or give another tracking.log_dir"
-            ) from error
 
     def _number_of(self, line: str) -> int:
         """Returns the number of the report in a line; -1 for an incomplete line or another format."""

@@ -17,7 +17,7 @@ import msgspec
 import torch
 
 import codezero
-from codezero.errors import RolloutError
+from codezero.errors import RolloutError, told_as
 from codezero.llm.llama_files import write_adapter, write_base
 from codezero.llm.llama_sampler import Done, Progressed, Request
 from codezero.llm.sample import SamplingParams, StepCallback
@@ -55,11 +55,11 @@ class LlamaCppEngine:
         self._folder, self._command = folder, command
         self._memory_bytes = PROCESS_BYTES + cache_bytes
         self.base = folder / "base-q8_0.gguf"
-        try:
+        do = "free some space, give another state_dir, or set rollout.engine=transformers"
+        self._trouble = RolloutError, f"cannot write the sampler's files in {folder}", do
+        with told_as(*self._trouble):
             folder.mkdir(parents=True, exist_ok=True)
             write_base(model_folder, self.base)
-        except OSError as error:
-            raise _no_file(folder, error) from error
 
     def sample_groups(
         self,
@@ -78,10 +78,8 @@ class LlamaCppEngine:
         if not prompts:
             return []
         adapter = self._folder / "adapter.gguf"
-        try:
+        with told_as(*self._trouble):
             write_adapter(model, adapter)
-        except OSError as error:
-            raise _no_file(self._folder, error) from error
         request = Request(
             base=str(self.base),
             adapter=str(adapter),
@@ -182,10 +180,3 @@ def _wrong(done: Done, request: Request) -> str:
         for ids, logprobs in zip(done.ids, done.logprobs, strict=True)
     )
     return "" if shaped else f"not {num} completions with a log-prob a token came"
-
-
-def _no_file(folder: Path, error: OSError) -> RolloutError:
-    return RolloutError(
-        f"the sampler's files cannot be written in {folder} ({error.strerror or error}): free some space, give another "
-        "state_dir, or set rollout.engine=transformers"
-    )

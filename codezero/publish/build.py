@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from codezero.config import NodeConfig, PushedCheckpoint, TrainMethod
-from codezero.errors import StateError
+from codezero.errors import StateError, told_as
 from codezero.llm.load import LoadedModel
 from codezero.publish.card import facts
 from codezero.publish.hub import Hub
@@ -36,10 +36,8 @@ def start_publisher(
     if not push.enabled:
         return None
     about = facts(config.model.name, method, peer_id)
-    try:
+    with told_as(StateError, f"cannot write to {folder / 'push'}", "give another state_dir"):
         packer = Packer(policy, about, folder / "push", saved_weights)
-    except OSError as error:
-        raise StateError(f"cannot write to {folder / 'push'}: {error.strerror}; give another state_dir") from error
     publisher = Publisher(push, Hub(tokens.push, push.endpoint, private=push.private), packer, folder / "pushed.json")
     often = [f"{push.every_hours:g} hours"] * (push.every_hours > 0)
     often += [f"{push.every_rounds} rounds"] * (push.every_rounds > 0)

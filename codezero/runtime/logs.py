@@ -16,7 +16,7 @@ from pathlib import Path
 
 from codezero import __version__
 from codezero.config import LogFormat
-from codezero.errors import CodezeroError, StateError
+from codezero.errors import CodezeroError, StateError, told_as
 from codezero.runtime.console import Console, printable
 
 MAX_LOG_BYTES = 20_000_000
@@ -105,11 +105,9 @@ def set_up(
     log_format: LogFormat = LogFormat.text,
 ) -> None:
     """Sends this process's logging to the file `name`. Raises StateError if the log folder cannot be written."""
-    try:
+    with told_as(StateError, f"cannot write logs to {log_dir}", "give another tracking.log_dir"):
         log_dir.mkdir(parents=True, exist_ok=True)
         file = _File(log_dir / name, console)
-    except OSError as error:
-        raise StateError(f"cannot write logs to {log_dir}: {error.strerror}; give another tracking.log_dir") from error
     text = _OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s")
     file.setFormatter(_Json() if log_format is LogFormat.json else text)
     root = logging.getLogger()

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from codezero.errors import StateError
+from codezero.errors import StateError, told_as
 
 
 class Results:
@@ -32,11 +32,9 @@ class Results:
         self._path, self._made_with, self._fields = path, made_with, set(fields)
         if path.exists() and not path.is_file():
             raise StateError(f"{path} is no file, so nothing could go on from it: give another --out")
-        try:
+        with told_as(StateError, f"cannot use {path}", "give another --out"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = path.open("a+b")
-        except OSError as error:
-            raise StateError(f"cannot use {path}: {error.strerror}; give another --out") from error
         try:
             self._lock()
             self._check(dict(settings))
@@ -58,12 +56,10 @@ class Results:
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
         """Appends the lines of one group and syncs the file. Raises StateError if it cannot be written."""
-        try:
+        with told_as(StateError, f"cannot write to {self._path}", "results so far are kept"):
             self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise StateError(f"cannot write to {self._path}: {error.strerror}; results so far are kept") from error
         self.rows.extend(rows)
 
     def _lock(self) -> None:

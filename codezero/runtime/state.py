@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from codezero.errors import StateError
+from codezero.errors import StateError, told_as
 from codezero.runtime.files import replace_file
 
 _SETTINGS = "settings.json"
@@ -35,11 +35,9 @@ def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[in
     """Locks a folder, and creates it if needed. Gives the lock's file descriptor; a process that inherits it shares the
     lock, which ends with the last such process. Raises StateError if the folder is locked or cannot be written.
     """
-    try:
+    with told_as(StateError, f"cannot use {what} {folder}", f"give another {setting}"):
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / f"{holder}.lock").open("a+", encoding="utf-8")
-    except OSError as error:
-        raise StateError(f"cannot use {what} {folder}: {error.strerror}; give another {setting}") from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,10 +114,8 @@ def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
 def note_start(folder: Path, settings: Sequence[str]) -> None:
     """Writes the settings of the node's start (`settings_of`) to the folder. Only the owner can read the file, since
     the URL of a chain's RPC may have a key. Raises StateError if it cannot be written."""
-    try:
+    with told_as(StateError, f"cannot write to state folder {folder}", "give another state_dir"):
         replace_file(folder / _STARTED, json.dumps(list(settings), indent=1), private=True)
-    except OSError as error:
-        raise StateError(f"cannot write to state folder {folder}: {error.strerror}; give another state_dir") from error
 
 
 def noted_start(folder: Path) -> list[str]:
@@ -136,7 +132,5 @@ def bind_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     bound = bound_settings(folder)
     if {**bound, **settings} == bound:
         return
-    try:
+    with told_as(StateError, f"cannot write to state folder {folder}", "give another state_dir"):
         replace_file(folder / _SETTINGS, json.dumps({**bound, **settings}, indent=2) + "\n")
-    except OSError as error:
-        raise StateError(f"cannot write to state folder {folder}: {error.strerror}; give another state_dir") from error

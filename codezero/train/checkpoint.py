@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from codezero.errors import CheckpointError
+from codezero.errors import CheckpointError, told_as
 
 logger = logging.getLogger(__name__)
 
@@ -59,14 +59,10 @@ class CheckpointStore:
         self._linkable: tuple[int, Path, dict[str, int]] | None = (
             None  # policy version, its undamaged learner file, the file's entry in the manifest
         )
-        try:
+        with told_as(CheckpointError, f"cannot use {folder} for checkpoints", "give another state_dir"):
             folder.mkdir(parents=True, exist_ok=True)
             for leftover in folder.glob(_TEMPORARY_PREFIX + "*"):
                 shutil.rmtree(leftover)
-        except OSError as error:
-            raise CheckpointError(
-                f"cannot use {folder} for checkpoints: {error.strerror}; give another state_dir"
-            ) from error
 
     def save(self, round_number: int, policy_version: int, learner: Mapping[str, Any], node: Mapping[str, Any]) -> Path:
         """Saves a finished round. Returns its folder, which is kept during the next `KEEP` - 1 saves. `learner` is not

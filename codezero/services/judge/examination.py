@@ -11,7 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codezero.errors import CodezeroError, StateError, Stopping
+from codezero.errors import CodezeroError, StateError, Stopping, told_as
 from codezero.runtime.worker import Worker
 from codezero.services.judge.client import JudgeService
 
@@ -80,10 +80,8 @@ class Examination:
     def _examine(self, number: int) -> float:
         question = self._service.request_question(self._peer_id, number, self._model_name)
         answer = self._policy.answer(question.text)
-        try:
+        with told_as(StateError, f"cannot write {self._notes}", "free space, no answer is sent"):
             self._notes.write_text(f"{number}\n", encoding="ascii")
-        except OSError as error:
-            raise StateError(f"cannot write {self._notes}: {error.strerror}; free space, no answer is sent") from error
         score = self._service.submit_answer(question, number, answer)
         logger.info("the judge service gave the answer of round %d the score %g", number, score)
         return score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codezero.errors import ReportError
+from codezero.errors import ReportError, told_as
 from codezero.runtime.files import replace_file
 from codezero.views.report.page import MARK
 
@@ -24,15 +24,11 @@ def check(path: Path, force: bool) -> None:
 
 def write(path: Path, content: bytes) -> None:
     """Writes the content in one step. Raises ReportError if it cannot be written."""
-    try:
+    with told_as(ReportError, f"cannot write {path}", "give another --out"):
         replace_file(path, content)
-    except OSError as error:
-        raise ReportError(f"cannot write {path}: {error.strerror}; give another --out") from error
 
 
 def _is_report(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return MARK.encode() in file.read(HEAD_BYTES)
-    except OSError as error:
-        raise ReportError(f"cannot read {path}, to see whether it may be replaced: {error.strerror}") from error
+    with told_as(ReportError, f"cannot read {path}, to see whether it may be replaced"), path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    return MARK.encode() in head
