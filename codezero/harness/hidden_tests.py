@@ -13,8 +13,8 @@ import pickletools
 import zlib
 from collections.abc import Mapping, Sequence
 
-from codezero.harness.problems import MAX_SUITE_CHARS, BenchProblem, examples, function, program
-from codezero.tasks.rows import BadRow
+from codezero.harness.problems import MAX_SUITE_CHARS, BenchProblem, examples, function, program, statement
+from codezero.tasks.rows import BadRow, pairs
 from codezero.tasks.testcases import StdinExample
 
 _STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
@@ -30,13 +30,10 @@ def from_json(value: object, field: str) -> list[Mapping[str, object]]:
         except (ValueError, RecursionError):
             raise BadRow(f"{field} is not JSON") from None
     if isinstance(value, Mapping):
-        inputs, outputs = value.get("inputs"), value.get("outputs")
-        if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
-            raise BadRow(f"{field} does not pair inputs with outputs")
         kind = "functional" if value.get("fn_name") else "stdin"
         name = {"func_name": value.get("fn_name")}
-        pairs = zip(inputs, outputs, strict=True)
-        value = [{"input": given, "output": out, "testtype": kind, "metadata": name} for given, out in pairs]
+        found = pairs(value, "inputs", "outputs", field)
+        value = [{"input": given, "output": out, "testtype": kind, "metadata": name} for given, out in found]
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(case, Mapping) for case in value):
@@ -75,27 +72,26 @@ def _only_string(pickled: bytes) -> str:
 
 
 def problem(
-    *,
+    row: Mapping[str, object],
     name: str,
-    text: str,
-    starter: str,
-    metadata: object,
+    key: str,
     public: Sequence[Mapping[str, object]],
     hidden: Sequence[Mapping[str, object]],
 ) -> BenchProblem:
-    """Returns a problem of a program or a function, whichever its tests say. Raises BadRow: they are missing, of both
-    kinds, or name no function."""
+    """Returns a problem of a program or a function, whichever its tests say; `key` is the field of its statement.
+    Raises BadRow: they are missing, of both kinds, or name no function."""
+    text, starter = statement(row, key), row.get("starter_code")
     cases = [*public, *hidden]
     kinds = {_is_functional(case) for case in cases}
     if len(kinds) != 1:
         raise BadRow("there are no tests" if not kinds else "tests are of programs and of functions")
     if not kinds.pop():
         return program(name, text, examples(list(public), "tests"), examples(list(hidden), "tests"))
-    called = _function_name(metadata) or next((n for case in cases if (n := _function_name(case.get("metadata")))), "")
+    called = next((found for one in (row, *cases) if (found := _function_name(one.get("metadata")))), "")
     if not called:
         raise BadRow("a functional test names no function")
     arguments = [[_arguments(case) for case in part] for part in (public, hidden)]
-    return function(name, text, starter, called, *arguments)
+    return function(name, text, starter if isinstance(starter, str) else "", called, *arguments)
 
 
 def _is_functional(case: Mapping[str, object]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codezero.tasks.code_contests import HOW_TO_ANSWER
-from codezero.tasks.rows import BadRow, text_field
+from codezero.tasks.rows import BadRow, pairs, text_field
 from codezero.tasks.testcases import Statement, StdinExample, TestSuite
 from codezero.types import Task, TaskOrigin
 
@@ -129,10 +129,8 @@ def examples(value: object, field: str) -> list[StdinExample]:
     if value is None:
         return []
     if isinstance(value, Mapping):
-        inputs, outputs = value.get("input"), value.get("output")
-        if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
-            raise BadRow(f"{field} does not pair inputs with outputs")
-        value = [{"input": given, "output": expected} for given, expected in zip(inputs, outputs, strict=True)]
+        found = pairs(value, "input", "output", field)
+        value = [{"input": given, "output": expected} for given, expected in found]
     if not isinstance(value, list):
         raise BadRow(f"{field} is not a list of tests")
     return [_example(case, field) for case in value]

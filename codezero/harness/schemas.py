@@ -104,16 +104,7 @@ def deepcoder_row(row: object, number: int) -> BenchProblem:
     `metadata`."""
     name = name_of(row, ("id", "question_id"), number)
     assert isinstance(row, Mapping)
-    cases = hidden_tests.from_json(row.get("tests"), "tests")
-    starter = row.get("starter_code")
-    return hidden_tests.problem(
-        name=name,
-        text=statement(row, "problem"),
-        starter=starter if isinstance(starter, str) else "",
-        metadata=row.get("metadata"),
-        public=[],
-        hidden=cases,
-    )
+    return hidden_tests.problem(row, name, "problem", [], hidden_tests.from_json(row.get("tests"), "tests"))
 
 
 def livecodebench_row(row: object, number: int) -> BenchProblem:
@@ -122,15 +113,9 @@ def livecodebench_row(row: object, number: int) -> BenchProblem:
         return deepcoder_row(row, number)
     name = name_of(row, ("question_id", "question_title"), number)
     assert isinstance(row, Mapping)
-    starter = row.get("starter_code")
-    return hidden_tests.problem(
-        name=name,
-        text=statement(row, "question_content"),
-        starter=starter if isinstance(starter, str) else "",
-        metadata=row.get("metadata"),
-        public=hidden_tests.from_json(row.get("public_test_cases"), "public_test_cases"),
-        hidden=hidden_tests.from_packed(row.get("private_test_cases")),
-    )
+    public = hidden_tests.from_json(row.get("public_test_cases"), "public_test_cases")
+    hidden = hidden_tests.from_packed(row.get("private_test_cases"))
+    return hidden_tests.problem(row, name, "question_content", public, hidden)
 
 
 _DEEPCODER = "agentica-org/DeepCoder-Preview-Dataset"

@@ -122,7 +122,8 @@ class Publisher:
         self._worker.ask_to_stop()
         self._hub.stop()
         self._worker.stop(timeout_s)
-        self._packer.close()
+        if not self._worker.is_alive:  # else it may be writing the files, which the next start removes
+            self._packer.close()
 
     def _work(self) -> None:
         """Pushes the offered round if that is due."""

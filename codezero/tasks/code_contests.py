@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, reference_text, text_field
+from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text, pairs, reference_text, text_field
 from codezero.tasks.withheld import Problem
 from codezero.types import Task, TaskOrigin
 
@@ -76,11 +76,11 @@ def to_task(row: object) -> Task:
 
 def _table(public_tests: object) -> str:
     """Returns the first public examples as text, as many whole ones as fit into MAX_TESTS_CHARS; one must fit."""
-    pairs = _pairs(public_tests, "public_tests")
-    if not pairs:
+    public = pairs(public_tests, "input", "output", "public_tests")
+    if not public:
         raise BadRow("public_tests is empty")
     table = ""
-    for given, expected in pairs:
+    for given, expected in public:
         given = checked_text(given, "a public input", MAX_TESTS_CHARS)
         expected = checked_text(expected, "a public output", MAX_TESTS_CHARS)
         example = _example(given, expected)
@@ -109,24 +109,14 @@ def _more_tests(row: Mapping[str, object], table: str) -> str:
 
 
 def _usable(tests: object, name: str) -> Iterator[tuple[str, str]]:
-    """Yields the cases that a table can hold, with plain newlines. Raises BadRow as `_pairs` does."""
-    for pair in _pairs(tests, name) if tests is not None else ():
+    """Yields the cases that a table can hold, with plain newlines. Raises BadRow as `pairs` does."""
+    for pair in pairs(tests, "input", "output", name) if tests is not None else ():
         try:
             given, expected = (checked_text(text, "a test", MAX_KEPT_BYTES) for text in pair)
         except BadRow:
             continue  # one of many: empty, very long, or not encodable
         if not {"Input:", "Output:"} & {*given.split("\n"), *expected.split("\n")}:
             yield given, expected
-
-
-def _pairs(tests: object, name: str) -> list[tuple[object, object]]:
-    """Returns pairs of input and output. Raises BadRow if the tests have another form."""
-    if not isinstance(tests, Mapping):
-        raise BadRow(f"{name} is missing or not a mapping")
-    inputs, outputs = tests.get("input"), tests.get("output")
-    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
-        raise BadRow(f"{name} does not pair inputs with outputs")
-    return list(zip(inputs, outputs, strict=True))
 
 
 def _example(given: str, expected: str) -> str:

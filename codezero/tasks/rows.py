@@ -120,6 +120,17 @@ def checked_text(value: object, name: str, max_chars: int) -> str:
     return text
 
 
+def pairs(tests: object, given: str, expected: str, name: str) -> list[tuple[object, object]]:
+    """Returns the pairs of two lists, of inputs and outputs, in a mapping. Raises BadRow: the tests have another
+    form."""
+    if not isinstance(tests, Mapping):
+        raise BadRow(f"{name} is missing or not a mapping")
+    inputs, outputs = tests.get(given), tests.get(expected)
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+        raise BadRow(f"{name} does not pair inputs with outputs")
+    return list(zip(inputs, outputs, strict=True))
+
+
 def reference_text(value: object) -> str | None:
     """Returns the source of a solution; None if it is not usable text."""
     try:
