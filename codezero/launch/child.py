@@ -28,7 +28,6 @@ HEALTHY_S = 60.0
 """A program that serves and ran this many seconds has made progress."""
 MAX_LINE_BYTES = 16 * 1024
 _READ_BYTES = 64 * 1024
-_TAIL_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +79,8 @@ class Child:
         """The last `error: ...` line of this process."""
         self.is_ready = self.made_progress = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._before: list[bytes] = []
-        """The reports at the start of this process."""
+        self._before: set[int] = set()
+        """The hashes of the reports at the start of this process."""
         self._terminal: list[Any] | None = None
         """The settings of the terminal that the process writes to; None if it writes to none."""
         self._rest = b""
@@ -106,7 +105,7 @@ class Child:
         self.error, self.is_ready, self.made_progress = "", False, False
         self.started_at_s = time.monotonic()
         self.num_starts += 1
-        self._before = last_lines(self.program.reports)
+        self._before = reports_in(self.program.reports)
         if self.program.log is None:
             self._terminal = _terminal_settings()
         else:
@@ -171,7 +170,7 @@ class Child:
             pipe.close()
         self._process, self._rest = None, b""
         # New lines are not just those after the last one: the node removes lines of rounds that it plays again.
-        finished = len(set(last_lines(self.program.reports)) - set(self._before))
+        finished = len(reports_in(self.program.reports) - self._before)
         self.rounds += finished
         ran_long = self.program.serves and time.monotonic() - self.started_at_s >= HEALTHY_S
         self.made_progress = finished > 0 or ran_long
@@ -199,14 +198,13 @@ class Child:
         return text
 
 
-def last_lines(path: Path | None) -> list[bytes]:
-    """Returns the complete lines in the last MiB of the file; none without a file."""
+def reports_in(path: Path | None) -> set[int]:
+    """Returns the hashes of the complete lines of a file; none without a file."""
     try:
         with open(path or os.devnull, "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            return file.read().split(b"\n")[:-1]
+            return {hash(line) for line in file if line.endswith(b"\n")}
     except OSError:
-        return []
+        return set()
 
 
 def _terminal_settings() -> list[Any] | None:
