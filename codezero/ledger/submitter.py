@@ -22,6 +22,7 @@ from codezero.ledger.delivery import UNSEEN_S
 from codezero.ledger.faults import FeesTooHigh, InsufficientFunds, OutboxError, PeerTaken, ProxyFault, RpcFault
 from codezero.ledger.outbox import Outbox
 from codezero.ledger.submissions import Submissions, require_owner
+from codezero.runtime.worker import Worker
 from codezero.types import RoundId
 
 POLL_S = 15.0
@@ -61,9 +62,9 @@ class Submitter:
         self._outbox, self._chain, self._writer, self._peer_id, self._policy = outbox, chain, writer, peer_id, policy
         self._delivery = Submissions(outbox, chain, writer, peer_id)
         self._others: list[Callable[[], bool]] = []
-        self._thread = threading.Thread(target=self._run, name="submitter", daemon=True)
-        self._changed, self._wake = threading.Condition(), threading.Event()
-        self._stopping, self._stop_by_s = False, 0.0  # monotonic
+        self._worker = Worker("submitter", self._work)
+        self._changed = threading.Condition()
+        self._stop_by_s = 0.0  # monotonic
         self._round = self._recalled()
         self._view: ChainView | None = None
         self._seen_at_s = 0.0  # monotonic, of the last view
@@ -89,7 +90,7 @@ class Submitter:
                 raise
             self._failures += 1
             self._troubled(error)
-        self._thread.start()
+        self._worker.start()
 
     def also(self, deliver: Callable[[], bool]) -> None:
         """Has the thread call `deliver` at each poll as well, which returns True if it should be called again soon."""
@@ -97,7 +98,7 @@ class Submitter:
 
     def wake(self) -> None:
         """Has the thread poll now, since an item was added."""
-        self._wake.set()
+        self._worker.wake()
 
     @property
     def sender(self) -> Sender:
@@ -145,25 +146,17 @@ class Submitter:
             self._outbox.fold()
         finally:
             self._stop_by_s = time.monotonic() + timeout_s
-            self._stopping = True
-            self._wake.set()
-            if self._thread.is_alive():
-                self._thread.join(timeout_s)
-            if self._thread.is_alive():
+            self._worker.stop(timeout_s)
+            if self._worker.is_alive:
                 logger.info("the RPC gave no answer in %g s: what is open is submitted at the next start", timeout_s)
 
-    def _run(self) -> None:
-        wait_s = 0.0
-        while True:
-            self._wake.wait(wait_s)
-            self._wake.clear()
-            last = self._stopping  # read before the tick, so that the last tick sees all items that `stop` made
-            wait_s = self._tick()
-            if last:
-                break
-        while self._busy and time.monotonic() + 2 * BUSY_POLL_S < self._stop_by_s:  # a poll takes time too
+    def _work(self) -> float:
+        is_last = self._worker.is_stopping  # read before the tick, which then sees all items that `stop` made
+        wait_s = self._tick()
+        while is_last and self._busy and time.monotonic() + 2 * BUSY_POLL_S < self._stop_by_s:  # a poll takes time too
             time.sleep(BUSY_POLL_S)
             self._tick()
+        return wait_s
 
     def _tick(self) -> float:
         """Polls once and does one step for every item. Returns the seconds until the next call."""

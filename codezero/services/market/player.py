@@ -7,7 +7,6 @@ import contextlib
 import logging
 import math
 import random
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from codezero.errors import CodezeroError, Stopping
 from codezero.ledger.faults import OutboxError, RpcFault
 from codezero.prompts import market as prompt
+from codezero.runtime.worker import Worker
 from codezero.services.judge.client import Clue, JudgeService
 from codezero.services.market.bets import BetDelivery, BetRecord
 from codezero.services.market.betting import Betting
@@ -63,8 +63,7 @@ class Player:
         self._betting = Betting(book, market, stakes)
         self.delivery = BetDelivery(book, market, BetRecord(log_dir / RECORD, peer_id))
         """Sends bets and claims, in another thread."""
-        self._thread = threading.Thread(target=self._run, name="market", daemon=True)
-        self._stopping = threading.Event()
+        self._worker = Worker("market", lambda: None if self._worker.is_stopping else self.tick())
         self._chosen: tuple[Clue, int] | None = None
         self._failures = 0  # consecutive ones
         self._reminded: dict[str, float] = {}
@@ -74,17 +73,11 @@ class Player:
         """The problem that keeps the node from playing; empty if none."""
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self, timeout_s: float = 3.0) -> None:
         """Stops the thread. The next start finds the outcome of a transaction under way."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self.tick()):
-            pass
+        self._worker.stop(timeout_s)
 
     def tick(self) -> float:
         """Reads judge service and contract and makes one step; returns the seconds until the next."""

@@ -333,5 +333,5 @@ def test_a_disk_that_is_full_is_told_and_the_round_is_still_followed(path, chain
         monkeypatch.setattr(submitter._outbox, "fold", fail)
         with pytest.raises(OutboxError):
             submitter.stop()
-        assert not submitter._thread.is_alive()
+        assert not submitter._worker.is_alive
         monkeypatch.undo()
