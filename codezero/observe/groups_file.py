@@ -7,12 +7,12 @@ All text in them is untrusted: it comes from models, datasets and peers.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from codezero.runtime.rotation import rotate
 from codezero.types import RolloutGroup, RoundId, ScoredGroup
 
 logger = logging.getLogger(__name__)
@@ -83,8 +83,7 @@ class GroupsFile:
         groups = [_group(group, id(group) in trained) for group in scored]
         line = msgspec.json.encode(SeenRound(round=round_id.number, groups=groups)) + b"\n"
         try:
-            if self._path.exists() and self._path.stat().st_size + len(line) > MAX_FILE_BYTES:
-                os.replace(self._path, self._path.with_suffix(".1.jsonl"))
+            rotate(self._path, MAX_FILE_BYTES - len(line))
             with self._path.open("ab") as file:
                 file.write(line)
         except OSError as error:

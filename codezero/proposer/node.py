@@ -12,7 +12,7 @@ from pathlib import Path
 from codezero import __version__
 from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, ProposerBackend, Reference
-from codezero.errors import StateError
+from codezero.errors import StateError, told_as
 from codezero.llm.load import LoadedModel
 from codezero.observe.batches import BatchMonitor
 from codezero.observe.status import SAVING
@@ -207,10 +207,8 @@ def _append(path: Path, proposals: Sequence[Proposal]) -> None:
         }
         for proposal in proposals
     ]
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(line) + "\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise StateError(f"cannot write {path}: {error.strerror}; free space or give another --out") from error
+    do = "free space or give another --out"
+    with told_as(StateError, f"cannot write {path}", do), path.open("a", encoding="utf-8") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in lines))
+        file.flush()
+        os.fsync(file.fileno())

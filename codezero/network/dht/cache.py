@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
+
+from codezero.runtime.files import replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -43,10 +44,8 @@ class PeerCache:
             self._save(now)
 
     def _save(self, now: float) -> None:
-        temporary = self._path.with_suffix(".tmp")
         try:
-            temporary.write_text(json.dumps(self._seen_s, indent=1) + "\n", encoding="utf-8")
-            os.replace(temporary, self._path)
+            replace_file(self._path, json.dumps(self._seen_s, indent=1) + "\n")
         except OSError as error:
             logger.warning(
                 "cannot remember peers in %s: %s. Free space or make the folder writable: until then only bootnodes "
