@@ -109,6 +109,6 @@ def test_a_crash_while_writing_leaves_the_old_file(path, monkeypatch):
     def crash(*args):
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(cache.os, "replace", crash)
+    monkeypatch.setattr(os, "replace", crash)
     PeerCache(path).note([B])
     assert PeerCache(path).addresses() == [A]
