@@ -175,9 +175,9 @@ def test_copies_of_the_tests_and_the_question_cost(code, score):
 def test_no_reference_solution_of_the_built_in_problems_breaks_a_fatal_rule():
     for problem in load_problems():
         scores = apply_rules(
-            problem.solution, f"```python\n{problem.solution}\n```", problem.task, parse_tests(problem.task.tests)
+            problem.reference, f"```python\n{problem.reference}\n```", problem.task, parse_tests(problem.task.tests)
         )
-        assert not fatal(scores), problem.name
+        assert not fatal(scores), problem.task.task_id
 
 
 def test_no_reference_solution_of_mbpp_breaks_a_fatal_rule():

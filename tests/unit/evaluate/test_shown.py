@@ -22,8 +22,8 @@ def test_an_honest_task_and_solution_are_shown_as_they_are():
 def test_no_built_in_problem_is_changed():
     for problem in load_problems():
         task = problem.task
-        found = show(task, parse_tests(task.tests), problem.solution)
-        assert (found.question, found.tests) == (task.question, task.tests), problem.name
+        found = show(task, parse_tests(task.tests), problem.reference)
+        assert (found.question, found.tests) == (task.question, task.tests), problem.task.task_id
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,16 @@ from codezero.types import CaseOutcome
 from tests.unit.tasks.builders import real_mbpp
 
 
-@pytest.mark.parametrize("problem", load_problems(), ids=lambda p: p.name)
+@pytest.mark.parametrize("problem", load_problems(), ids=lambda p: p.task.task_id)
 def test_a_built_in_reference_passes_every_case(problem):
-    results = dry_run(problem.solution, parse_tests(problem.task.tests))
+    results = dry_run(problem.reference, parse_tests(problem.task.tests))
     assert [(r.outcome, r.reason) for r in results] == [(CaseOutcome.PASS, "")] * len(results)
 
 
-@pytest.mark.parametrize("problem", load_problems(), ids=lambda p: p.name)
+@pytest.mark.parametrize("problem", load_problems(), ids=lambda p: p.task.task_id)
 def test_a_stub_passes_no_built_in_problem(problem):
     stub = "class Anything:\n    pass\n"
-    names = {line.split("(")[0].split()[-1] for line in problem.solution.splitlines() if line.startswith("def ")}
+    names = {line.split("(")[0].split()[-1] for line in problem.reference.splitlines() if line.startswith("def ")}
     stub += "".join(f"def {name}(*args, **kwargs):\n    return None\n" for name in sorted(names))
     outcomes = {r.outcome for r in dry_run(stub, parse_tests(problem.task.tests))}
     assert CaseOutcome.FAIL in outcomes
