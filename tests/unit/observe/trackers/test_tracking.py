@@ -2,6 +2,7 @@
 
 import json
 import logging
+from functools import partial
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -80,6 +81,8 @@ def test_a_proposer_feeds_all_trackers_and_goes_on_in_them_after_a_restart(tmp_p
 
     settings = ["tracking.tensorboard=true", "tracking.wandb=offline", f"tracking.prometheus_port={port}"]
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    # W&B's process may need longer than a node waits for it when the machine is busy.
+    monkeypatch.setattr(tracking, "TrackerThreads", partial(tracking.TrackerThreads, close_s=60.0))
     with serve(look) as server:
         assert propose(tmp_path, server, 2, *settings) == 0
         assert propose(tmp_path, server, 1, *settings) == 0
