@@ -115,7 +115,7 @@ SWEEP = {
     "tasks-4": varied(swarm__num_local=4),
     "trained-8": varied(train__max_trained=0),
     "dr-grpo": varied(train__loss_type="dr_grpo"),
-    "cispo": varied(train__loss_type="cispo", train__epsilon_high=5.0),
+    "cispo": varied(train__loss_type="cispo"),
 }
 RUNS = {
     "informative": Run(settings=LEARNING),

@@ -196,7 +196,9 @@ class TrainConfig:
     epsilon: float = 0.2
     """Lower clip range of the probability ratio."""
     epsilon_high: float = 0.28
-    """Upper clip range; for cispo the upper bound of the ratio itself."""
+    """Upper clip range of the probability ratio; not used by cispo."""
+    epsilon_max: float = 5.0
+    """For cispo: the upper bound of the probability ratio itself."""
     beta: float = 0.0
     """Weight of the KL penalty against the starting weights; 0 keeps no reference model."""
     learning_rate: float = 1e-6
@@ -241,6 +243,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         require(self.epsilon >= 0, "train.epsilon", self.epsilon, "use 0.2 unless you know better")
         require(self.epsilon_high >= 0, "train.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")
+        require(self.epsilon_max >= 1, "train.epsilon_max", self.epsilon_max, "use 5: below 1 it cuts every token")
         require(self.beta >= 0, "train.beta", self.beta, "use 0 for no KL penalty")
         require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
         require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")

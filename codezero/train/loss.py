@@ -61,8 +61,8 @@ def policy_loss(
     per_sequence = batch.advantages[:, None]
     if config.loss_type is LossType.cispo:
         # The upper bound is for the ratio itself, not for its distance from 1, and there is no lower bound.
-        losses = -ratio.clamp(max=config.epsilon_high).detach() * per_sequence * logprobs
-        clipped = (ratio > config.epsilon_high) & (per_sequence > 0)
+        losses = -ratio.clamp(max=config.epsilon_max).detach() * per_sequence * logprobs
+        clipped = (ratio > config.epsilon_max) & (per_sequence > 0)
     else:
         low, high = 1 - config.epsilon, 1 + config.epsilon_high
         losses = -torch.min(ratio * per_sequence, ratio.clamp(low, high) * per_sequence)

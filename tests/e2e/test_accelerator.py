@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.builders import save_tiny
+from tests.builders import save_tiny, tiny_tokenizer
 from tests.e2e.test_node import ROOT, command, reports, run
 
 KERNELS_A_TENSOR = 24
@@ -15,7 +15,9 @@ KERNELS_A_TENSOR = 24
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return save_tiny(tmp_path_factory.mktemp("model"))
+    # Random text has other rewards only where it ends by itself: several tokens end it, so that about half does.
+    ends = [tiny_tokenizer().eos_token_id, *b"ace"]
+    return save_tiny(tmp_path_factory.mktemp("model"), eos_token_id=ends)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,6 @@ def played(model, tmp_path_factory):
     """Plays nodes, given as (name of a folder, kernel that runs out of memory or -1, settings). Returns the folders'
     parent and what each run counted."""
     parent = tmp_path_factory.mktemp("played")
-    # Random text has other rewards only where it ends by itself: so many attempts that some do.
     many = ("swarm.num_local=2", "rollout.num_generations=8", "rollout.max_new_tokens=64")
     runs = [
         ("full", -1, "train.method=full", "rollout.max_new_tokens=64", "swarm.num_local=2", "rounds=3"),

@@ -123,7 +123,8 @@ class Deliveries(stateful.RuleBasedStateMachine):
             self.now_s += 700.0
         self.everything_is_somewhere()
         assert not [item for item in self.outbox.open_items() if item.kind is not Kind.REGISTRATION]
-        assert math.isclose(sum(self.chain.rewards.values()) + self.outbox.owed().points, sum(self.credited))
+        held = sum(self.chain.rewards.values()) + self.outbox.owed().points
+        assert math.isclose(held, sum(self.credited), abs_tol=1e-9)
         self.outbox.close()
         self.patch.undo()
         self.folder.cleanup()

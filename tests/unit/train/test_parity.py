@@ -88,7 +88,8 @@ def trl_loss_and_gradient(trainer, seqs, config: TrainConfig, reference, importa
     model.zero_grad(set_to_none=True)
     trainer.loss_type = config.loss_type.value
     trainer.beta = config.beta
-    trainer.epsilon_low, trainer.epsilon_high = config.epsilon, config.epsilon_high
+    is_cispo = config.loss_type is LossType.cispo  # whose bound of the ratio TRL calls epsilon_high as well
+    trainer.epsilon_low, trainer.epsilon_high = config.epsilon, config.epsilon_max if is_cispo else config.epsilon_high
     trainer.current_gradient_accumulation_steps = 1
     model.eval()
     inputs = {
@@ -120,9 +121,7 @@ def trl_loss_and_gradient(trainer, seqs, config: TrainConfig, reference, importa
 @pytest.mark.parametrize("with_old", [False, True])
 @pytest.mark.parametrize("loss_type", list(LossType))
 def test_equals_trl(trainer, loss_type, with_old, beta, micro_batch_size):
-    # cispo's ceiling is on the ratio itself
-    high = 1.2 if loss_type is LossType.cispo else 0.28
-    config = TrainConfig(loss_type=loss_type, epsilon_high=high, beta=beta, micro_batch_size=micro_batch_size)
+    config = TrainConfig(loss_type=loss_type, epsilon_max=1.2, beta=beta, micro_batch_size=micro_batch_size)
     reference = tiny_model(seed=0, initializer_range=0.19)
     seqs = sequences(with_old)
     wanted_loss, wanted_gradient = trl_loss_and_gradient(trainer, seqs, config, reference)
@@ -143,8 +142,7 @@ def test_equals_trl(trainer, loss_type, with_old, beta, micro_batch_size):
 @pytest.mark.parametrize("beta", [0.0, 0.04])
 @pytest.mark.parametrize("loss_type", list(LossType))
 def test_weights_of_another_samplers_tokens_equal_trls(trainer, loss_type, beta, importance, mode):
-    high = 1.2 if loss_type is LossType.cispo else 0.28
-    config = TrainConfig(loss_type=loss_type, epsilon_high=high, beta=beta, importance=importance, importance_cap=1.5)
+    config = TrainConfig(loss_type=loss_type, epsilon_max=1.2, beta=beta, importance=importance, importance_cap=1.5)
     reference = tiny_model(seed=0, initializer_range=0.19)
     draw = random.Random(5)
     seqs = [replace(s, sampler_logprobs=tuple(x + draw.gauss(0, 0.2) for x in s.old_logprobs)) for s in sequences(True)]
