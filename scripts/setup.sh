@@ -65,9 +65,9 @@ set_up_venv() {
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"
 }
 
-# set_up_anvil: puts anvil on PATH for the tests, from npm where that works; without it those that need it are skipped.
+# set_up_anvil: gets anvil from npm for the tests, which look for it there; without it those on a chain are skipped.
 set_up_anvil() {
-  local folder=tests/anvil without="tests on anvil are skipped, those on py-evm run" stamp said
+  local folder=tests/anvil without="the tests on a chain are skipped" stamp said
   if command -v anvil >/dev/null; then
     return
   fi
@@ -85,5 +85,4 @@ set_up_anvil() {
     fi
     printf '%s' "$stamp" >"$folder/node_modules/installed"
   fi
-  PATH="$PWD/$folder/node_modules/.bin:$PATH"
 }

@@ -3,6 +3,7 @@ import logging
 import os
 import signal
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,8 @@ settings.load_profile("busy")
 # Where a machine permits no sandbox the tests run their own harmless code without one; hostile code is not run there
 # (tests/unit/sandbox).
 os.environ["CODEZERO_UNCONFINED"] = "1"
+# Where ./run_tests.sh installs anvil, for a pytest without it too.
+os.environ["PATH"] += os.pathsep + str(Path(__file__).parent / "anvil" / "node_modules" / ".bin")
 gc.disable()  # until all tests are imported, which stay: each search among them and torch takes half a second
 
 
@@ -39,11 +42,11 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture(scope="session")
-def dev_chain(tmp_path_factory):
+def dev_chain():
     """A `tests.chains.DevChain` that all tests share: deploy a coordinator of your own, use peer ids of your own."""
     from tests import chains
 
-    with chains.running(tmp_path_factory.mktemp("chain")) as chain:
+    with chains.running() as chain:
         yield chain
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  codezero chain up                                run a chain in chains/home, until stopped
+  codezero chain up                                run a chain on anvil in chains/home, until stopped
   codezero chain deploy                            put the coordinator on it; prints the settings to use it
   codezero chain fund 0x52908400098527886E0F7030069857D2E4169EE7
   codezero chain tick --every 60s                  advance the round every minute; may run twice
@@ -27,16 +27,11 @@ examples:
 
 def add_commands(commands: Commands) -> None:
     actions = add_group(commands, "chain", "run a chain of your own and the coordinator on it", _EXAMPLES)
-    up = add_command(actions, "up", _up, "run a chain until it is stopped", examples=_EXAMPLES)
+    up = add_command(actions, "up", _up, "run a chain on anvil until it is stopped", examples=_EXAMPLES)
     _folder_option(up)
     up.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
     up.add_argument("--port", type=int, default=8545, help="the port to listen on (default 8545)")
     up.add_argument("--chain-id", type=int, metavar="N", help="the id of a new chain (default 31337)")
-    up.add_argument(
-        "--engine",
-        choices=("anvil", "py-evm"),
-        help="the engine of a new chain (default: anvil where it is installed, else py-evm)",
-    )
     add_stop_with_parent(up)
 
     deploy = _client_command(actions, "deploy", _deploy, "put the coordinator on the chain; again, say where it is")
@@ -81,18 +76,9 @@ def _console() -> Console:
 
 
 def _up(options: argparse.Namespace) -> int:
-    from codezero.devchain.folder import Engine
     from codezero.devchain.up import ChainOptions, up
 
-    return up(
-        ChainOptions(
-            folder=options.folder,
-            host=options.host,
-            port=options.port,
-            chain_id=options.chain_id,
-            engine=options.engine and Engine(options.engine),
-        )
-    )
+    return up(ChainOptions(folder=options.folder, host=options.host, port=options.port, chain_id=options.chain_id))
 
 
 def _deploy(options: argparse.Namespace) -> None:

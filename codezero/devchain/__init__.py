@@ -1,1 +1,1 @@
-"""A private chain: anvil or a small server on py-evm, and the commands of the owner of the contract on it."""
+"""A private chain on anvil, and the commands of the owner of the contract on it."""

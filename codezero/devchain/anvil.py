@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from typing import Any
 import requests
 
 from codezero.devchain.folder import FUNDS_WEI, ChainFolder
+from codezero.devchain.proxy import LOOPBACK
 from codezero.errors import ChainError, told_as
 
 STATE_INTERVAL_S = 5
@@ -29,25 +31,39 @@ START_S, STOP_S = 60.0, 15.0
 
 
 def find_anvil() -> str | None:
-    """Returns the path of the program, on PATH or as npm installs it (`npm install @foundry-rs/anvil`) in the current
-    folder or contracts/; None if there is none."""
+    """Returns the path of the program, on PATH or as npm installs it in the current folder; None if there is none."""
     if found := shutil.which("anvil"):
         return found
     # The binary of this platform is found directly: npm 11 does not run the package's install script.
-    for folder in (".", "contracts"):
-        for path in sorted(glob.glob(f"{folder}/node_modules/@foundry-rs/anvil-*/bin/anvil")):
-            if os.access(path, os.X_OK):
-                return str(Path(path).absolute())
+    for path in sorted(glob.glob("node_modules/@foundry-rs/anvil-*/bin/anvil")):
+        if os.access(path, os.X_OK):
+            return str(Path(path).absolute())
     return None
+
+
+def require_anvil() -> str:
+    """Returns the path of the program. Raises ChainError: it is not installed."""
+    if found := find_anvil():
+        return found
+    raise ChainError(
+        "anvil is not installed, which runs the chain: npm install @foundry-rs/anvil in this folder, or put it on PATH"
+    )
+
+
+def free_port() -> int:
+    """Returns a TCP port of this machine on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
 
 
 def command_line(program: str, folder: ChainFolder, host: str, port: int) -> list[str]:
     """Returns the command that runs anvil. It mines blocks only for transactions, and keeps these for good: with
     `--block-time 2` the file would grow by 80 MB a day without any, and with `--transaction-block-keeper 200` receipts
     and events would be gone after 200 blocks (both measured with anvil 1.7.1). It has no accounts, since the keys of
-    anvil's own are publicly known."""
+    anvil's own are publicly known, and lets no web page in a browser of this machine use it."""
     options: dict[str, object] = {
-        "--host": host,
+        "--host": LOOPBACK if host == "localhost" else host,
         "--port": port,
         "--chain-id": folder.chain_id,  # the state file does not have it
         "--accounts": 0,
@@ -55,7 +71,7 @@ def command_line(program: str, folder: ChainFolder, host: str, port: int) -> lis
         "--state-interval": STATE_INTERVAL_S,
         "--prune-history": 100,
     }
-    return [program, *(str(part) for option in options.items() for part in option), "--silent"]
+    return [program, *(str(part) for option in options.items() for part in option), "--no-cors", "--silent"]
 
 
 def state_path(folder: ChainFolder) -> Path:
@@ -112,9 +128,10 @@ def _is_whole(path: Path) -> bool:
 class Anvil:
     """A running anvil, until `stop`. If it outlives this process, it keeps the folder locked."""
 
-    def __init__(self, folder: ChainFolder, program: str, host: str, port: int, kept_open: Sequence[int]) -> None:
+    def __init__(self, folder: ChainFolder, host: str, port: int, kept_open: Sequence[int]) -> None:
         """Starts anvil, waits until it answers, and gives the accounts their money. `kept_open` are descriptors that it
-        inherits. Raises ChainError: it does not start or answer."""
+        inherits. Raises ChainError: it is not installed, or does not start or answer."""
+        program = require_anvil()
         self._folder, self._log = folder, folder.path / "anvil.log"
         try:
             with self._log.open("wb") as log:
@@ -127,7 +144,7 @@ class Anvil:
                     start_new_session=True,  # Ctrl-C reaches this process alone, which asks anvil to stop
                 )
         except OSError as error:
-            raise ChainError(f"cannot start {program}: {error.strerror}; use --engine py-evm") from error
+            raise ChainError(f"cannot start {program}: {error.strerror}; install it again") from error
         self._url = f"http://{reached(host)}:{port}"
         try:
             self._wait_until_it_answers()

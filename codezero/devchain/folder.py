@@ -1,18 +1,16 @@
 """The folder of a chain.
 
-<folder>/chain.json         its id, its engine, and its URL when it last ran
+<folder>/chain.json         its id, and its URL when it last ran
 <folder>/accounts.json      keys of the accounts that have money from the start; the first owns the coordinator
 <folder>/coordinator.json   the address of the coordinator, once it is deployed
-<folder>/chain.db           the chain itself, with py-evm
-<folder>/anvil.json, anvil.previous.json, anvil.log   the chain, its copy and the log, with anvil
+<folder>/anvil.json, anvil.previous.json, anvil.log   the chain itself, its copy, and anvil's log
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import asdict, dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +27,12 @@ FUNDS_WEI = 10_000 * 10**18
 """The money of each account at the start."""
 
 
-class Engine(Enum):
-    """The program that runs a chain."""
-
-    anvil = "anvil"
-    py_evm = "py-evm"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainFolder:
     """A chain, as its folder describes it."""
 
     path: Path
     chain_id: int
-    engine: Engine
     rpc_url: str
     """The URL by which programs on this machine reached it when it last ran."""
 
@@ -92,7 +82,6 @@ def find(path: Path) -> ChainFolder:
         return ChainFolder(
             path=path,
             chain_id=int(content["chain_id"]),
-            engine=Engine(content["engine"]),
             rpc_url=str(content["rpc_url"]),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -101,9 +90,7 @@ def find(path: Path) -> ChainFolder:
 
 def save(folder: ChainFolder) -> None:
     """Writes chain.json. Raises ChainError: it cannot be written."""
-    content = asdict(replace(folder, path=Path())) | {"engine": folder.engine.value}
-    del content["path"]
-    _write(folder.path / "chain.json", content)
+    _write(folder.path / "chain.json", {"chain_id": folder.chain_id, "rpc_url": folder.rpc_url})
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A node whose ledger is a contract on a real chain: py-evm over HTTP, a keystore of its own, a ticking clock."""
+"""A node whose ledger is a contract on a real chain: a keystore of its own, a ticking clock."""
 
 import json
 import os
@@ -77,8 +77,8 @@ def status(tmp_path):
 
 
 @pytest.fixture
-def chain(tmp_path):
-    with chains.running(tmp_path) as running:
+def chain():
+    with chains.running() as running:
         yield running
 
 

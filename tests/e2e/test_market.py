@@ -52,8 +52,8 @@ class Judge:
 
 
 @pytest.fixture
-def chain(tmp_path):
-    with chains.running(tmp_path) as running:
+def chain():
+    with chains.running() as running:
         yield running
 
 

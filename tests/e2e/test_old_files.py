@@ -3,13 +3,15 @@
 import dataclasses
 import io
 import json
+import sqlite3
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from eth_account import Account
 from starlette.testclient import TestClient
 
 from codezero.cli import main
@@ -84,10 +86,25 @@ def test_a_solver_goes_on_where_it_was(old, name, peer_id, rewards, capsys):
     assert place.reward == pytest.approx(earned)
 
 
+def replay(path, chain):
+    """Sends what py-evm mined once more, signed by the same keys: contracts and hashes are the same."""
+    signers = {account.address: account for account in (*chains.ACCOUNTS, Account.from_key(ACCOUNT_KEY))}
+    with closing(sqlite3.connect(path)) as database:
+        rows = [json.loads(row) for (row,) in database.execute("SELECT transaction_json FROM sent")]
+    same = ("type", "chainId", "nonce", "value", "gas", "maxFeePerGas", "maxPriorityFeePerGas")
+    for sent in sorted(rows, key=lambda row: int(row["blockNumber"], 16)):
+        fields = {name: sent[name] for name in same} | {"to": sent["to"] or b"", "data": sent["input"]}
+        signed = signers[sent["from"]].sign_transaction(fields)
+        assert chain.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex()) == sent["hash"]
+        receipt = chain.client().web3.eth.wait_for_transaction_receipt(sent["hash"], poll_latency=0.02)
+        assert receipt["status"] == 1
+
+
 def test_rewards_that_waited_for_the_chain_reach_it_once(old, monkeypatch, capsys):
     monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
     monkeypatch.setattr(submitter, "BUSY_POLL_S", 0.05)
-    with chains.running(Path("chain")) as chain:
+    with chains.running() as chain:
+        replay(Path("chain/chain.db"), chain)
         config = load_config(noted("lora/state", f"ledger.rpc_url={chain.url}"))
         client = chain.client()
         contract = client.contract("SwarmCoordinator", config.ledger.contract_address)

@@ -92,8 +92,8 @@ def sign_in(folder):
 
 
 @pytest.fixture
-def chain(tmp_path):
-    with chains.running(tmp_path) as running_chain:
+def chain():
+    with chains.running() as running_chain:
         yield running_chain
 
 

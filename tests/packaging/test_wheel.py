@@ -13,8 +13,9 @@ import pytest
 
 from codezero import __version__
 from codezero.config.load import explain, load_config
+from codezero.devchain.anvil import free_port
 from tests.builders import save_tiny
-from tests.unit.devchain.test_up import free_port
+from tests.chains import NO_ANVIL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -68,8 +69,9 @@ def test_its_settings_are_those_of_the_checkout(installed):
     assert shown == explain(load_config(["preset=faithful"]))
 
 
+@pytest.mark.skipif(bool(NO_ANVIL), reason=NO_ANVIL)
 def test_a_chain_gets_the_contract(installed):
-    with installed.running("chain", "up", "--engine", "py-evm", "--port", str(free_port())) as line:
+    with installed.running("chain", "up", "--port", str(free_port())) as line:
         assert " ready at http://" in line
         said = installed.codezero("chain", "deploy")
     assert re.search(r"ledger\.contract_address=0x[0-9a-fA-F]{40}", said), said

@@ -8,7 +8,7 @@ import pytest
 
 from codezero.cli import main
 from codezero.devchain import coordinator, folder
-from codezero.devchain.folder import ChainFolder, Engine
+from codezero.devchain.folder import ChainFolder
 from codezero.errors import ChainError
 from tests.chains import ACCOUNTS, CHAIN_ID
 from tests.unit.ledger.hostile_rpc import HostileRpc
@@ -21,7 +21,7 @@ SOMEBODY = "0x8617E340B3D01FA5F11F306F4090FD50E238070D"
 @pytest.fixture
 def home(tmp_path, dev_chain):
     """A folder for the chain of the tests, without a coordinator."""
-    folder.save(ChainFolder(path=tmp_path, chain_id=CHAIN_ID, engine=Engine.py_evm, rpc_url=dev_chain.url))
+    folder.save(ChainFolder(path=tmp_path, chain_id=CHAIN_ID, rpc_url=dev_chain.url))
     keys = {"private_keys": ["0x" + bytes(account.key).hex() for account in ACCOUNTS[4:]]}
     (tmp_path / "accounts.json").write_text(json.dumps(keys))
     return tmp_path
@@ -111,7 +111,7 @@ def test_a_folder_without_a_chain_or_a_chain_without_a_coordinator_says_what_to_
 def test_a_server_that_is_away_or_another_chain_is_told(home, dev_chain, capsys):
     code, _, error = run(home, capsys, "deploy", "--rpc-url", "http://127.0.0.1:1")
     assert (code, "http://127.0.0.1:1 cannot be reached: start the chain, or" in error) == (1, True)
-    folder.save(ChainFolder(path=home, chain_id=5, engine=Engine.py_evm, rpc_url=dev_chain.url))
+    folder.save(ChainFolder(path=home, chain_id=5, rpc_url=dev_chain.url))
     code, _, error = run(home, capsys, "deploy")
     assert (code, f"{dev_chain.url} is chain {CHAIN_ID}, not 5" in error) == (1, True)
 
@@ -140,8 +140,8 @@ def test_what_a_server_says_cannot_reach_the_terminal(home, dev_chain, capsys, a
     [
         ("chain.json", "{"),
         ("chain.json", "[]"),
-        ("chain.json", '{"chain_id": "x", "engine": "anvil", "rpc_url": ""}'),
-        ("chain.json", '{"chain_id": 5, "engine": "hardhat", "rpc_url": ""}'),
+        ("chain.json", '{"chain_id": "x", "rpc_url": ""}'),
+        ("chain.json", '{"chain_id": 5}'),
         ("accounts.json", "{}"),
         ("accounts.json", '{"private_keys": []}'),
         ("accounts.json", '{"private_keys": ["0x12"]}'),
@@ -160,7 +160,7 @@ def test_a_damaged_file_is_named(home, capsys, name, content):
 
 
 def test_the_first_use_makes_accounts_that_only_their_owner_reads(tmp_path):
-    chain = ChainFolder(path=tmp_path, chain_id=5, engine=Engine.py_evm, rpc_url="")
+    chain = ChainFolder(path=tmp_path, chain_id=5, rpc_url="")
     accounts = chain.accounts()
     assert stat.S_IMODE((tmp_path / "accounts.json").stat().st_mode) == 0o600
     assert len({account.address for account in accounts}) == 10

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from codezero.devchain import evm, tick
+from codezero.devchain import tick
 from codezero.devchain.client import Superseded
-from codezero.devchain.store import ChainStore
 from codezero.errors import ChainError
 from tests import chains
 from tests.chains import ACCOUNTS
@@ -16,13 +15,16 @@ ADVANCE = "updateStageAndRound()"
 
 
 class Clock:
-    """The chain's time, as a test has it."""
+    """The chain's time, which stands still but where a test puts it forward."""
 
-    def __init__(self):
-        self.now_s = 1_800_000_000
+    def __init__(self, chain):
+        self._chain = chain
+        chain.ask("anvil_setBlockTimestampInterval", 0)
 
-    def time(self):
-        return float(self.now_s)
+    def skip(self, seconds):
+        now_s = int(self._chain.ask("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+        self._chain.ask("evm_setNextBlockTimestamp", now_s + seconds)
+        self._chain.ask("evm_mine")
 
 
 class Lines:
@@ -33,17 +35,15 @@ class Lines:
         self.lines.append(text)
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(evm, "time", clock)
-    return clock
-
-
-@pytest.fixture
-def chain(tmp_path, clock):
-    with chains.running(tmp_path) as chain:
+@pytest.fixture(scope="module")
+def chain():
+    with chains.running() as chain:
         yield chain
+
+
+@pytest.fixture(scope="module")
+def clock(chain):
+    return Clock(chain)
 
 
 def manager(chain, address, account=ACCOUNTS[0]):
@@ -62,9 +62,9 @@ def round_of(at):
 def test_a_round_advances_when_its_period_is_over_and_not_before(chain, clock):
     own = manager(chain, chain.coordinator())
     assert advance_if_due(own) == (False, 60)
-    clock.now_s += 59
+    clock.skip(59)
     assert advance_if_due(own) == (False, 1)
-    clock.now_s += 1
+    clock.skip(1)
     assert advance_if_due(own) == (True, 60)
     assert advance_if_due(own) == (False, 60)
     assert round_of(own) == 1
@@ -72,24 +72,24 @@ def test_a_round_advances_when_its_period_is_over_and_not_before(chain, clock):
 
 def test_after_a_long_pause_a_round_advances_once(chain, clock):
     own = manager(chain, chain.coordinator())
-    clock.now_s += 10_000
+    clock.skip(10_000)
     assert [advance_if_due(own)[0] for _ in range(3)] == [True, False, False]
     assert round_of(own) == 1
 
 
 def test_a_manager_that_is_started_again_goes_on_from_the_chains_record(chain, clock):
     address = chain.coordinator()
-    clock.now_s += 60
+    clock.skip(60)
     assert advance_if_due(manager(chain, address))[0] is True
-    clock.now_s += 45
+    clock.skip(45)
     assert advance_if_due(manager(chain, address)) == (False, 15)
-    clock.now_s += 15
+    clock.skip(15)
     assert advance_if_due(manager(chain, address))[0] is True
 
 
 def test_other_transactions_do_not_move_the_clock(chain, clock):
     own = manager(chain, chain.coordinator())
-    clock.now_s += 30
+    clock.skip(30)
     for number in range(3):
         own.client.transact(own.contract, "registerPeer(string)", f"p{number}")
     own.client.transact(own.contract, "grantRole(bytes32,address)", b"r" * 32, ACCOUNTS[1].address)
@@ -102,9 +102,9 @@ def test_the_last_advance_is_found_however_far_back_it_is(chain, clock, monkeypa
     for number in range(5):
         own.client.transact(own.contract, "registerPeer(string)", f"p{number}")
     assert advance_if_due(own) == (False, 60)
-    clock.now_s += 60
+    clock.skip(60)
     assert advance_if_due(own)[0] is True
-    clock.now_s += 20
+    clock.skip(20)
     for number in range(5):
         own.client.transact(own.contract, "registerPeer(string)", f"q{number}")
     assert advance_if_due(own) == (False, 40)
@@ -113,14 +113,14 @@ def test_the_last_advance_is_found_however_far_back_it_is(chain, clock, monkeypa
 def test_of_two_that_saw_the_period_end_the_second_is_refused_by_the_chain(chain, clock):
     address = chain.coordinator()
     slow, quick = manager(chain, address), manager(chain, address)
-    clock.now_s += 60
+    clock.skip(60)
     seen = tick.look(slow.client, slow.contract)
     assert seen.left_s(60) == 0
     assert advance_if_due(quick)[0] is True
     with pytest.raises(Superseded):
         slow.client.transact(slow.contract, ADVANCE, nonce=seen.nonce)
     assert round_of(slow) == 1
-    clock.now_s += 60
+    clock.skip(60)
     with pytest.raises(Superseded):  # also when the next period is over
         slow.client.transact(slow.contract, ADVANCE, nonce=seen.nonce)
     assert advance_if_due(slow)[0] is True
@@ -133,7 +133,7 @@ def test_an_advance_of_another_around_the_reading_of_the_nonce_is_never_followed
 ):
     address = chain.coordinator()
     own, quick = manager(chain, address), manager(chain, address)
-    clock.now_s += 60
+    clock.skip(60)
     next_nonce = own.client.next_nonce
 
     def read_with_another_at_work():
@@ -153,7 +153,7 @@ def test_many_at_once_advance_once_a_period(chain, clock):
     address = chain.coordinator()
     managers = [manager(chain, address) for _ in range(4)]
     for period in range(1, 6):
-        clock.now_s += 60
+        clock.skip(60)
         at_once = threading.Barrier(len(managers))
 
         def act(own, at_once=at_once):
@@ -171,7 +171,7 @@ def test_many_at_once_advance_once_a_period(chain, clock):
 
 def test_other_transactions_of_the_managers_account_only_delay_it(chain, clock):
     own = manager(chain, chain.coordinator())
-    clock.now_s += 60
+    clock.skip(60)
     seen = tick.look(own.client, own.contract)
     own.client.transfer(ACCOUNTS[1].address, 1)
     with pytest.raises(Superseded):
@@ -184,7 +184,7 @@ def test_with_stages_it_is_the_stage_that_advances(chain, clock):
     own = manager(chain, chain.coordinator(stages=2))
     seen = []
     for _ in range(3):
-        clock.now_s += 60
+        clock.skip(60)
         advance_if_due(own)
         found = tick.look(own.client, own.contract)
         seen.append((found.round, found.stage))
@@ -199,24 +199,24 @@ def test_who_is_no_stage_manager_is_told_at_once(chain):
 
 def test_a_server_that_has_forgotten_the_events_is_told(chain, monkeypatch):
     own = manager(chain, chain.coordinator())
-    monkeypatch.setattr(ChainStore, "logs", lambda self, first, last, addresses: iter(()))
+    monkeypatch.setattr(own.client.web3.eth, "get_logs", lambda wanted: [])
     with pytest.raises(ChainError, match="no longer has the events"):
         advance_if_due(own)
 
 
-def test_a_chain_that_is_away_is_waited_for(tmp_path, clock, monkeypatch):
+def test_a_chain_that_is_away_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(tick, "MAX_PAUSE_S", 0.05)
-    asked, console = threading.Event(), Lines()
-    with chains.running(tmp_path) as chain:
+    asked, console, kept = threading.Event(), Lines(), ("--state", str(tmp_path / "state.json"))
+    with chains.running(*kept) as chain:
         port = int(chain.url.rpartition(":")[2])
         own = manager(chain, chain.coordinator())
         thread = threading.Thread(target=tick.run, args=(own.client, own.contract, 60, asked, console), daemon=True)
         thread.start()
         wait_for(console, "round 0, stage 0; advances every 60 s")
     wait_for(console, "warning: ")
-    with chains.running(tmp_path, port):
+    with chains.running(*kept, port=port) as chain:
         wait_for(console, "the chain answers again")
-        clock.now_s += 60
+        Clock(chain).skip(60)
         wait_for(console, "round 1, stage 0")
         asked.set()
         thread.join(30)

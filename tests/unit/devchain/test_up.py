@@ -1,8 +1,7 @@
-"""`codezero chain up` as a process, with each engine: its folder, its restarts, its end."""
+"""`codezero chain up` as a process: its folder, its restarts, its end."""
 
 import itertools
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -14,19 +13,20 @@ import psutil
 import pytest
 
 from codezero.devchain import anvil, coordinator, folder
-from codezero.devchain import up as up_module
 from codezero.devchain.client import read
-from codezero.devchain.folder import ChainFolder, Engine
+from codezero.devchain.folder import ChainFolder
 from codezero.devchain.up import ChainOptions, choose, introduction
 from codezero.errors import ChainError
-from tests.chains import ENGINES, NEEDS_ANVIL
+from tests.chains import NO_ANVIL, DevChain
 from tests.processes import is_alive, wait_until_gone
 
 
 @pytest.fixture
 def up(tmp_path):
     """Starts chains in a folder and leaves none running."""
-    started, port = [], free_port()
+    if NO_ANVIL:
+        pytest.skip(NO_ANVIL)
+    started, port = [], anvil.free_port()
 
     def start(*options):
         process = subprocess.Popen(
@@ -57,12 +57,6 @@ def up(tmp_path):
         process.stdin.close()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def end(running, how=signal.SIGTERM):
     running.process.send_signal(how)
     running.process.stdin.close()
@@ -86,49 +80,49 @@ class Silent:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_chain_runs_is_alone_in_its_folder_and_goes_on_where_it_was(up, engine):
-    first = up("--engine", engine, "--chain-id", "4242")
-    assert first.lines[0] == f"chain 4242 ready at http://127.0.0.1:{first.port} ({engine}, kept in {first.path})"
-    assert not any(line.startswith("warning") for line in first.lines)
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_chain_runs_is_alone_in_its_folder_and_goes_on_where_it_was(up, host):
+    first = up("--host", host, "--chain-id", "4242")
+    assert first.lines[0] == f"chain 4242 ready at http://127.0.0.1:{first.port} (kept in {first.path})"
     coordinator.deploy(first.path, None, 1, Silent())
     register(first.path, "early")
     second = up()
     assert second.process.wait(30) == 1
     assert second.lines[-1].startswith(f"error: chain folder {first.path} is in use by the chain with process id ")
-    assert end(first) == (0, "chain stopped; the same command goes on where it was\n")
-    again = up()
+    code, rest = end(first)
+    assert (code, rest.splitlines()[-1]) == (0, "chain stopped; the same command goes on where it was")
+    again = up("--host", host)
     assert again.lines[0] == first.lines[0]
     assert registered(again.path, "early", "late") == [True, False]
     register(again.path, "late")
     assert registered(again.path, "early", "late") == [True, True]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("host", ["localhost", "::"])
 @pytest.mark.parametrize("how", [signal.SIGINT, "parent gone"])
-def test_a_chain_stops_when_asked_and_leaves_no_process(up, engine, how):
-    running = up("--engine", engine)
+def test_a_chain_stops_when_asked_and_leaves_no_process(up, host, how):
+    running = up("--host", host)
     children = [child.pid for child in psutil.Process(running.process.pid).children()]
-    assert len(children) == (engine == "anvil")
+    assert len(children) == 1
     running.process.stdin.close() if how == "parent gone" else running.process.send_signal(how)
     assert running.process.stdout.read() == "chain stopped; the same command goes on where it was\n"
     assert running.process.wait(30) == 0
     wait_until_gone(children)
 
 
-def test_a_killed_chain_on_py_evm_has_lost_nothing(up):
-    running = up("--engine", "py-evm")
+def test_other_machines_reach_no_more_than_the_proxy_passes_on(up):
+    running = up("--host", "0.0.0.0")
     coordinator.deploy(running.path, None, 1, Silent())
-    register(running.path, "kept")
-    running.process.kill()
-    running.process.wait(30)
-    again = up()
-    assert registered(again.path, "kept") == [True]
+    chain = DevChain(folder.find(running.path).rpc_url)
+    for method in ("anvil_impersonateAccount", "anvil_setBalance", "eth_sendTransaction", "evm_mine"):
+        with pytest.raises(AssertionError, match=f"'{method}' is not available here"):
+            chain.ask(method)
+    (child,) = psutil.Process(running.process.pid).children()
+    assert {at.laddr.ip for at in child.net_connections() if at.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
 
 
-@NEEDS_ANVIL
 def test_an_anvil_that_outlives_its_command_holds_the_folder_and_is_named(up):
-    running = up("--engine", "anvil")
+    running = up()
     (child,) = psutil.Process(running.process.pid).children()
     running.process.kill()
     running.process.wait(30)
@@ -141,9 +135,8 @@ def test_an_anvil_that_outlives_its_command_holds_the_folder_and_is_named(up):
     assert up().lines[0].startswith("chain 31337 ready")
 
 
-@NEEDS_ANVIL
 def test_an_anvil_that_ends_by_itself_ends_the_command(up):
-    running = up("--engine", "anvil")
+    running = up()
     (child,) = psutil.Process(running.process.pid).children()
     child.kill()
     log = running.path / "anvil.log"
@@ -151,9 +144,8 @@ def test_an_anvil_that_ends_by_itself_ends_the_command(up):
     assert running.process.wait(30) == 1
 
 
-@NEEDS_ANVIL
 def test_anvil_starts_from_the_copy_when_its_state_is_cut_off(up):
-    first = up("--engine", "anvil")
+    first = up()
     coordinator.deploy(first.path, None, 1, Silent())
     register(first.path, "kept")
     end(first)
@@ -166,9 +158,8 @@ def test_anvil_starts_from_the_copy_when_its_state_is_cut_off(up):
     assert registered(again.path, "kept") == [True]
 
 
-@NEEDS_ANVIL
 def test_receipts_and_events_stay_however_many_blocks_follow(up):
-    running = up("--engine", "anvil")
+    running = up()
     coordinator.deploy(running.path, None, 1, Silent())
     client, contract = coordinator.open_coordinator(running.path, None)
     receipt = client.transact(contract, "registerPeer(string)", "kept")
@@ -180,9 +171,8 @@ def test_receipts_and_events_stay_however_many_blocks_follow(up):
     assert len(contract.events.PeerRegistered().get_logs(from_block=0)) == 1
 
 
-@NEEDS_ANVIL
 def test_anvil_has_no_accounts_but_those_of_the_folder(up):
-    running = up("--engine", "anvil")
+    running = up()
     _, client = coordinator.connect(running.path, None)
     assert client.web3.eth.accounts == []
     known = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"  # the first of the mnemonic that everybody knows
@@ -191,22 +181,22 @@ def test_anvil_has_no_accounts_but_those_of_the_folder(up):
     assert balances == [10_000 * 10**18] * 10
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_port_in_use_is_told(up, engine):
+@pytest.mark.parametrize(
+    ("host", "reason"), [("127.0.0.1", "anvil ended with exit code 1"), ("0.0.0.0", "cannot listen on port")]
+)
+def test_a_port_in_use_is_told(up, host, reason):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        running = up("--engine", engine, "--port", str(taken.getsockname()[1]))
+        running = up("--host", host, "--port", str(taken.getsockname()[1]))
         assert running.process.wait(60) == 1
-    reason = "anvil ended with exit code 1" if engine == "anvil" else "cannot listen on port"
     assert running.lines[-1].startswith(f"error: {reason}")
     assert not (running.path / "chain.json").exists()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
-def test_two_managers_of_which_one_is_killed_and_started_again_advance_once_a_period(up, engine):
-    running = up("--engine", engine)
+def test_two_managers_of_which_one_is_killed_and_started_again_advance_once_a_period(up):
+    running = up()
     coordinator.deploy(running.path, None, 1, Silent())
     command = [sys.executable, "-m", "codezero", "chain", "tick", "--every", "2s", "--folder", str(running.path)]
     managers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -238,17 +228,23 @@ def test_two_managers_of_which_one_is_killed_and_started_again_advance_once_a_pe
 
 
 def options(path, **changes):
-    return ChainOptions(folder=path, **{"engine": Engine.py_evm, **changes})
+    return ChainOptions(folder=path, **changes)
 
 
-def test_a_folder_keeps_its_chain_id_and_engine(tmp_path):
+def test_a_folder_keeps_its_chain_id(tmp_path):
     folder.save(choose(options(tmp_path, chain_id=7)))
-    again = choose(options(tmp_path, engine=None, port=9000))
-    assert (again.chain_id, again.engine, again.rpc_url) == (7, Engine.py_evm, "http://127.0.0.1:9000")
+    again = choose(options(tmp_path, port=9000))
+    assert (again.chain_id, again.rpc_url) == (7, "http://127.0.0.1:9000")
     with pytest.raises(ChainError, match=r"--chain-id 8 is not possible: the chain in .* has 7; leave the option out"):
         choose(options(tmp_path, chain_id=8))
-    with pytest.raises(ChainError, match=r"--engine anvil is not possible: the chain in .* has py-evm"):
-        choose(options(tmp_path, engine=Engine.anvil))
+
+
+def test_a_chain_of_an_earlier_version_goes_on_unless_it_is_one_of_py_evm(tmp_path):
+    (tmp_path / "chain.json").write_text('{"chain_id": 7, "engine": "anvil", "rpc_url": ""}')
+    assert choose(options(tmp_path)).chain_id == 7
+    (tmp_path / "chain.db").write_bytes(b"")
+    with pytest.raises(ChainError, match=r"is one of py-evm, .*: give another --folder for a new chain"):
+        choose(options(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -260,27 +256,12 @@ def test_a_port_or_chain_id_that_is_none_is_refused(tmp_path, changes, message):
         choose(options(tmp_path, **changes))
 
 
-def test_anvil_is_taken_where_it_is_installed(tmp_path, monkeypatch):
-    monkeypatch.setattr(anvil, "find_anvil", lambda: None)
-    assert choose(options(tmp_path, engine=None)).engine is Engine.py_evm
-    with pytest.raises(ChainError, match="anvil is not installed: npm install @foundry-rs/anvil, or put it on PATH"):
-        choose(options(tmp_path, engine=Engine.anvil))
-    monkeypatch.setattr(anvil, "find_anvil", lambda: "/usr/bin/anvil")
-    assert choose(options(tmp_path, engine=None)).engine is Engine.anvil
-
-
-def test_without_either_engine_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(anvil, "find_anvil", lambda: None)
-    monkeypatch.setattr(up_module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ChainError, match=r"py-evm is not installed: pip install 'codezero\[chain\]', or install anvil"):
-        choose(options(tmp_path, engine=None))
-
-
 def test_anvil_is_found_where_npm_puts_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert anvil.find_anvil() is None
-    binary = tmp_path / "contracts" / "node_modules" / "@foundry-rs" / "anvil-linux-amd64" / "bin" / "anvil"
+    with pytest.raises(ChainError, match=r"anvil is not installed, .*: npm install @foundry-rs/anvil in "):
+        anvil.require_anvil()
+    binary = tmp_path / "node_modules" / "@foundry-rs" / "anvil-linux-amd64" / "bin" / "anvil"
     binary.parent.mkdir(parents=True)
     binary.write_text("")
     assert anvil.find_anvil() is None
@@ -294,18 +275,17 @@ def test_loopback_is_no_reason_for_a_warning(tmp_path, host):
 
 
 @pytest.mark.parametrize(
-    ("host", "engine", "power", "url"),
+    ("host", "url"),
     [
-        ("0.0.0.0", Engine.py_evm, "send what they have signed", "http://127.0.0.1:8545"),
-        ("::", Engine.py_evm, "send what they have signed", "http://[::1]:8545"),
-        ("192.0.2.1", Engine.anvil, "rewrite the chain and act for every account", "http://192.0.2.1:8545"),
+        ("0.0.0.0", "http://127.0.0.1:8545"),
+        ("::", "http://[::1]:8545"),
+        ("192.0.2.1", "http://192.0.2.1:8545"),
     ],
 )
-def test_listening_elsewhere_is_warned_of(tmp_path, monkeypatch, host, engine, power, url):
-    monkeypatch.setattr(anvil, "find_anvil", lambda: "/usr/bin/anvil")
-    chain = choose(options(tmp_path, host=host, engine=engine))
+def test_listening_elsewhere_is_warned_of(tmp_path, host, url):
+    chain = choose(options(tmp_path, host=host))
     (warning,) = [line for line in introduction(chain, host) if line.startswith("warning")]
-    assert re.search(rf"whoever reaches port 8545 can .*{power}", warning)
+    assert "whoever reaches port 8545 can read it, send what they have signed" in warning
     assert chain.rpc_url == url
 
 
@@ -314,7 +294,7 @@ def test_listening_elsewhere_is_warned_of(tmp_path, monkeypatch, host, engine, p
 
 @pytest.fixture
 def chain(tmp_path):
-    return ChainFolder(path=tmp_path, chain_id=5, engine=Engine.anvil, rpc_url="")
+    return ChainFolder(path=tmp_path, chain_id=5, rpc_url="")
 
 
 WHOLE, CUT = json.dumps({"block": 2}), '{"block": 2'

@@ -3,22 +3,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from codezero.devchain.anvil import find_anvil
-from tests import chains
 from tests.chain import LiveChain
 
 
 @pytest.fixture(scope="session")
-def anvil():
-    with chains.on_anvil() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def chain(request):
-    """A real chain: anvil where it is installed, else py-evm, which takes three times as much of the processor."""
-    engine = getattr(request, "param", "anvil" if find_anvil() else "py-evm")
-    return LiveChain(request.getfixturevalue("dev_chain" if engine == "py-evm" else "anvil"))
+def chain(dev_chain):
+    return LiveChain(dev_chain)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.builders import rollout, scored
 from tests.chain import LiveChain
-from tests.chains import CHAIN_ID, NEEDS_ANVIL, ON_EACH_ENGINE, on_anvil
+from tests.chains import CHAIN_ID, running
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
 JOURNAL = Journal(store=lambda _: None)
@@ -55,7 +55,6 @@ def shown(board):
     return [(place.peer_id, place.reward, place.rounds, place.wins, place.last_round) for place in board.places]
 
 
-@ON_EACH_ENGINE
 def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
     a, b = Peer(deployed, "peer a"), Peer(deployed, "peer b")
     folder = folder_of(deployed, tmp_path, "peer b")
@@ -81,7 +80,6 @@ def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
     assert again.as_of_s > board.as_of_s
 
 
-@ON_EACH_ENGINE
 def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
     """Also what is no UTF-8, which the contract takes and eth-abi does not."""
     account = deployed.account()
@@ -163,11 +161,10 @@ def test_the_url_s_key_is_shown_to_nobody(deployed, tmp_path):
     assert (folder / "ledger.json").stat().st_mode & 0o777 == 0o600
 
 
-@NEEDS_ANVIL
 @pytest.mark.parametrize("blocks", [0, 30])
 def test_a_real_reorganisation_is_followed(tmp_path, blocks):
     """Near the end, and so far back that all is read anew."""
-    with on_anvil() as chain:
+    with running() as chain:
         live = LiveChain(chain)
         deployed = live.deploy()
         peer = Peer(deployed, "me")

@@ -7,7 +7,7 @@ from codezero.ledger.ethereum import recursion_limit_kept
 from codezero.ledger.faults import RpcBadReply
 from codezero.ledger.transactions import Journal
 from tests.chain import new_key
-from tests.chains import CHAIN_ID, ON_EACH_ENGINE
+from tests.chains import CHAIN_ID
 from tests.unit.ledger.test_abi import SELECTORS
 
 ADDRESS = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
@@ -35,7 +35,6 @@ def test_calls_are_encoded_as_web3_does(signature, arguments):
     assert (call.to, call.name) == (ADDRESS, signature.partition("(")[0])
 
 
-@ON_EACH_ENGINE
 def test_a_transaction_is_what_was_asked_for(deployed):
     """Read back by web3's own decoder: every field is given, and it can be replayed on no other chain."""
     with recursion_limit_kept():
@@ -97,7 +96,6 @@ def test_addresses_are_checked():
             checksummed(wrong)
 
 
-@ON_EACH_ENGINE
 def test_the_view_of_a_fresh_and_of_a_used_contract(deployed):
     writer = deployed.writer()
     view = deployed.coordinator.view("peer", writer.address)

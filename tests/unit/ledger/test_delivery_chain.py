@@ -28,10 +28,7 @@ from codezero.ledger.reading import read_pending
 from codezero.ledger.submissions import Submissions
 from codezero.types import RoundId
 from tests.chain import new_key, wait_until
-from tests.chains import ON_EACH_ENGINE
 from tests.unit.ledger.hostile_rpc import HostileRpc
-
-pytestmark = ON_EACH_ENGINE
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from codezero.ledger.account import Account
 from tests.chain import LiveChain, new_key
-from tests.chains import NEEDS_ANVIL, on_anvil
+from tests.chains import running
 
 
 def worker(deployed, key, peer_id, path, rounds, *before, **settings):
@@ -26,11 +26,10 @@ def test_four_processes_share_an_account_and_all_of_theirs_arrive_once(deployed,
 
 
 @pytest.mark.slow
-@NEEDS_ANVIL
 @pytest.mark.parametrize("machines", [1, 4])
 def test_four_processes_share_an_account_on_a_chain_with_a_block_a_second(tmp_path, machines):
     """Where what was sent waits in the mempool, most nonces are taken twice."""
-    with on_anvil("--block-time", "1") as chain:
+    with running("--block-time", "1") as chain:
         four_processes(LiveChain(chain).deploy(), tmp_path, machines)
 
 

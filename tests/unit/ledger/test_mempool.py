@@ -1,4 +1,4 @@
-"""Transactions that wait in a real mempool, which py-evm's server does not have: an anvil that mines when told to."""
+"""Transactions that wait in a real mempool, on an anvil that mines when told to."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -13,13 +13,11 @@ from codezero.types import RoundId
 from tests import chains
 from tests.chain import LiveChain
 
-pytestmark = chains.NEEDS_ANVIL
-
 
 @pytest.fixture
 def anvil():
     """One of the test's own: its mempool is anybody's."""
-    with chains.on_anvil() as running:
+    with chains.running() as running:
         yield running
 
 

@@ -16,7 +16,6 @@ from codezero.ledger.submissions import Submissions
 from codezero.ledger.transactions import Journal
 from codezero.types import RoundId
 from tests.chain import new_key
-from tests.chains import ON_EACH_ENGINE
 from tests.sign_in import AFTER_MINING, ORG_ID, SAYS, SECRET, SIGNER, SignInApp
 
 JOURNAL = Journal(store=lambda _: pytest.fail("the app signs"))
@@ -91,7 +90,6 @@ def notes(node):
     return {item.kind: item.note for item in read_pending(node.path).items}
 
 
-@ON_EACH_ENGINE
 def test_registration_reward_and_vote_arrive_as_the_smart_account_s(node, deployed, app):
     credit(node, reward=-7.5)
     until_done(node)
@@ -187,7 +185,6 @@ def test_a_user_that_the_app_does_not_know(deployed, app, tmp_path):
         (lambda writer: writer.submit_reward(RoundId(number=0), 3, "nobody's", JOURNAL), "InvalidVoterPeerId"),
     ],
 )
-@ON_EACH_ENGINE
 def test_the_contract_s_errors_come_by_name(node, app, write, name):
     node.writer.register_peer("peer", JOURNAL)
     node.writer.register_peer("peer2", JOURNAL)

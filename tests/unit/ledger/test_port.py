@@ -18,8 +18,7 @@ from codezero.ledger.local import LocalLedger
 from codezero.ledger.submitter import Policy, Submitter
 from codezero.types import RoundId
 from tests.builders import rollout, scored
-from tests.chain import LiveChain, new_key
-from tests.chains import NEEDS_ANVIL
+from tests.chain import new_key
 from tests.sign_in import ORG_ID, SignInApp
 from tests.unit.ledger.hostile_rpc import HostileRpc
 
@@ -125,13 +124,7 @@ def chained(tmp_path, deployed, kind):
             yield Modal(tmp_path, deployed, rpc, app=app)
 
 
-BACKENDS = [
-    *("local", "clock", "wallet", "modal"),
-    *(pytest.param(f"{name} on anvil", marks=NEEDS_ANVIL) for name in ("wallet", "modal")),
-]
-
-
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=["local", "clock", "wallet", "modal"])
 def backend(request, tmp_path, monkeypatch):
     if request.param in ("local", "clock"):
         yield {"local": Local, "clock": Clocked}[request.param](tmp_path)
@@ -139,9 +132,7 @@ def backend(request, tmp_path, monkeypatch):
     monkeypatch.setattr(jsonrpc, "WAIT_S", 0.01)
     monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.05)
     monkeypatch.setattr(submitter, "BUSY_POLL_S", 0.05)
-    kind, *on_anvil = request.param.split()
-    chain = LiveChain(request.getfixturevalue("anvil" if on_anvil else "dev_chain"))
-    with chained(tmp_path, chain.deploy(), kind) as made:
+    with chained(tmp_path, request.getfixturevalue("chain").deploy(), request.param) as made:
         yield made
 
 

@@ -142,7 +142,7 @@ def test_any_text_is_survived(text):
 )
 def test_a_comparison_has_two_sides(test, sides):
     before = sys.getrecursionlimit()
-    sys.setrecursionlimit(1000)  # a chain on py-evm, which other tests run in this process, has raised it
+    sys.setrecursionlimit(1000)  # eth-account, which other tests import in this process, has raised it
     try:
         assert comparison(Statement(source=test)) == sides
     finally:
