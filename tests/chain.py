@@ -19,13 +19,18 @@ _KEYS = itertools.count(1)
 class LiveChain:
     def __init__(self, chain):
         """`chain` is a `tests.chains.DevChain`, whose last account owns and pays."""
-        self.url, self.transport = chain.url, JsonRpc(chain.url)
+        self.url, self.transport, self.web3 = chain.url, JsonRpc(chain.url), chain.web3
+        self.seen = chain.contract
         self._account = chain.accounts[-1]
         self.owner, self.client = self._account.address, chain.client(self._account)
 
     def deploy(self):
         """A coordinator of its own, at round 0."""
         return Deployed(self, self.client.deploy("SwarmCoordinator", self.owner, 1))
+
+    def settle(self):
+        """Waits until all that was sent is mined: anvil answers before that."""
+        wait_until(lambda: self.transport.ask([("txpool_status", [])])[0]["pending"] == "0x0")
 
     def fund(self, address, wei=ETHER):
         self.client.transfer(address, wei)

@@ -6,9 +6,11 @@ import threading
 
 import pytest
 from eth_account import Account
+from web3 import HTTPProvider, Web3
 
 from codezero.devchain.anvil import find_anvil
 from codezero.devchain.client import ChainClient
+from codezero.ledger import abi
 
 CHAIN_ID = 31337
 NO_ANVIL = "" if find_anvil() else "anvil is not installed: ./run_tests.sh gets it where there is npm"
@@ -20,6 +22,7 @@ ACCOUNTS = [Account.from_key(bytes([number]) * 32) for number in range(1, 9)]
 class DevChain:
     def __init__(self, url):
         self.url, self.chain_id, self.accounts = url, CHAIN_ID, ACCOUNTS
+        self.web3 = Web3(HTTPProvider(url, request_kwargs={"timeout": 30}))
 
     def client(self, account=ACCOUNTS[0]):
         return ChainClient(self.url, CHAIN_ID, account)
@@ -28,9 +31,13 @@ class DevChain:
         """The address of a coordinator of one's own."""
         return self.client(owner).deploy("SwarmCoordinator", owner.address, stages)
 
+    def contract(self, name, address):
+        """A contract as web3 sees it, which checks what our own client says."""
+        return self.web3.eth.contract(address=Web3.to_checksum_address(address), abi=abi.load(name).abi)
+
     def ask(self, method, *params):
         """Has anvil do what only it can, such as `evm_mine`."""
-        answer = self.client().web3.provider.make_request(method, params)
+        answer = self.web3.provider.make_request(method, params)
         assert "error" not in answer, answer
         return answer["result"]
 

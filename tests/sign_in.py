@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from codezero.devchain.client import ChainClient
-from codezero.errors import ChainError
-from codezero.ledger import abi
+from codezero.errors import LedgerError
+from codezero.ledger.faults import Reverted
 from tests.chains import CHAIN_ID
 
 ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
@@ -17,7 +17,6 @@ SIGNER = "0x" + "5" * 40
 """The user's own key, which is not the smart account."""
 SECRET = "0xfeedfacesecret"
 HASH = "0x" + "ab" * 32
-ERRORS = {entry["name"] for entry in abi.load("SwarmCoordinator").abi if entry["type"] == "error"}
 
 SAYS = {
     "bad request": (400, b'{"error": "bad request: orgId"}'),
@@ -134,7 +133,7 @@ class SignInApp:
         if body["orgId"] != ORG_ID:
             return 404, {"error": "user not found"}
         if name == "bet-token-balance":
-            return 200, {"result": str(self._market.functions.betTokenBalance(body["peerId"]).call())}
+            return 200, {"result": str(self._client.read(self._market, "betTokenBalance(string)", body["peerId"]))}
         calls = {
             "register-peer": lambda: (self._contract, "registerPeer(string)", body["peerId"]),
             "submit-reward": lambda: (
@@ -155,10 +154,11 @@ class SignInApp:
             return 404, {"error": "no such page"}
         try:
             receipt = self._client.transact(*calls[name]())
-        except ChainError as error:
-            found = max((known for known in ERRORS if known in str(error)), key=len, default=None)  # one begins another
-            return (400, {"error": found, "metaMessages": [found]}) if found else (500, {"error": str(error)})
-        return 200, {"hash": receipt["transactionHash"].to_0x_hex()}
+        except Reverted as error:
+            return 400, {"error": error.name, "metaMessages": [error.name]}
+        except LedgerError as error:
+            return 500, {"error": str(error)}
+        return 200, {"hash": receipt["transactionHash"]}
 
 
 def _amount(text):

@@ -16,13 +16,12 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import requests
 
 from codezero.devchain.folder import FUNDS_WEI, ChainFolder
 from codezero.devchain.proxy import LOOPBACK
 from codezero.errors import ChainError, told_as
+from codezero.ledger.faults import RpcFault
+from codezero.ledger.jsonrpc import JsonRpc
 
 STATE_INTERVAL_S = 5
 """Seconds between two writes of the state by anvil."""
@@ -146,6 +145,7 @@ class Anvil:
         except OSError as error:
             raise ChainError(f"cannot start {program}: {error.strerror}; install it again") from error
         self._url = f"http://{reached(host)}:{port}"
+        self._rpc = JsonRpc(self._url, setting="--port", retries=0)
         try:
             self._wait_until_it_answers()
             self._fund()
@@ -178,7 +178,7 @@ class Anvil:
         deadline = time.monotonic() + START_S
         while True:
             self.check()
-            with contextlib.suppress(ChainError):
+            with contextlib.suppress(RpcFault):
                 if self._ask("eth_chainId") == hex(self._folder.chain_id):
                     return
             if time.monotonic() > deadline:
@@ -191,11 +191,8 @@ class Anvil:
                 self._ask("anvil_setBalance", account.address, hex(FUNDS_WEI))
 
     def _ask(self, method: str, *params: str) -> object:
-        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
-        try:
-            return requests.post(self._url, json=body, timeout=5).json().get("result")
-        except (requests.RequestException, ValueError, AttributeError) as error:
-            raise ChainError(f"anvil does not answer at {self._url}: {error}") from error
+        (answer,) = self._rpc.ask([(method, list(params))])
+        return answer
 
 
 def reached(host: str) -> str:

@@ -7,13 +7,13 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from eth_account.signers.local import LocalAccount
-from web3.contract import Contract
 
 from codezero.config.multiaddr import Multiaddr
 from codezero.devchain import folder
-from codezero.devchain.client import ChainClient, checksummed, read
+from codezero.devchain.client import ChainClient, checksummed
 from codezero.devchain.folder import ChainFolder
 from codezero.errors import ChainError
+from codezero.ledger.contract import Contract
 from codezero.runtime.console import Console
 
 WEI_PER_COIN = 10**18
@@ -41,14 +41,12 @@ def deploy(path: Path, rpc_url: str | None, stages: int, console: Console) -> No
         raise ChainError(f"--stages {stages} is not possible: a round has 1 or more")
     chain, client = connect(path, rpc_url)
     address = chain.coordinator()
-    with client.asking():
-        is_there = address is not None and bool(client.web3.eth.get_code(client.web3.to_checksum_address(address)))
-    if address is None or not is_there:
-        address = client.deploy("SwarmCoordinator", client.account.address, stages)
+    if address is None or not client.has_code(address):
+        address = client.deploy("SwarmCoordinator", client.address, stages)
         chain.set_coordinator(address)
-        console.line(f"coordinator deployed at {address}, owned by {client.account.address}")
+        console.line(f"coordinator deployed at {address}, owned by {client.address}")
     else:
-        console.line(f"the coordinator is at {address} already, owned by {client.account.address}")
+        console.line(f"the coordinator is at {address} already, owned by {client.address}")
     console.line(f"use it: ledger=wallet ledger.rpc_url={client.rpc_url} ledger.contract_address={address} \\")
     console.line(f"  ledger.chain_id={chain.chain_id}")
     console.line(f"give a node's wallet money for gas: codezero chain fund ADDRESS --folder {path}")
@@ -74,7 +72,7 @@ def fund(path: Path, rpc_url: str | None, addresses: Sequence[str], amount: str,
 def bootnodes(path: Path, rpc_url: str | None) -> list[str]:
     """Returns the coordinator's bootnodes. Raises ChainError."""
     client, contract = open_coordinator(path, rpc_url)
-    return list(read(client, contract, "getBootnodes()"))
+    return list(client.read(contract, "getBootnodes()"))
 
 
 def add_bootnodes(path: Path, rpc_url: str | None, addresses: Sequence[str], console: Console) -> None:
@@ -87,7 +85,7 @@ def add_bootnodes(path: Path, rpc_url: str | None, addresses: Sequence[str], con
         if not named:
             raise ChainError(f"{text} is no bootnode: end it with /p2p/ and the peer id")
     client, contract = open_coordinator(path, rpc_url)
-    known = read(client, contract, "getBootnodes()")
+    known = client.read(contract, "getBootnodes()")
     new = [text for text in dict.fromkeys(addresses) if text not in known]
     if new:
         client.transact(contract, "addBootnodes(string[])", new)

@@ -38,7 +38,7 @@ METHODS = frozenset(
 """What is passed on (ethereum/execution-apis). None of it changes the chain but a transaction that is signed."""
 
 
-class Request(msgspec.Struct):
+class _Request(msgspec.Struct):
     """A request of JSON-RPC 2.0. Other fields are not passed on."""
 
     id: int | str
@@ -53,7 +53,7 @@ def checked(body: bytes) -> bytes:
     Raises _Refusal: it is none, or one of its methods is not in METHODS.
     """
     try:
-        asked = decode(body, Request | list[Request])  # type: ignore[arg-type]
+        asked = decode(body, _Request | list[_Request])  # type: ignore[arg-type]
     except ValueError as error:
         raise _Refusal(INVALID_REQUEST, f"invalid request: {error}") from error
     for request in asked if isinstance(asked, list) else [asked]:

@@ -12,11 +12,12 @@ import threading
 import time
 from dataclasses import dataclass
 
-from web3.contract import Contract
-from web3.types import FilterParams
-
-from codezero.devchain.client import ChainClient, Superseded, read
-from codezero.errors import ChainError
+from codezero.devchain.client import ChainClient
+from codezero.errors import ChainError, LedgerError
+from codezero.ledger.contract import Contract
+from codezero.ledger.events import logs, topic
+from codezero.ledger.faults import NonceRace
+from codezero.ledger.jsonrpc import RpcRefusal
 from codezero.runtime.console import Console
 
 MAX_PAUSE_S = 5.0
@@ -42,32 +43,32 @@ class Clock:
 
 
 def look(client: ChainClient, contract: Contract) -> Clock:
-    """Reads the chain's state. Raises ChainError."""
+    """Reads the chain's state. Raises ChainError, LedgerError."""
     nonce = client.next_nonce()
-    round_, stage = read(client, contract, "currentRound()"), read(client, contract, "currentStage()")
-    with client.asking():
-        began = client.web3.eth.get_block(_block_of_last_advance(client, contract))["timestamp"]
-        now = client.web3.eth.get_block("pending")["timestamp"]
-    return Clock(nonce=nonce, round=round_, stage=stage, began_s=began, now_s=now)
+    round_, stage = client.read(contract, "currentRound()"), client.read(contract, "currentStage()")
+    began_s = client.time_of(_block_of_last_advance(client, contract))
+    return Clock(nonce=nonce, round=round_, stage=stage, began_s=began_s, now_s=client.time_of("pending"))
 
 
-def _block_of_last_advance(client: ChainClient, contract: Contract) -> int:
-    """Returns the block in which the running stage began, for the first that of the deployment. Raises ChainError."""
-    advanced, deployed = (contract.events[name]().topic for name in ("StageAdvanced", "RoleGranted"))
-    first_grant: int | None = None
-    last: int = client.web3.eth.block_number
+def _block_of_last_advance(client: ChainClient, contract: Contract) -> str:
+    """Returns the number in hex of the block in which the running stage began, for the first that of the deployment.
+
+    Raises ChainError: the server no longer has it; LedgerError.
+    """
+    advanced, deployed = topic("StageAdvanced(uint256,uint256)"), topic("RoleGranted(bytes32,address,address)")
+    first_grant: str | None = None
+    (newest,) = client.rpc.ask([("eth_blockNumber", [])])
+    last = client.rpc.quantity(newest, "eth_blockNumber")
     while last >= 0:
         first = max(0, last - WINDOW_BLOCKS + 1)
-        wanted: FilterParams = {
-            "address": contract.address,
-            "fromBlock": first,
-            "toBlock": last,
-            "topics": [[advanced, deployed]],
-        }
-        logs = client.web3.eth.get_logs(wanted)
-        if advances := [log["blockNumber"] for log in logs if log["topics"][0].to_0x_hex() == advanced]:
+        wanted = {"address": contract.address, "fromBlock": hex(first), "toBlock": hex(last)}
+        (answer,) = client.rpc.ask([("eth_getLogs", [wanted | {"topics": [[advanced, deployed]]}])])
+        if isinstance(answer, RpcRefusal):
+            raise client.rpc.fault(answer, "eth_getLogs")
+        found = logs(answer)
+        if advances := [log.block_number for log in found if log.topics[0].lower() == advanced]:
             return advances[-1]
-        first_grant = logs[0]["blockNumber"] if logs else first_grant
+        first_grant = found[0].block_number if found else first_grant
         last = first - 1
     if first_grant is None:
         raise ChainError(f"{client.rpc_url} no longer has the events of {contract.address}: it keeps too few blocks")
@@ -75,13 +76,14 @@ def _block_of_last_advance(client: ChainClient, contract: Contract) -> int:
 
 
 def advance_if_due(client: ChainClient, contract: Contract, every_s: float) -> tuple[bool, float]:
-    """Advances the stage if it is due. Returns True if it did, and the seconds until it is due. Raises ChainError."""
+    """Advances the stage if it is due. Returns True if it did, and the seconds until it is due. Raises ChainError,
+    LedgerError."""
     clock = look(client, contract)
     if clock.left_s(every_s) > 0:
         return False, clock.left_s(every_s)
     try:
         client.transact(contract, "updateStageAndRound()", nonce=clock.nonce)
-    except Superseded:
+    except NonceRace:
         return False, 0.0
     return True, every_s
 
@@ -89,11 +91,11 @@ def advance_if_due(client: ChainClient, contract: Contract, every_s: float) -> t
 def run(client: ChainClient, contract: Contract, every_s: float, asked: threading.Event, console: Console) -> None:
     """Advances the stage every `every_s` seconds until `asked` is set; waits for a chain that cannot be reached.
 
-    Raises ChainError: this account may not advance the stage, or the chain cannot be reached at the start.
+    Raises ChainError: this account may not advance the stage; LedgerError: the chain cannot be reached at the start.
     """
-    role = read(client, contract, "STAGE_MANAGER_ROLE()")
-    if not read(client, contract, "hasRole(bytes32,address)", role, client.account.address):
-        raise ChainError(f"{client.account.address} is no stage manager of {contract.address}: use the folder it owns")
+    role = client.read(contract, "STAGE_MANAGER_ROLE()")
+    if not client.read(contract, "hasRole(bytes32,address)", role, client.address):
+        raise ChainError(f"{client.address} is no stage manager of {contract.address}: use the folder it owns")
     began = look(client, contract)
     console.line(f"round {began.round}, stage {began.stage}; advances every {every_s:g} s")
     trouble = ""
@@ -101,12 +103,12 @@ def run(client: ChainClient, contract: Contract, every_s: float, asked: threadin
         try:
             has_advanced, left_s = advance_if_due(client, contract, every_s)
             if has_advanced:
-                round_, stage = read(client, contract, "currentRound()"), read(client, contract, "currentStage()")
+                round_, stage = client.read(contract, "currentRound()"), client.read(contract, "currentStage()")
                 console.line(f"{time.strftime('%H:%M:%S')} round {round_}, stage {stage}")
             if trouble:
                 console.line("the chain answers again")
             trouble = ""
-        except ChainError as error:
+        except (ChainError, LedgerError) as error:
             if str(error) != trouble:
                 console.line(f"warning: {error}")
             trouble, left_s = str(error), MAX_PAUSE_S

@@ -53,17 +53,18 @@ class Account:
         self.address = str(self._signer.address)
         self._rpc, self._max_fee_wei = rpc, round(max_fee_gwei * GWEI)
 
-    def send(self, call: ContractCall, journal: Journal) -> str:
-        """Signs and sends a call, and returns the hash of the transaction, which is not mined yet.
+    def send(self, call: ContractCall, journal: Journal, nonce: int | None = None) -> str:
+        """Signs and sends a call, and returns the hash of the transaction, which is not mined yet. Without a `nonce`
+        that is the account's next.
 
         Raises Reverted: the contract would refuse it now; InsufficientFunds, FeesTooHigh, NonceRace; RpcFault: if it
         came after `journal.store`, the transaction may have arrived.
         """
         for attempt in range(1, NONCE_TRIES + 1):
             try:
-                return self._send_once(call, journal)
+                return self._send_once(call, journal, nonce)
             except NonceRace as error:
-                if journal.replaces is not None or attempt == NONCE_TRIES:
+                if journal.replaces is not None or nonce is not None or attempt == NONCE_TRIES:
                     raise
                 logger.info("%s, try %d: %s", call.name, attempt, error)
             except InsufficientFunds as error:
@@ -71,15 +72,15 @@ class Account:
             time.sleep(random.uniform(*NONCE_WAIT_S))
         raise AssertionError("unreachable")
 
-    def _send_once(self, call: ContractCall, journal: Journal) -> str:
+    def _send_once(self, call: ContractCall, journal: Journal, nonce: int | None) -> str:
         with self._turn():
-            transaction = self._sign(call, journal.replaces)
+            transaction = self._sign(call, journal.replaces, nonce)
             journal.store(transaction)
             with contextlib.suppress(AlreadyKnown):
                 self._rpc.broadcast(transaction.raw)
             return transaction.hash
 
-    def _sign(self, call: ContractCall, replaces: Transaction | None) -> Transaction:
+    def _sign(self, call: ContractCall, replaces: Transaction | None, nonce: int | None) -> Transaction:
         """Returns a signed transaction with nonce, gas and fees, for which it makes one HTTP request."""
         simulation = call_request(call, self.address)
         answers = self._rpc.ask(
@@ -98,7 +99,8 @@ class Account:
             raise RpcBadReply(
                 f"the RPC estimates {gas} units of gas for {call.name}, more than any call takes: not sent"
             )
-        nonce = self._rpc.quantity(answers[2], "eth_getTransactionCount")
+        if nonce is None:
+            nonce = self._rpc.quantity(answers[2], "eth_getTransactionCount")
         max_fee_wei, tip_wei = self._fees(answers[3], answers[4])
         if replaces is not None:
             nonce = replaces.nonce
@@ -110,9 +112,10 @@ class Account:
                 f"ledger.max_fee_gwei={self._max_fee_wei / GWEI:g}: raise it, or wait"
             )
         balance_wei = self._rpc.quantity(answers[5], "eth_getBalance")
-        if balance_wei < gas * max_fee_wei:
+        needed_wei = call.value + gas * max_fee_wei
+        if balance_wei < needed_wei:
             raise InsufficientFunds(
-                f"the account holds {ether(balance_wei)} ETH and {call.name} may take {ether(gas * max_fee_wei)} ETH: "
+                f"the account holds {ether(balance_wei)} ETH and {call.name} may take {ether(needed_wei)} ETH: "
                 "send it some ETH"
             )
         signed = self._signer.sign_transaction(
@@ -121,7 +124,7 @@ class Account:
                 "chainId": self._rpc.chain_id,
                 "nonce": nonce,
                 "to": call.to,
-                "value": 0,
+                "value": call.value,
                 "data": call.data,
                 "gas": gas,
                 "maxFeePerGas": max_fee_wei,

@@ -23,10 +23,10 @@ place, so what eth-abi decodes can grow with the square of the answer's length: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractCall:
-    """One call of a contract's function, to be simulated, sent or read."""
+    """One call of a contract's function, to be simulated, sent or read; or a deployment or transfer, to be sent."""
 
     to: str
-    """The contract's checksummed address."""
+    """The checksummed address of the contract, or of who gets a transfer; empty for a deployment."""
     name: str
     """The function's name, for messages."""
     data: str
@@ -37,6 +37,8 @@ class ContractCall:
     """The path of the sign-in app's API that makes this call; empty for a read."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """The fields of the request to that path."""
+    value: int = 0
+    """The amount in wei that goes with it."""
 
     def decode(self, answer: str) -> tuple[Any, ...]:
         """Returns the values in an answer. Raises RpcBadReply: the answer does not hold values of these types."""

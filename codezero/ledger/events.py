@@ -31,7 +31,9 @@ _Number = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{1,16}$")]
 _Topic = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{64}$")]
 
 
-class _Log(msgspec.Struct, rename="camel"):
+class EventLog(msgspec.Struct, rename="camel"):
+    """One log, as an RPC gives it."""
+
     address: str
     topics: list[_Topic]
     data: Annotated[str, Meta(pattern="^0x([0-9a-fA-F]{2})*$")]
@@ -43,20 +45,29 @@ class _Log(msgspec.Struct, rename="camel"):
 @cache
 def topics() -> Mapping[str, str]:
     """Returns the signature of each of EVENTS by its first topic."""
+    return {topic(event): event for event in EVENTS}
+
+
+def topic(event: str) -> str:
+    """Returns the first topic of an event's logs, of its signature."""
     from eth_utils.crypto import keccak
 
-    return {"0x" + bytes(keccak(text=event)).hex(): event for event in EVENTS}
+    return "0x" + bytes(keccak(text=event)).hex()
+
+
+def logs(answer: object) -> list[EventLog]:
+    """Returns the logs in an answer of eth_getLogs. Raises RpcBadReply: the answer is malformed."""
+    try:
+        return msgspec.convert(answer, list[EventLog])
+    except msgspec.ValidationError as error:
+        raise RpcBadReply(f"the RPC sent no logs ({shown(str(error))}): a proxy in between may have sent it") from error
 
 
 def changes(answer: object, contract: str, first: int, last: int) -> list[TallyChange]:
     """Decodes an answer of eth_getLogs for the blocks `first` to `last`, and returns the changes in the chain's order.
     Raises RpcBadReply: the answer is malformed, or has logs of other blocks or contracts."""
-    try:
-        logs = msgspec.convert(answer, list[_Log])
-    except msgspec.ValidationError as error:
-        raise RpcBadReply(f"the RPC sent no logs ({shown(str(error))}): a proxy in between may have sent it") from error
-    placed: dict[tuple[int, int], _Log] = {}
-    for log in logs:
+    placed: dict[tuple[int, int], EventLog] = {}
+    for log in logs(answer):
         number = int(log.block_number, 16)
         if log.address.lower() != contract.lower() or not first <= number <= last:
             raise RpcBadReply("the RPC sent logs of another contract or block than asked for: it mixes up answers")
@@ -68,7 +79,7 @@ def changes(answer: object, contract: str, first: int, last: int) -> list[TallyC
         raise RpcBadReply(f"a log of the contract does not decode ({error}): a proxy may have sent it") from error
 
 
-def _decoded(log: _Log) -> Sequence[TallyChange]:
+def _decoded(log: EventLog) -> Sequence[TallyChange]:
     """Decodes one log. Raises ValueError, IndexError: it is malformed."""
     event = topics().get(log.topics[0].lower())
     data, indexed = bytes.fromhex(log.data[2:]), [int(topic, 16) for topic in log.topics[1:]]

@@ -25,7 +25,7 @@ from codezero.ledger.http import shown
 from codezero.ledger.jsonrpc import Answer, JsonRpc, Request, RpcRefusal
 
 LATEST, PENDING = "latest", "pending"
-# Parts of error messages: geth, reth, anvil and py-evm word these differently, with the same code (-32000).
+# Parts of error messages: geth, reth and anvil word these differently, with the same code (-32000).
 _NONCE_RACE = (
     "nonce too low",
     "nonce is too low",
@@ -192,7 +192,8 @@ def open_contract(
 
 def call_request(call: ContractCall, sender: str | None = None) -> Request:
     """Returns the request that simulates a call, from `sender` if one is given."""
-    return "eth_call", [{"to": call.to, "data": call.data} | ({"from": sender} if sender else {}), LATEST]
+    fields = {"to": call.to, "data": call.data, "from": sender, "value": hex(call.value) if call.value else ""}
+    return "eth_call", [{name: value for name, value in fields.items() if value}, LATEST]
 
 
 def balance(transport: JsonRpc, address: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from codezero import __version__
 logger = logging.getLogger(__name__)
 
 NAME = "system_info.txt"
-PACKAGES = ("torch", "transformers", "peft", "datasets", "huggingface-hub", "hivemind", "protobuf", "numpy", "web3")
+PACKAGES = ("torch", "transformers", "peft", "datasets", "huggingface-hub", "hivemind", "protobuf", "numpy")
 GIB = 1 << 30
 
 

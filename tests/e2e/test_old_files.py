@@ -16,7 +16,6 @@ from starlette.testclient import TestClient
 
 from codezero.cli import main
 from codezero.config.load import CONFIG_DIR_ENV, load_config, scalar
-from codezero.devchain.client import read
 from codezero.identity import key
 from codezero.ledger import delivery, keystore, submitter
 from codezero.ledger.build import load_key, make_ledger
@@ -96,7 +95,7 @@ def replay(path, chain):
         fields = {name: sent[name] for name in same} | {"to": sent["to"] or b"", "data": sent["input"]}
         signed = signers[sent["from"]].sign_transaction(fields)
         assert chain.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex()) == sent["hash"]
-        receipt = chain.client().web3.eth.wait_for_transaction_receipt(sent["hash"], poll_latency=0.02)
+        receipt = chain.web3.eth.wait_for_transaction_receipt(sent["hash"], poll_latency=0.02)
         assert receipt["status"] == 1
 
 
@@ -110,8 +109,8 @@ def test_rewards_that_waited_for_the_chain_reach_it_once(old, monkeypatch, capsy
         contract = client.contract("SwarmCoordinator", config.ledger.contract_address)
 
         def on_chain():
-            (points,) = read(client, contract, "getTotalRewards(string[])", [PEER])
-            return points, read(client, contract, "getVoterVoteCount(string)", PEER)
+            (points,) = client.read(contract, "getTotalRewards(string[])", [PEER])
+            return points, client.read(contract, "getVoterVoteCount(string)", PEER)
 
         def start(*rounds):
             with ExitStack() as stack:

@@ -3,6 +3,7 @@
 import pytest
 from web3 import Web3
 
+from codezero.ledger import abi
 from tests.chains import ACCOUNTS
 from tests.unit.devchain.deployed import Deployed
 
@@ -245,4 +246,4 @@ def test_only_a_bootnode_manager_deals_with_bootnodes(shared, signature, argumen
 
 
 def test_what_later_versions_removed_is_not_there(shared):
-    assert "winnerLeaderboard" not in {entry.get("name") for entry in shared.contract.abi}
+    assert "winnerLeaderboard" not in {entry.get("name") for entry in abi.load("SwarmCoordinator").abi}

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from codezero.devchain.client import read
 from codezero.devchain.proxy import MAX_BODY_BYTES, METHODS, Proxy
 from codezero.errors import ChainError
+from codezero.ledger.faults import Reverted
 from tests.chains import ACCOUNTS, DevChain
 
 CHAIN_ID = {"jsonrpc": "2.0", "id": 7, "method": "eth_chainId", "params": []}
@@ -35,13 +35,14 @@ def test_an_owner_and_nodes_can_do_all_that_they_do(proxied):
     client = proxied.client()
     contract = client.contract("SwarmCoordinator", proxied.coordinator())
     client.transact(contract, "registerPeer(string)", "Qm-proxied")
-    assert read(client, contract, "getEoa(string[])", ["Qm-proxied"]) == [ACCOUNTS[0].address]
-    assert len(contract.events.PeerRegistered().get_logs(from_block=0)) == 1
-    with client.web3.batch_requests() as batch:
-        batch.add(contract.functions.currentRound())
-        batch.add(contract.functions.currentStage())
+    seen = proxied.contract("SwarmCoordinator", contract.address)
+    assert seen.functions.getEoa(["Qm-proxied"]).call() == [ACCOUNTS[0].address]
+    assert len(seen.events.PeerRegistered().get_logs(from_block=0)) == 1
+    with proxied.web3.batch_requests() as batch:
+        batch.add(seen.functions.currentRound())
+        batch.add(seen.functions.currentStage())
         assert batch.execute() == [0, 0]
-    with pytest.raises(ChainError, match="the contract refuses: PeerIdAlreadyRegistered"):
+    with pytest.raises(Reverted, match="the contract refuses registerPeer: PeerIdAlreadyRegistered"):
         client.transact(contract, "registerPeer(string)", "Qm-proxied")
 
 

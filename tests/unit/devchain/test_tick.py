@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from codezero.devchain import tick
-from codezero.devchain.client import Superseded
 from codezero.errors import ChainError
+from codezero.ledger.faults import NonceRace
 from tests import chains
 from tests.chains import ACCOUNTS
 
@@ -56,7 +56,7 @@ def advance_if_due(at, every_s=60):
 
 
 def round_of(at):
-    return at.contract.functions.currentRound().call()
+    return at.client.read(at.contract, "currentRound()")
 
 
 def test_a_round_advances_when_its_period_is_over_and_not_before(chain, clock):
@@ -117,11 +117,11 @@ def test_of_two_that_saw_the_period_end_the_second_is_refused_by_the_chain(chain
     seen = tick.look(slow.client, slow.contract)
     assert seen.left_s(60) == 0
     assert advance_if_due(quick)[0] is True
-    with pytest.raises(Superseded):
+    with pytest.raises(NonceRace):
         slow.client.transact(slow.contract, ADVANCE, nonce=seen.nonce)
     assert round_of(slow) == 1
     clock.skip(60)
-    with pytest.raises(Superseded):  # also when the next period is over
+    with pytest.raises(NonceRace):  # also when the next period is over
         slow.client.transact(slow.contract, ADVANCE, nonce=seen.nonce)
     assert advance_if_due(slow)[0] is True
     assert round_of(slow) == 2
@@ -174,7 +174,7 @@ def test_other_transactions_of_the_managers_account_only_delay_it(chain, clock):
     clock.skip(60)
     seen = tick.look(own.client, own.contract)
     own.client.transfer(ACCOUNTS[1].address, 1)
-    with pytest.raises(Superseded):
+    with pytest.raises(NonceRace):
         own.client.transact(own.contract, ADVANCE, nonce=seen.nonce)
     assert round_of(own) == 0
     assert advance_if_due(own)[0] is True
@@ -199,7 +199,7 @@ def test_who_is_no_stage_manager_is_told_at_once(chain):
 
 def test_a_server_that_has_forgotten_the_events_is_told(chain, monkeypatch):
     own = manager(chain, chain.coordinator())
-    monkeypatch.setattr(own.client.web3.eth, "get_logs", lambda wanted: [])
+    monkeypatch.setattr(tick, "logs", lambda answer: [])
     with pytest.raises(ChainError, match="no longer has the events"):
         advance_if_due(own)
 

@@ -50,6 +50,7 @@ class Market:
         self.arena, self.address, self.apps = arena, address, apps
         self._client = arena.chain.client
         self._contract = self._client.contract("PredictionMarket", address)
+        self._seen = arena.chain.seen("PredictionMarket", address)
 
     def new_game(self, rounds=3, choices=2, answer=1):
         number = self.read("gameCount")
@@ -64,7 +65,7 @@ class Market:
         self._send("revealAnswer(uint256,uint256,bytes32)", game, answer, SALT)
 
     def read(self, view, *arguments):
-        return self._contract.functions[view](*arguments).call()
+        return self._seen.functions[view](*arguments).call()
 
     def peer(self, tmp_path, registered=True, wei=ETHER):
         return Peer(self, tmp_path, registered, wei)
@@ -98,7 +99,7 @@ class Peer:
     @property
     def wei(self):
         """What the account holds."""
-        return self.market._client.web3.eth.get_balance(self.address)
+        return self.market.arena.chain.web3.eth.get_balance(self.address)
 
     def connect(self, url=None, max_fee_gwei=100.0):
         """The market's contract, as this peer's account uses it."""
@@ -169,7 +170,7 @@ class Peer:
     @property
     def nonce(self):
         """Transactions of the account that were mined; the registration is one."""
-        return self.market._client.web3.eth.get_transaction_count(self.address)
+        return self.market.arena.chain.web3.eth.get_transaction_count(self.address)
 
     @property
     def lines(self):

@@ -145,7 +145,7 @@ def test_fees_that_are_too_high_are_told_and_the_clue_played_once_they_are_not(m
 def test_an_account_that_cannot_pay_is_told_and_its_clue_played_once_it_can(market, tmp_path, judge):
     peer = market.peer(tmp_path)
     chain = market.arena.chain
-    ChainClient(chain.url, CHAIN_ID, peer.sender._signer).transfer(chain.owner, peer.wei - 6 * 10**13)
+    ChainClient(chain.url, CHAIN_ID, peer.sender._signer).transfer(chain.owner, peer.wei - 9 * 10**13)
     judge.show(market.new_game())
     player = peer.player(judge)
     tick(player)
