@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "codezero"
 TOP = {path.stem for path in PACKAGE.iterdir()}
 READS_ALL_SETTINGS = ("build.py", "node.py", "config/*.py", "cli/*.py", "launch/*.py", "doctor/*.py")
 """The files that know the whole of the settings; all others are given the part they need."""
-CHAIN = ("web3", "eth", "eth_account", "eth_abi", "eth_utils", "eth_keyfile")
+CHAIN = ("web3", "eth_account", "eth_abi", "eth_utils", "eth_keyfile")
 RUNS_CODE = ("codezero.sandbox", "codezero.harness", "codezero.evaluate.execution")
 
 
@@ -89,7 +89,7 @@ def test_nothing_a_round_needs_can_run_code():
             ("torch", "hivemind", "omegaconf", "numpy"),
         ),
         ("config cli llm.store launch.up launch.start", ("torch", "transformers", "datasets", *CHAIN)),
-        ("ledger.abi", ("web3", "eth", "eth_account")),
+        ("ledger.abi", ("web3", "eth_account")),
         ("node cli services.build ledger.submitter services.market.player", (*CHAIN, *RUNS_CODE)),
     ],
 )

@@ -162,6 +162,7 @@ def test_a_bet_that_is_mined_after_its_round_fails_and_is_not_claimed(market, tm
     judge.show(market.new_game())
 
     def late(self, raw, real=Rpc.broadcast):
+        patch.setattr(Rpc, "broadcast", real)  # with which the market's owner sends, too
         market.next_round(0)
         real(self, raw)
 
