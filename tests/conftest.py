@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from codezero.ledger.ethereum import recursion_limit_kept
+
+with recursion_limit_kept():
+    import py_ecc  # noqa: F401  # raises the limit when it is first imported, and hostile tests nest more deeply
+
 # A shell's background job ignores Ctrl-C; so would the processes that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("busy", deadline=None)  # a busy machine is no failure
