@@ -29,6 +29,7 @@ from codezero.publish.tokens import HubTokens, take_tokens
 from codezero.runtime import state
 from codezero.services.build import Services
 from codezero.tasks.build import make_task_source
+from codezero.tasks.environment import load_environments
 from codezero.tasks.held_out import load_held_out
 from codezero.tasks.known import which_are_known
 from codezero.tasks.proposed import WithProposals, proposed_candidates, to_task
@@ -83,6 +84,7 @@ class Node:
             peer_id=place.peer_id,
             progress=self._monitor.progress,
             sample=models.sample,
+            systems={name: one.SYSTEM for name, one in load_environments(config.tasks.environments).items()},
         )
         encoder = TextEncoder(
             tokenizer=models.policy.tokenizer,

@@ -31,19 +31,24 @@ class TaskOrigin(str, Enum):
     CODE_CONTESTS = "code_contests"
     BUILTIN = "builtin"
     PROPOSER = "proposer"
+    ENVIRONMENT = "environment"
+    """A module that the node's user has named (`tasks.modules`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One programming problem. Made by tasks, read by the solver and evaluate."""
+    """One problem, of programming unless it has an environment. Made by tasks, read by the solver and evaluate."""
 
     origin: TaskOrigin
     question: str
     """The text that the solver is asked, with tests if they are needed to know the function's name."""
     tests: str
-    """Assert statements, one per line, or the input/output table of a stdin program as text; never executed here."""
+    """Assert statements, one per line, or the input/output table of a stdin program as text; never executed here. Of
+    an environment's task it is the answer that its rule compares with."""
     difficulty: int | None = None
     """The level from 1 (beginner) to 5 (expert); None if the source does not say."""
+    environment: str = ""
+    """The name of the environment whose task it is; empty for codezero's own programming problems."""
     proposal: Proposal | None = None
     """The proposal behind the task, for feedback to its proposer; None for other tasks and those that peers sent."""
 

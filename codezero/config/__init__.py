@@ -125,6 +125,12 @@ class NodeConfig:
             "llama_cpp",
             "it samples with adapters over frozen weights: use train.method=lora too, or rollout.engine=transformers",
         )
+        require(
+            not (self.tasks.modules and self.swarm.network is Network.genrl),
+            "tasks.modules",
+            self.tasks.modules,
+            "GenRL's format has no environments: use swarm=native or swarm=alone",
+        )
         drawn = self.tasks.mbpp.weight > 0 and self.tasks.mbpp.split == "validation"
         require(
             not (drawn and self.probe.share),

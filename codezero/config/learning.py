@@ -157,6 +157,9 @@ class TasksConfig:
     """Contest problems; hub id deepmind/code_contests."""
     builtin: BuiltinConfig = field(default_factory=BuiltinConfig)
     """The problems that ship with codezero."""
+    modules: list[str] = field(default_factory=list)
+    """Environments, as names of Python modules (docs/environments.md), each a source of weight 1. Of peers' groups only
+    those of codezero's own problems and of these are used."""
     draw: TaskDraw = TaskDraw.informative
     """The order of tasks: informative prefers those, also proposals, that this node's attempts sometimes solve and
     sometimes not; uniform takes each task of a source once before any comes again, and each proposal once."""
@@ -173,8 +176,16 @@ class TasksConfig:
         for name in ("mbpp", "code_contests", "builtin"):
             weight = getattr(self, name).weight
             require(weight >= 0, f"tasks.{name}.weight", weight, "use 0 to leave a source out")
-        total = self.mbpp.weight + self.code_contests.weight + self.builtin.weight
+        total = self.mbpp.weight + self.code_contests.weight + self.builtin.weight + len(self.modules)
         require(total > 0, "tasks", "every weight 0", "give at least one source a weight, as tasks.builtin.weight=1")
+        taken = {"mbpp", "code_contests", "builtin"}.intersection(self.environments)
+        distinct = not taken and len(self.environments) == len(self.modules)
+        require(distinct, "tasks.modules", self.modules, "give each another last name, none that of a source above")
+
+    @property
+    def environments(self) -> dict[str, str]:
+        """The modules by the names of their environments: the last parts of their own."""
+        return {module.rpartition(".")[2]: module for module in self.modules}
 
 
 @dataclass

@@ -166,6 +166,7 @@ def make_evaluator(
         show=backend is not None,
         more_tests=more_tests,
         fresh=Fresh(reference_of, settings.fresh, secret or secrets.token_bytes(16)) if settings.fresh else None,
+        environments=config.tasks.environments,
     )
     judge: Judge
     if backend is None:
@@ -191,7 +192,7 @@ def count_workers(config: NodeConfig) -> int:
 def start_workers(config: NodeConfig) -> Workers:
     """Starts the processes that read untrusted text. Raises WorkerError: they do not start; ConfigError: the configured
     device is not there."""
-    return Workers(count_workers(config))
+    return Workers(count_workers(config), modules=config.tasks.modules)
 
 
 @contextmanager

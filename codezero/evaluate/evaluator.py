@@ -52,7 +52,7 @@ class FrozenEvaluator:
 
     A solution that breaks a fatal rule is wrong. Otherwise its dry run decides if every case ends in it. The judge
     decides the rest, and gives an opinion on each open test of the node's own solutions. Worker processes do all that
-    reads a solution; this class puts their answers together.
+    reads a solution; this class puts their answers together. Tasks of an environment are scored by its rule alone.
 
     With `evaluator.mask` and a dry run, an attempt that cannot be decided, because the judge is unsure or out of order,
     has no reward, and the others of its group have theirs. Its author gains nothing by it: it is as if the attempt had
@@ -129,7 +129,7 @@ class FrozenEvaluator:
         refused = findings.refused
         judged = self._assess(group.task, findings, external, open_ones)
         unread = Verdict(outcome=Outcome.UNAVAILABLE, reply=refused.value if refused else "")
-        attempts = [_attempt(rollout.text) for rollout in group.rollouts]
+        attempts = [_attempt(group.task, rollout.text) for rollout in group.rollouts]
         verdicts = tuple(
             judged.get(attempt, unread) if isinstance(attempt, Attempt) else Verdict(outcome=attempt)
             for attempt in attempts
@@ -186,6 +186,8 @@ class FrozenEvaluator:
             cases=tuple(CaseResult(outcome=case.outcome, reason=case.reason) for case in examined.cases),
             fresh=FreshCases(**asdict(examined.fresh)),
         )
+        if examined.score is not None:
+            return replace(verdict, outcome=Outcome.JUDGED, p_correct=examined.score)
         right = examined.settled(self._config.fatal_rules)
         if right is None:
             if self._can_be_judged(task):
@@ -242,7 +244,7 @@ def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
     ((_, _, findings),) = examiner.examine([(group, False, attempts)])
     told: list[bool | None] = []
     for rollout in group.rollouts:
-        attempt = _attempt(rollout.text)
+        attempt = _attempt(group.task, rollout.text)
         found = findings.attempts.get(attempt) if isinstance(attempt, Attempt) else None
         if isinstance(found, Examined):
             told.append(found.settled(fatal_rules=True))
@@ -278,12 +280,14 @@ def _of_death(death: Death) -> Verdict:
 
 def _attempts(group: RolloutGroup) -> Iterator[Attempt]:
     """Returns the group's distinct attempts."""
-    found = dict.fromkeys(_attempt(rollout.text) for rollout in group.rollouts)
+    found = dict.fromkeys(_attempt(group.task, rollout.text) for rollout in group.rollouts)
     return (attempt for attempt in found if isinstance(attempt, Attempt))
 
 
-def _attempt(text: object) -> Attempt | Outcome:
+def _attempt(task: Task, text: object) -> Attempt | Outcome:
     if not isinstance(text, str):
         return Outcome.NO_TEXT
+    if task.environment:
+        return Attempt(text, "")
     code = prompt.parse(text)
     return Outcome.NO_CODE if code is None else Attempt(text, code)

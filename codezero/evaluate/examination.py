@@ -84,6 +84,8 @@ class Examine(Struct, frozen=True, kw_only=True):
     """The most fresh tests that are drawn; at 0 programs get no dry run with other inputs either."""
     seed: bytes = b""
     """The random seed; equal seeds draw equal fresh tests and inputs."""
+    environment: str = ""
+    """The module of the environment whose rule scores the attempts, which nothing else then reads."""
 
     @property
     def walk_s(self) -> float:
@@ -152,6 +154,8 @@ class Examined(Struct, frozen=True, kw_only=True):
     """(index, left side, right side) of the tests `assert left == right` that the dry run left open."""
     program: ProgramPrint | None = None
     """The program's fingerprint; None if it does not parse."""
+    score: Score | None = None
+    """The score by the rule of the task's environment; None if the task has none."""
 
     def __post_init__(self) -> None:
         if not self.rules.keys() <= RULES.keys() or not self.reasons.keys() <= RULES.keys():
@@ -159,6 +163,8 @@ class Examined(Struct, frozen=True, kw_only=True):
 
     def settled(self, fatal_rules: bool) -> bool | None:
         """Returns True if the attempt is right, False if it is wrong, None if only the judge can tell."""
+        if self.score is not None:
+            return self.score >= 0.5
         outcomes = {case.outcome for case in self.cases}
         if (fatal_rules and breaks_fatal(self.rules)) or CaseOutcome.FAIL in outcomes:
             return False

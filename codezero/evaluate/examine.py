@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import time
 from collections.abc import Collection, Sequence
 from itertools import islice
@@ -37,6 +38,8 @@ FRESH_SHARE = 0.25
 
 def examine(asked: Examine) -> ExaminationReply:
     """Returns all that reading the attempts can tell. Dry runs end when `walk_s` is used up."""
+    if asked.environment:
+        return _score(asked)
     task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
     suite = parse_tests(task.tests)
     ends_s = time.process_time() + asked.walk_s
@@ -57,6 +60,16 @@ def examine(asked: Examine) -> ExaminationReply:
     return ExaminationReply(
         question=shown.question if shown else "", tests=shown.tests if shown else "", attempts=tuple(found)
     )
+
+
+def _score(asked: Examine) -> ExaminationReply:
+    """Returns the scores of an environment, whose module was imported when the worker started. Raises ValueError: one
+    is not in 0..1."""
+    rule = importlib.import_module(asked.environment).score
+    scores = [float(rule(asked.question, asked.tests, attempt.text)) for attempt in asked.attempts]
+    if not all(0 <= score <= 1 for score in scores):
+        raise ValueError(f"scores {scores} are not in 0..1")
+    return ExaminationReply(attempts=tuple(Examined(rules={}, reasons={}, score=score) for score in scores))
 
 
 def _with_fresh(

@@ -91,11 +91,12 @@ class Examiner:
         show: bool,
         more_tests: Callable[[Task], str] = lambda task: "",
         fresh: Fresh | None = None,
+        environments: Mapping[str, str] | None = None,
     ) -> None:
         """`walk`, `fatal_rules` and `show` are those of `Examine`; `more_tests` returns tests of a task beside its own.
-        Without `fresh` no fresh tests are drawn."""
+        Without `fresh` no fresh tests are drawn. `environments` has the modules of environments by name."""
         self._workers, self.walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
-        self._more_tests, self._fresh = more_tests, fresh
+        self._more_tests, self._fresh, self._environments = more_tests, fresh, {"": "", **(environments or {})}
         self._killers: deque[bytes] = deque(maxlen=MAX_KILLERS)
 
     def examine(
@@ -218,6 +219,7 @@ class Examiner:
             reference=reference,
             num_fresh=self._fresh.count if self._fresh is not None else 0,
             seed=one.seed,
+            environment=self._environments[task.environment],
         )
         return self._workers.submit(EXAMINE, request, request.cpu_s, fresh=fresh)
 

@@ -14,7 +14,8 @@ def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Rewa
 
     Parts: `correct` (weight x predicted probability, rounded if `hard_verdict`), `structure`, `formatting` and
     `alignment` (weight x mean score of the family's rules) and `finished`. Without code `format` replaces all but the
-    last, without text all parts. The preset reward=faithful gives the table of SPEC §3.
+    last, without text all parts; an attempt that no rule has read has no parts of families. The preset reward=faithful
+    gives the table of SPEC §3.
 
     Raises ValueError: the verdict is unsure or unavailable, which must not become a number.
     """
@@ -30,7 +31,7 @@ def reward(verdict: Verdict, finish: FinishReason, config: RewardConfig) -> Rewa
             assert verdict.p_correct is not None
             probability = float(verdict.p_correct >= 0.5) if config.hard_verdict else verdict.p_correct
             parts["correct"] = config.correct * probability
-            for family in FAMILIES:
+            for family in FAMILIES if verdict.rules else ():
                 parts[family] = getattr(config, family) * _mean(verdict.rules, family)
         parts["finished"] = config.finished if finish is FinishReason.STOP else config.truncated
     return Reward(total=sum(parts.values()), parts=parts)

@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -50,11 +50,14 @@ class SwarmGossip:
         num_generations: int,
         fits: Callable[[Task], bool] = lambda task: True,
         knows: Callable[[Task], bool] = lambda task: True,
+        environments: Collection[str] = (),
     ) -> None:
         """`fits` returns True if a task is short enough to train on; while `exchange` waits it is called in another
-        thread, one call at a time. `knows` returns True if a peer's task is wanted at all, and at once."""
+        thread, one call at a time. `knows` returns True if a peer's task is wanted at all, and at once. `environments`
+        are the names of those that are loaded."""
         self._link, self._board, self._config = link, board, config
         self._num_generations, self._knows = num_generations, knows
+        self._environments = {"", *environments}
         self._fits, self._fitting = fits, asyncio.Lock()
         self._pool_size = config.pool or 2 * config.num_external
         self._reader = Reader(link, config.banned_peers)
@@ -216,6 +219,8 @@ class SwarmGossip:
         """Returns why a group cannot be used; None if it can."""
         if len(group.rollouts) != self._num_generations:
             return Reason.GROUP_SIZE
+        if group.task.environment not in self._environments:
+            return Reason.UNKNOWN_ENVIRONMENT
         if not self._knows(group.task):
             return Reason.UNKNOWN_TASK
         async with self._fitting:

@@ -106,7 +106,7 @@ def _group(scored: ScoredGroup, trained: bool) -> SeenGroup:
         trained=trained,
         task=SeenTask(
             id=group.task.task_id,
-            origin=group.task.origin.value,
+            origin=group.task.environment or group.task.origin.value,
             difficulty=group.task.difficulty,
             question=_short(group.task.question),
             tests=_short(group.task.tests),

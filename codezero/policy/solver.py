@@ -33,9 +33,12 @@ class PolicySolver:
         peer_id: str,
         progress: Progress,
         sample: SampleGroups = sample_groups,
+        systems: Mapping[str, str] | None = None,
     ) -> None:
-        """`sample` is the rollout engine: the one in this process, or another one with its signature."""
+        """`sample` is the rollout engine: the one in this process, or another one with its signature. `systems` has the
+        system prompts of environments by name."""
         self._sample = sample
+        self._systems = {"": prompt.SYSTEM, **(systems or {})}
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
         self._skipped: Counter[str] = Counter()
@@ -110,7 +113,7 @@ class PolicySolver:
     def encode_prompt(self, task: Task) -> list[int]:
         """Returns the ids of a task's prompt. Raises PromptTooLong: with the longest answer it does not fit the model's
         context."""
-        ids = self._policy.encode_chat(prompt.messages(task.question))
+        ids = self._policy.encode_chat(prompt.messages(task.question, self._systems[task.environment]))
         room = self._policy.context_length - self._config.max_new_tokens
         if len(ids) > room:
             raise PromptTooLong(

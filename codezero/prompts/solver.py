@@ -57,9 +57,9 @@ def without_tests(question: str, tests: str) -> str:
     return showing_all(question, tests).removesuffix(with_tests("", tests))
 
 
-def messages(question: str) -> list[dict[str, str]]:
+def messages(question: str, system: str = SYSTEM) -> list[dict[str, str]]:
     """Returns the chat that asks for a solution."""
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question.strip()}]
+    return [{"role": "system", "content": system}, {"role": "user", "content": question.strip()}]
 
 
 def parse(answer: str) -> str | None:

@@ -13,6 +13,7 @@ from codezero.errors import TaskError
 from codezero.prompts import solver as prompt
 from codezero.tasks import code_contests, mbpp
 from codezero.tasks.candidates import Informative
+from codezero.tasks.environment import environment_source, load_environments
 from codezero.tasks.held_out import load_held_out
 from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset
 from codezero.tasks.mixture import Mixture, Share, Source
@@ -68,7 +69,7 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     dataset, the built-in problems take over its share (`fallback`) and one warning says so.
 
     Raises TaskError if a file is missing, unreadable or without a usable row, a split is unknown, or there is neither
-    hub nor fallback.
+    hub nor fallback; or an environment cannot be loaded.
     """
     skipped: Counter[str] = Counter()
     withheld = Withheld(load_problems())
@@ -82,7 +83,10 @@ def make_task_source(config: TasksConfig, seed: int) -> Mixture:
     def drawn(source: ListSource | StreamSource) -> Source:
         return Informative(source, seed, withheld) if config.draw is TaskDraw.informative else source
 
-    shares = []
+    environments = load_environments(config.environments).items()
+    shares = [
+        Share(source=drawn(environment_source(name, one, seed, skipped)), weight=1.0) for name, one in environments
+    ]
     lost: dict[str, HubUnreachable] = {}
     builtin_weight = config.builtin.weight
     for dataset, settings in wanted:

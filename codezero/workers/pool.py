@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TypeVar
@@ -43,10 +44,10 @@ def num_workers(wanted: int, memory_bytes: int, beside_gpu: int | None = None) -
 class Workers:
     """A pool of `size` processes, each for one job at a time. Safe for threads; ends with `close` or the node."""
 
-    def __init__(self, size: int, program: str = PROGRAM) -> None:
-        """Starts the processes. Raises WorkerError: they do not start."""
+    def __init__(self, size: int, program: str = PROGRAM, modules: Sequence[str] = ()) -> None:
+        """Starts the processes, which import `modules` too. Raises WorkerError: they do not start."""
         self.size = size
-        self._all = [WorkerProcess(program) for _ in range(size)]
+        self._all = [WorkerProcess(program, modules) for _ in range(size)]
         self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         for one in self._all:
             self._idle.put(one)

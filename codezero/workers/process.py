@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,9 +35,10 @@ END_S = 2.0
 WATCH_S = 0.2
 """Seconds between two checks of a worker's memory where the kernel does not limit it (macOS)."""
 _START = (
-    "import importlib, sys; root, program, memory = sys.argv[1:]; "
-    "sys.path[:1] = [] if root in sys.path[1:] else [root]; "
-    "from codezero.workers.serve import serve; serve(importlib.import_module(program).JOBS, int(memory))"
+    "import importlib, sys; root, program, memory, modules, *paths = sys.argv[1:]; "
+    "sys.path[:1] = [] if root in sys.path[1:] else [root]; sys.path += paths; "
+    "from codezero.workers.serve import serve; jobs = importlib.import_module(program).JOBS; "
+    "[importlib.import_module(name) for name in modules.split()]; serve(jobs, int(memory))"
 )
 _OF_ITSELF = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP")
 """Signals that a process causes itself. SIGKILL is not one of them: the kernel sends it when memory is short."""
@@ -45,9 +47,10 @@ _OF_ITSELF = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGSYS", "SIG
 class WorkerProcess:
     """A new interpreter without the node's memory, files and environment. Only one thread at a time may ask it."""
 
-    def __init__(self, program: str) -> None:
-        """Starts it. `program` is a module with a table `JOBS`. Raises WorkerError: no process can be started."""
-        self._program = program
+    def __init__(self, program: str, modules: Sequence[str] = ()) -> None:
+        """Starts it. `program` is a module with a table `JOBS`; its jobs may use `modules`, which are found where this
+        process finds them. Raises WorkerError: no process can be started."""
+        self._program, self._modules = program, modules
         self._lock = threading.Lock()
         """Held while the process is replaced, so that none is started after `close`."""
         self._closed = False
@@ -123,13 +126,17 @@ class WorkerProcess:
     def _start(self) -> None:
         root = str(Path(codezero.__file__).parent.parent)
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+        paths = sys.path if self._modules else ()
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker is ready, or ends
         with self._lock:
             if self._closed:
                 raise WorkerError("the workers were stopped")
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-s", "-B", "-c", _START, root, self._program, str(MEMORY_BYTES)],
+                    [
+                        *(sys.executable, "-s", "-B", "-c", _START, root, self._program, str(MEMORY_BYTES)),
+                        *(" ".join(self._modules), *paths),
+                    ],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._complaints,

@@ -1,6 +1,7 @@
 """The whole node as a process, on a tiny random model: what a user starts, stops, kills and starts again."""
 
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -91,6 +92,21 @@ def test_runs_its_rounds_reports_them_refuses_another_model_and_goes_on_where_it
     assert [seen.round for seen in left.groups()] == [1, 2, 3]
     assert left.status().round == 3
     assert left.status().ended == "stopped"
+
+
+def test_a_node_learns_in_the_environment_of_the_documents_and_goes_on_in_it(model, tmp_path):
+    text = (ROOT / "docs" / "environments.md").read_text()
+    (tmp_path / "sums.py").write_text(text.split("```python\n")[1].split("```")[0])
+    settings = ("tasks.builtin.weight=0", "tasks.modules=[sums]")
+    for rounds in (2, 1):
+        done = run(model, tmp_path, f"rounds={rounds}", *settings, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+        assert (done.returncode, done.stderr) == (0, "")
+    (left,) = find_runs(tmp_path / "state")
+    groups = [group for seen in left.groups() for group in seen.groups]
+    assert len(groups) == 6
+    assert {group.task.origin for group in groups} == {"sums"}
+    assert len({group.task.question for group in groups}) > 3
+    assert {part for group in groups for one in group.rollouts for part in one.parts} == {"correct", "finished"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

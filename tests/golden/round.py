@@ -80,7 +80,7 @@ def play_in(network: str, theirs: dict[str, bytes]) -> tuple[dict[str, Any], Swa
         stack.callback(swarm.loop.close)
         place = swarm.place(config)
         ledger, chain = stack.enter_context(recorded_ledger(Path(f"{network}-chain"), place.peer_id, config.swarm.vote))
-        stack.enter_context(patch.object(build_module, "join", lambda *_, needs_name: place))
+        stack.enter_context(patch.object(build_module, "join", lambda *_, **__: place))
         stack.enter_context(patch.object(node_module, "make_ledger", lambda *_: ledger))
         stack.enter_context(patch.object(node_module, "make_evaluator", judge.evaluator))
         Node(config, HubTokens(), begin(config, SOLVER, Console(io.StringIO()), stack)).run()

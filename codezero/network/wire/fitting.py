@@ -13,8 +13,10 @@ from codezero.network.wire.codec import WireError, encode
 
 logger = logging.getLogger(__name__)
 
-EXTENSIONS = ("environment", "reference", "generator", "cases", "logprobs")
-"""The names of extensions (docs/wire.md), the most important first."""
+ENVIRONMENT = "environment"
+"""The name of the extension that stays with its group, which means nothing without it."""
+EXTENSIONS = ("reference", "generator", "cases", "logprobs")
+"""The names of the other extensions (docs/wire.md), the most important first."""
 
 T = TypeVar("T")
 
@@ -62,8 +64,8 @@ def _most(pack: Callable[[int], bytes], most: int) -> tuple[bytes, int]:
 
 
 def _with(item: BodyItem, names: Collection[str]) -> BodyItem:
-    """Returns the item with only the extensions of these names."""
-    kept = {name: value for name, value in item.extensions.items() if name in names}
+    """Returns the item with only the extensions of these names, and its environment."""
+    kept = {name: value for name, value in item.extensions.items() if name == ENVIRONMENT or name in names}
     return msgspec.structs.replace(item, extensions=kept)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
 from codezero.network.wire.announcement import Announcement
@@ -20,10 +20,11 @@ from codezero.network.wire.codec import (
     WireError,
     convert_each,
     converted,
+    decode,
     encode,
     known_level,
 )
-from codezero.network.wire.fitting import pack_items
+from codezero.network.wire.fitting import ENVIRONMENT, pack_items
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 
 # Fields to which a later version may add words are decoded as any word.
@@ -50,6 +51,7 @@ class _Group(BodyItem):
 
 _Groups = Annotated[list[_Group], Meta(max_length=MAX_GROUPS)]
 _GROUPS = Decoder(_Groups)
+_NAME = Decoder(Name)
 
 
 def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
@@ -71,19 +73,23 @@ def encode_groups(groups: Sequence[RolloutGroup]) -> bytes:
 def _to_items(groups: Sequence[RolloutGroup]) -> list[_Group]:
     """Converts groups to items. Raises WireError: other nodes would refuse them."""
     items: list[_Group] = converted(groups, _Groups)
-    for item in items:
+    for item, group in zip(items, groups, strict=True):
         known_level(item.task.difficulty)
+        if group.task.environment:
+            item.extensions = {ENVIRONMENT: Raw(encode(group.task.environment))}
     return items
 
 
 def _to_group(item: _Group, peer_id: str) -> RolloutGroup:
-    """Converts an item to a group. Raises WireError: it has a word that this version does not know."""
+    """Converts an item to a group. Raises WireError: it has a word that this version does not know, or is of an
+    environment without a name."""
     try:
         task = Task(
             origin=TaskOrigin(item.task.origin),
             question=item.task.question,
             tests=item.task.tests,
             difficulty=known_level(item.task.difficulty),
+            environment=_environment(item),
         )
         rollouts = tuple(Rollout(text=one.text, finish=FinishReason(one.finish)) for one in item.rollouts)
     except ValueError as error:
@@ -96,3 +102,8 @@ def _to_group(item: _Group, peer_id: str) -> RolloutGroup:
         rollouts=rollouts,
         answerable=True,
     )
+
+
+def _environment(item: _Group) -> str:
+    is_own = item.task.origin != TaskOrigin.ENVIRONMENT.value
+    return "" if is_own else decode(_NAME, item.extensions.get(ENVIRONMENT, Raw()))

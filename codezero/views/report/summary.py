@@ -27,6 +27,7 @@ DROPPED = {
     "group_size": "of another node, with another number of solutions",
     "too_long": "of another node, its task too long for the model",
     "unknown_task": "of another node, its task not among those known here (swarm.tasks=known)",
+    "unknown_environment": "of another node, its task of an environment that is not loaded here (tasks.modules)",
     "banned": "of a node in swarm.banned_peers",
 }
 """The meanings of the commonest reasons for dropping groups; any other means that something was malformed."""

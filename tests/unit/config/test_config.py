@@ -124,6 +124,26 @@ def test_a_mistake_names_the_key_and_the_fix(override, message):
     assert "\n" not in str(caught.value)
 
 
+def test_reasoning_gym_is_a_choice_of_tasks_and_its_name_the_modules_last_part():
+    tasks = load_config(["tasks=reasoning_gym"]).tasks
+    assert tasks.environments == {"reasoning_gym": "codezero.tasks.reasoning_gym"}
+    assert tasks.builtin.weight == tasks.mbpp.weight == tasks.code_contests.weight == 0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["tasks.modules=[sums]", "swarm=genrl"], "GenRL's format has no environments: use swarm=native"),
+        (["tasks.modules=[a.sums,b.sums]"], "tasks.modules=.* is not possible: give each another last name"),
+        (["tasks.modules=[my.builtin]"], "tasks.modules=.* is not possible: give each another last name"),
+        (["tasks=builtin", "tasks.builtin.weight=0"], "every weight 0"),
+    ],
+)
+def test_environments_that_a_node_cannot_have_are_refused(overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(overrides)
+
+
 def test_the_best_checkpoint_is_pushed_only_where_probes_tell_which_it_is():
     best = ["push.enabled=true", "push.checkpoint=best"]
     assert load_config(best).push.checkpoint is PushedCheckpoint.best

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -209,6 +210,24 @@ def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_task():
     found = asyncio.run(scenario())
     assert questions(found) == {"known"}
     assert ("mallory", "unknown_task") in found.rejected
+
+
+def test_a_group_of_an_environment_that_is_not_loaded_is_dropped_before_anything_reads_the_task():
+    def fits(task) -> bool:
+        return task.environment != "theirs"
+
+    def within(environment, *names):
+        groups = of("mallory", *names)
+        return [replace(one, task=replace(one.task, environment=environment)) for one in groups]
+
+    async def scenario():
+        board = Board(honest=[*of("honest", "own"), *within("ours", "loaded")], mallory=within("theirs", "not loaded"))
+        config = SwarmConfig(num_external=4)
+        return await exchange(SwarmGossip(Link(), board, config, 2, fits, environments=["ours"]), 7)
+
+    found = asyncio.run(scenario())
+    assert questions(found) == {"own", "loaded"}
+    assert ("mallory", "unknown_environment") in found.rejected
 
 
 def test_publications_that_stall_cost_a_bounded_time(monkeypatch):

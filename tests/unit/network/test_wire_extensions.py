@@ -135,7 +135,7 @@ def task(**changes):
 @pytest.mark.parametrize(
     ("fields", "kept"),
     [
-        ({"task": task(origin="environment")}, False),
+        ({"task": task(origin="of tomorrow")}, False),
         ({"task": task(origin="MBPP")}, False),
         ({"task": task(difficulty=0)}, False),
         ({"task": task(difficulty=6)}, False),
@@ -149,6 +149,31 @@ def test_a_word_that_is_not_known_costs_its_group_only(fields, kept):
     groups, dropped = read(unpack_groups, zstandard.compress(encode([{**one, **fields}, other])))
     assert [found.task.question for found in groups] == (["q", "other"] if kept else ["other"])
     assert dropped == (() if kept else (Reason.UNKNOWN_VALUE,))
+
+
+OF_ENVIRONMENT = {"task": task(origin="environment")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "environment"),
+    [
+        ({**OF_ENVIRONMENT, "extensions": {"environment": "sums", "of tomorrow": 1}}, "sums"),
+        ({"task": task(), "extensions": {"environment": "sums"}}, ""),
+        ({"task": task(), "extensions": {"environment": 7}}, ""),
+        (OF_ENVIRONMENT, None),
+        ({**OF_ENVIRONMENT, "extensions": {"cases": []}}, None),
+        ({**OF_ENVIRONMENT, "extensions": {"environment": ""}}, None),
+        ({**OF_ENVIRONMENT, "extensions": {"environment": "n" * 65}}, None),
+        ({**OF_ENVIRONMENT, "extensions": {"environment": ["sums"]}}, None),
+        ({**OF_ENVIRONMENT, "extensions": {"environment": b"sums"}}, None),
+    ],
+    ids=str,
+)
+def test_a_group_is_of_the_environment_that_it_names_and_without_a_name_is_dropped_alone(fields, environment):
+    one, other = (decode(zstandard.decompress(pack_groups([group(question=name)])))[0] for name in ("one", "other"))
+    groups, dropped = read(unpack_groups, zstandard.compress(encode([{**one, **fields}, other])))
+    assert [found.task.environment for found in groups] == ([""] if environment is None else [environment, ""])
+    assert dropped == ((Reason.MALFORMED,) if environment is None else ())
 
 
 def test_a_level_that_is_not_known_costs_its_proposal_only():
@@ -196,8 +221,8 @@ KIB = 1024
         ({"cases": 61 * KIB, "logprobs": 61 * KIB}, ["c", "c", "c", "c"]),
         ({"cases": 100 * KIB, "logprobs": 1 * KIB}, ["c", "c", "", ""]),
         ({"logprobs": 100 * KIB, "cases": 100 * KIB}, ["c", "c", "", ""]),
-        ({"environment": 300 * KIB}, ["", "", "", ""]),
         ({"reference": 60 * KIB, "generator": 60 * KIB, "environment": 1}, ["re", "re", "re", "re"]),
+        ({"reference": 300 * KIB, "environment": 1}, ["e", "e", "e", "e"]),
     ],
     ids=str,
 )
@@ -265,4 +290,4 @@ def test_a_record_has_the_first_items_up_to_its_size_without_those_that_fit_into
 
 def test_an_extension_without_a_place_in_the_order_stays_at_home():
     assert decode(zstandard.decompress(pack_items([item(mine=3), item(cases=3)])))[0] == {}
-    assert {"environment", "reference", "generator", "cases", "logprobs"} == {*EXTENSIONS}
+    assert {"reference", "generator", "cases", "logprobs"} == {*EXTENSIONS}

@@ -69,9 +69,16 @@ def extended(body: bytes, extensions: object = None, **fields) -> bytes:
 def groups():
     """Strategy for lists of groups of alice."""
     rollouts = st.builds(Rollout, text=st.text(max_size=30), finish=st.sampled_from(FinishReason))
+    own = set(TaskOrigin) - {TaskOrigin.ENVIRONMENT}
+    kinds = st.one_of(
+        st.fixed_dictionaries({"origin": st.sampled_from(sorted(own))}),
+        st.fixed_dictionaries(
+            {"origin": st.just(TaskOrigin.ENVIRONMENT), "environment": st.text(min_size=1, max_size=9)}
+        ),
+    )
     tasks = st.builds(
-        Task,
-        origin=st.sampled_from(TaskOrigin),
+        lambda kind, **rest: Task(**kind, **rest),
+        kind=kinds,
         question=st.text(max_size=30),
         tests=st.text(max_size=30),
         difficulty=st.none() | st.integers(1, 5),

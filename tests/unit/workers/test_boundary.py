@@ -93,5 +93,14 @@ def test_only_what_runs_in_workers_imports_a_parser():
 
 
 def test_what_would_execute_a_strangers_text_is_imported_nowhere():
-    found = {name.split(".")[0] for path in PACKAGE.rglob("*.py") for name in imports_of(path)}
+    """But by the environment that has reasoning-gym make questions, whose function is given a seed only."""
+    maker = PACKAGE / "tasks" / "reasoning_gym.py"
+    found = {name.split(".")[0] for path in set(PACKAGE.rglob("*.py")) - {maker} for name in imports_of(path)}
     assert not found & THAT_EXECUTE
+    (making,) = [
+        one
+        for one in ast.walk(ast.parse(maker.read_text()))
+        if isinstance(one, ast.FunctionDef) and "import reasoning_gym" in ast.unparse(one)
+    ]
+    assert ast.unparse(making.args) == "seed: int"
+    assert set(imports_of(maker)) & THAT_EXECUTE == {"reasoning_gym"}

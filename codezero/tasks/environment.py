@@ -1,0 +1,73 @@
+"""Environments: modules of the node's user with tasks, a prompt and a reward rule (docs/environments.md)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, cast
+
+from codezero.errors import TaskError
+from codezero.tasks.rows import MAX_DESCRIPTION_CHARS, BadRow, checked_text
+from codezero.tasks.sources import StreamSource
+from codezero.types import Task, TaskOrigin
+
+
+class Environment(Protocol):
+    """What the module of an environment has."""
+
+    SYSTEM: str
+    """The system prompt; the question of a task is what the user says then."""
+
+    def tasks(self, seed: int) -> Iterable[tuple[str, str]]:
+        """Yields the question and the answer of each task of one pass, the same ones for the same seed."""
+        ...
+
+    def score(self, question: str, answer: str, text: str) -> float:
+        """Returns what an attempt is worth, in 0..1; from 0.5 up it counts as right. Only worker processes call it,
+        since texts, and of peers' groups questions and answers too, are strangers'."""
+        ...
+
+
+def load_environments(modules: Mapping[str, str]) -> dict[str, Environment]:
+    """Imports modules, also from the current folder, and returns them by the names of their environments. Raises
+    TaskError: one cannot be imported, or lacks a part."""
+    if modules and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    return {name: _load(module) for name, module in modules.items()}
+
+
+def _load(module: str) -> Environment:
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        raise TaskError(
+            f"tasks.modules: {module} cannot be imported ({error}): start in its folder, or put that on PYTHONPATH"
+        ) from error
+    lacks = [name for name in ("SYSTEM", "tasks", "score") if not hasattr(found, name)]
+    if lacks:
+        raise TaskError(f"tasks.modules: {module} lacks {', '.join(lacks)}: docs/environments.md has an example")
+    return cast(Environment, found)
+
+
+def environment_source(name: str, environment: Environment, seed: int, skipped: Counter[str]) -> StreamSource:
+    """Returns the source of an environment's tasks, each pass of which has a seed of its own. Raises TaskError: its
+    first task is none."""
+
+    def rows_of_epoch(epoch: int) -> Iterator[object]:
+        return iter(environment.tasks(random.Random(f"{seed}/{name}/{epoch}").getrandbits(32)))
+
+    def to_task(row: object) -> Task:
+        if not isinstance(row, tuple) or len(row) != 2:
+            raise BadRow(f"{name}: task is not a question and an answer")
+        question, answer = (checked_text(part, f"{name}: text", MAX_DESCRIPTION_CHARS) for part in row)
+        return Task(origin=TaskOrigin.ENVIRONMENT, question=question, tests=answer, environment=name)
+
+    try:
+        to_task(next(rows_of_epoch(0), None))
+    except BadRow as error:
+        raise TaskError(f"tasks.modules: {error}: tasks(seed) has to yield pairs of texts") from error
+    return StreamSource(name, f"tasks of {name}", rows_of_epoch, to_task, skipped)
