@@ -62,7 +62,9 @@ def scored(module: str, attempts, question="What is 2 + 3?", answer="5", externa
 def test_the_documented_example_is_about_thirty_lines_and_gives_its_tasks(here):
     assert len(EXAMPLE.splitlines()) <= 30
     (here / "sums.py").write_text(EXAMPLE)
-    (first, *_) = drawn = make_task_source(only("sums"), seed=0).draw(20)
+    source = make_task_source(only("sums"), seed=0)
+    (first, *_) = drawn = source.draw(20)
+    assert {*drawn} <= {*source.all_tasks()}
     assert {(task.environment, task.origin) for task in drawn} == {("sums", TaskOrigin.ENVIRONMENT)}
     numbers = re.fullmatch(r"What is ([0-9]+) \+ ([0-9]+)\?", first.question)
     assert first.tests == str(int(numbers[1]) + int(numbers[2]))
