@@ -66,19 +66,18 @@ def extended(body: bytes, extensions: object = None, **fields) -> bytes:
     return zstandard.compress(msgspec.msgpack.encode([{**item, **fields, "extensions": extensions} for item in items]))
 
 
-def groups():
-    """Strategy for lists of groups of alice."""
+NO_ENVIRONMENT = st.just("")
+
+
+def groups(environments=NO_ENVIRONMENT):
+    """Strategy for lists of groups of alice, on tasks of environments with these names."""
     rollouts = st.builds(Rollout, text=st.text(max_size=30), finish=st.sampled_from(FinishReason))
-    own = set(TaskOrigin) - {TaskOrigin.ENVIRONMENT}
-    kinds = st.one_of(
-        st.fixed_dictionaries({"origin": st.sampled_from(sorted(own))}),
-        st.fixed_dictionaries(
-            {"origin": st.just(TaskOrigin.ENVIRONMENT), "environment": st.text(min_size=1, max_size=9)}
-        ),
-    )
     tasks = st.builds(
-        lambda kind, **rest: Task(**kind, **rest),
-        kind=kinds,
+        lambda origin, environment, **rest: Task(
+            origin=TaskOrigin.ENVIRONMENT if environment else origin, environment=environment, **rest
+        ),
+        origin=st.sampled_from(sorted({*TaskOrigin} - {TaskOrigin.ENVIRONMENT})),
+        environment=environments,
         question=st.text(max_size=30),
         tests=st.text(max_size=30),
         difficulty=st.none() | st.integers(1, 5),
