@@ -23,6 +23,7 @@ import traceback
 from contextlib import contextmanager
 
 import torch
+from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
@@ -178,7 +179,7 @@ def _run(func, args, kwargs):
     if name == "_fused_sdp_choice":
         return 0
     held_args, held_kwargs = tree_map(lambda x: x.held if isinstance(x, Pretended) else x, (args, kwargs))
-    if device is not None:
+    if _is_ours(device):
         held_kwargs["device"] = torch.device("cpu")
     held_kwargs.pop("pin_memory", None)
     result = func(*held_args, **held_kwargs)
@@ -240,6 +241,7 @@ def install() -> None:
     from codezero.config import Dtype
     from codezero.llm import device as devices
 
+    _device_constructors()  # cached: `with torch.device("meta")` must know the functions that are replaced below
     torch.tensor, torch.as_tensor, torch.Generator = _made_tensor, _made_as_tensor, _AnyGenerator
     torch.UntypedStorage.data_ptr = lambda storage: storage._cdata  # ours have no data, but views share a storage
     torch.rand, torch.randint, torch.randn = map(_drawing, (torch.rand, torch.randint, torch.randn))
