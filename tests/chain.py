@@ -32,6 +32,16 @@ class LiveChain:
         """Waits until all that was sent is mined: anvil answers before that."""
         wait_until(lambda: self.transport.ask([("txpool_status", [])])[0]["pending"] == "0x0")
 
+    def mine_at_once(self, monkeypatch):
+        """Lets this process' transactions be mined when the call that sends them returns."""
+        broadcast = Rpc.broadcast
+
+        def broadcast_and_settle(rpc, raw):
+            broadcast(rpc, raw)
+            self.settle()
+
+        monkeypatch.setattr(Rpc, "broadcast", broadcast_and_settle)
+
     def fund(self, address, wei=ETHER):
         self.client.transfer(address, wei)
 

@@ -12,8 +12,9 @@ def chain(dev_chain):
 
 
 @pytest.fixture
-def deployed(chain):
+def deployed(chain, monkeypatch):
     """A coordinator of the test's own."""
+    chain.mine_at_once(monkeypatch)
     return chain.deploy()
 
 

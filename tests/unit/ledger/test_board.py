@@ -1,7 +1,6 @@
 """The leaderboard of real chains, as whoever has only the state folder reads it."""
 
 import json
-import time
 
 import pytest
 from eth_abi import encode
@@ -26,22 +25,12 @@ class Peer:
     """One that is registered and submits at once."""
 
     def __init__(self, deployed, peer_id):
-        self.peer_id, self.writer, self.rpc = peer_id, deployed.writer(), deployed.rpc()
+        self.peer_id, self.writer = peer_id, deployed.writer()
         self.writer.register_peer(peer_id, JOURNAL)
-        wait_until_mined(self.rpc, self.writer.address)
 
     def play(self, number, points, *winners):
         self.writer.submit_reward(RoundId(number=number), points, self.peer_id, JOURNAL)
         self.writer.submit_winners(number, winners, self.peer_id, JOURNAL)
-        wait_until_mined(self.rpc, self.writer.address)
-
-
-def wait_until_mined(rpc, account):
-    """anvil answers before it mines."""
-    deadline = time.monotonic() + 30
-    while len(set(rpc.ask([("eth_getTransactionCount", [account, at]) for at in ("latest", "pending")]))) > 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def folder_of(deployed, folder, peer_id, url=None):
@@ -88,7 +77,6 @@ def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
     for raw in odd:
         data = register + encode(["bytes"], [raw]).hex()
         account.send(ContractCall(to=deployed.address, name="registerPeer", data=data, outputs=()), JOURNAL)
-    wait_until_mined(deployed.rpc(), account.address)
     board = read_board(folder_of(deployed, tmp_path, "me"))
     assert board.problem == ""
     assert {place.peer_id for place in board.places} > {"\ufffd\ufffd", "\x1b[2Jx"}
@@ -162,10 +150,11 @@ def test_the_url_s_key_is_shown_to_nobody(deployed, tmp_path):
 
 
 @pytest.mark.parametrize("blocks", [0, 30])
-def test_a_real_reorganisation_is_followed(tmp_path, blocks):
+def test_a_real_reorganisation_is_followed(tmp_path, monkeypatch, blocks):
     """Near the end, and so far back that all is read anew."""
     with running() as chain:
         live = LiveChain(chain)
+        live.mine_at_once(monkeypatch)
         deployed = live.deploy()
         peer = Peer(deployed, "me")
         folder = folder_of(deployed, tmp_path, "me")

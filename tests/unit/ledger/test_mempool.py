@@ -27,6 +27,7 @@ def node(anvil, tmp_path):
     deployed = LiveChain(anvil).deploy()
     writer, outbox = deployed.writer(), deployed.outbox(tmp_path / "outbox.sqlite")
     writer.register_peer("peer", silent())
+    deployed.chain.settle()
     delivery = Submissions(outbox, deployed.coordinator, writer, "peer")
 
     def ask(method, *params):

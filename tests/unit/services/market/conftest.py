@@ -3,7 +3,6 @@ from contextlib import ExitStack
 import pytest
 
 from codezero.ledger import delivery
-from codezero.ledger.rpc import Rpc
 from tests.unit.ledger.hostile_rpc import HostileRpc
 from tests.unit.services.market.arena import Arena, judging
 
@@ -18,12 +17,7 @@ def market(request, arena, monkeypatch):
     """A market contract of the test's own: its first game is game 0. Its peers play with keys of their own, or, where
     the test asks for "modal", each through a sign-in app."""
     monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
-
-    def mined_at_once(self, raw, broadcast=Rpc.broadcast):
-        broadcast(self, raw)
-        arena.chain.settle()
-
-    monkeypatch.setattr(Rpc, "broadcast", mined_at_once)
+    arena.chain.mine_at_once(monkeypatch)
     with ExitStack() as apps:
         yield arena.market(apps=apps if getattr(request, "param", "wallet") == "modal" else None)
 
