@@ -47,9 +47,9 @@ class EvaluatorConfig:
     """With dry_run, leave an attempt out of its group if neither dry run nor judge can tell whether it is right.
     Without mask, an unsure judge decides, and a group with an attempt without its opinion stays unscored."""
     workers: int = 0
-    """Processes that read and interpret solutions, each with at most 1 GiB of memory; 0 takes one for every 6 GiB that
-    the node may use, and no more than there are cores; beside an NVIDIA GPU one a core. The number changes the time of
-    judging, not its result."""
+    """Processes that read and interpret solutions, each with at most 1 GiB of memory. 0 takes one for every 6 GiB that
+    the node may use, at most one per core; with an NVIDIA GPU one per core. It affects the time of judging, not the
+    result."""
     fresh: int = 16
     """Number of tests with inputs that nobody has seen, drawn for tasks with a reference solution on this node, for
     attempts that pass the visible tests; 0 for none. Needs dry_run."""
@@ -61,8 +61,8 @@ class EvaluatorConfig:
     max_new_tokens: int = 256
     """The longest verdict in tokens, for generate."""
     batch_size: int = 4
-    """The most rollouts in one forward pass of the judge, on an accelerator 16 times as many; or requests to a server
-    at a time."""
+    """The most rollouts in one forward pass of the judge (on an accelerator 16 times as many), or the most simultaneous
+    requests to a server."""
     url: str = ""
     """Base URL of the server, for ollama and openai; empty takes the server's default address on this machine."""
     api_key_env: str = "OPENAI_API_KEY"
