@@ -1,4 +1,4 @@
-"""What every node begins with, a solver or a proposer, and how it is run."""
+"""Starts and runs a node: the parts that solvers and proposers share."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> 
 
 
 def run(config: NodeConfig, role: str, make: Callable[[CommonParts], RunningNode]) -> int:
-    """Runs the node that `make` returns until it is done or a signal stops it. Returns the exit code. Raises
-    CodezeroError: it cannot start or go on, for the reason in its one line."""
+    """Runs the node that `make` returns until it is done or a signal stops it, and returns the exit code. Raises
+    CodezeroError: it cannot start or continue."""
     console = Console()
     view = NodeView(console, config.tracking.view)
     with stop_on_signals(view.leave) as unhurried, ExitStack() as stack:
