@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from codezero.views.runs import Run
 
 FOLDERS = ("state", "swarms/home", "gpus")
-"""The folders of nodes, swarms, and nodes on several GPUs that the launch script starts."""
+"""The default folders: of a node, of a swarm, and of nodes on several GPUs, as the launch script names them."""
 INTERRUPTED = 130
 """The exit code of a measurement that SIGINT has stopped: 128 plus the signal's number, by the shells' convention."""
 
@@ -30,15 +30,15 @@ def add_command(
     about: str = "",
     examples: str = "",
 ) -> argparse.ArgumentParser:
-    """Adds a command that `run` carries out, and returns its parser, which its options are added to. `text` is its line
-    in the list of commands, and in its own help unless there is an `about`."""
+    """Adds a command that calls `run`, and returns its parser, for adding options. `text` describes the command in the
+    list of commands; `about` describes it in its own help, where it defaults to `text`."""
     parser = _add_parser(commands, name, text, about or text, examples)
     parser.set_defaults(command=run)
     return parser
 
 
 def add_group(commands: Commands, name: str, text: str, examples: str = "") -> Commands:
-    """Adds a command that has commands of its own, which are added to the result."""
+    """Adds a command that has subcommands, and returns the object to add them to."""
     return _add_parser(commands, name, text, text, examples).add_subparsers(metavar="action", required=True)
 
 
@@ -59,8 +59,8 @@ def add_stop_with_parent(parser: argparse.ArgumentParser) -> None:
 
 
 def duration(text: str) -> float:
-    """Returns the seconds of a time such as 60s, 10m or 3h. Raises ArgumentTypeError: it is not written so, or below
-    1 s."""
+    """Returns the seconds of a time such as 60s, 10m or 3h. Raises ArgumentTypeError: the format is wrong, or the time
+    is below 1 s."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if seconds < 1:
