@@ -29,7 +29,7 @@ class Case:
         return {name: value for name, value in self.environment.items() if name not in TOKEN_ENVS}
 
     def said_by(self, program: str, *arguments: str, limit_s: float) -> str | None:
-        """Returns the output of a program of this machine; None if there is none, or it fails or takes too long."""
+        """Returns the output of a program of this machine; None if it is missing, fails or takes too long."""
         path = shutil.which(program, path=self.environment.get("PATH"))
         if path is None:
             return None

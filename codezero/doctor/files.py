@@ -1,4 +1,4 @@
-"""Reads the ends of files that may not be what they seem: no links, and never a huge file as a whole."""
+"""Reads the ends of files that another program may have replaced: follows no links, never reads a huge file whole."""
 
 from __future__ import annotations
 

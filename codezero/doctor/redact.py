@@ -15,7 +15,7 @@ REMOVED = "[removed]"
 SHORTEST = 6
 """The length of the shortest text that is searched for: shorter ones would match everywhere."""
 _GRAM = 16
-"""The number of consecutive characters by which a piece of a long secret is recognised, as of a key over two lines."""
+"""The number of consecutive characters by which a piece of a long secret is recognised, such as a key cut in two."""
 _PEER_ID = re.compile(r"Qm[1-9A-HJ-NP-Za-km-z]{44}|12D3Koo[1-9A-HJ-NP-Za-km-z]{45}")
 _REACH = 20_000
 """The largest length of a PEM block in characters, including prefixes that a log adds to its lines."""

@@ -1,4 +1,4 @@
-"""Checks of what a swarm needs: addresses to listen on, bootnodes that answer, and proxies that keep out of it."""
+"""Checks of what a swarm needs: addresses to listen on, bootnodes that answer, and proxies that spare local servers."""
 
 from __future__ import annotations
 

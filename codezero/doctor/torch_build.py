@@ -135,7 +135,7 @@ def _no_plan(code: int | None) -> Finding:
 
 
 def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:
-    """Reports nothing of the estimate while a node runs: free memory is then what the node has left, and does not tell
+    """Reports that the plan is skipped while a node runs: free memory is then what the node leaves, so it does not tell
     whether the node itself fits."""
     yield info("plan", "a node runs on this state folder, and has made its own", do="codezero status shows its memory")
     if "missing" in answer or "failed" in answer:
