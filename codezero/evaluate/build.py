@@ -62,7 +62,7 @@ class JudgeWeights:
         token: str | None = None,
         downloads: bool = True,
     ) -> None:
-        """`token` is that of `store.prepare`; without `downloads` only weights that are prepared are available."""
+        """`token` is passed to `store.prepare`; without `downloads` only weights that are prepared are available."""
         self.name, self._config, self._device, self._console = name, config, device, console
         self._token, self._downloads = token, downloads
 
@@ -152,8 +152,8 @@ def make_evaluator(
     secret: bytes | None = None,
 ) -> FrozenEvaluator:
     """Returns the evaluator of a round with the judge `backend`; without one it executes solutions. `workers` read
-    solutions. Dry runs and execution also check the tests that `more_tests` returns for a task. `reference_of` finds
-    the reference of fresh tests, whose seed has a `secret`, by default a random one.
+    solutions. Dry runs and execution also check the tests that `more_tests` returns for a task. `reference_of` returns
+    the reference solution for fresh tests, and `secret` is a part of their seed, random by default.
 
     Raises EvaluatorError: this machine has no sandbox to execute in.
     """

@@ -1,4 +1,4 @@
-"""Recognises copies of a program whose names, comments, layout or dead code were changed. For worker processes."""
+"""Recognises copies of a program whose names, comments, layout or dead code were changed; runs in worker processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = "_"
 
 
 def program_of(code: str, wanted: Collection[str] | None) -> ProgramPrint | None:
-    """Returns a program's fingerprint, the same for its copies; None if it does not parse. `wanted` is that of
+    """Returns a program's fingerprint, the same for its copies; None if it does not parse. `wanted` is as in
     `normalise.reachable`.
 
     All names count as equal, since renaming is easy; imports and what `reachable` drops do not count.

@@ -42,7 +42,7 @@ P_UNSURE = (0.15, 0.85)
 """The probabilities between which an attempt counts as unknown: the dry run and the judge left it open, or it fails
 fresh tests that only the reference is known to pass."""
 SHOWN_BYTES = 4 << 10
-"""Bytes of question, tests and programs that the judge is shown of a round's open groups of peers, for each of J. A
+"""The bytes of questions, tests and programs of peers' open groups that the judge is shown in a round, for each of J. A
 token has at least one byte. Eight programs as long as MBPP's own (601-974) take 1.7 KB with question and tests; one
 group in twenty takes more than 3.8."""
 
@@ -54,10 +54,10 @@ class FrozenEvaluator:
     decides the rest, and gives an opinion on each open test of the node's own solutions. Worker processes do all that
     reads a solution; this class puts their answers together. Tasks of an environment are scored by its rule alone.
 
-    With `evaluator.mask` and a dry run, an attempt that cannot be decided, because the judge is unsure or out of order,
-    has no reward, and the others of its group have theirs. Its author gains nothing by it: it is as if the attempt had
-    not been made, and a single attempt left has no effect. Without mask or dry run every opinion makes a reward, and a
-    group stays unscored if one of its attempts has no opinion.
+    With `evaluator.mask` and a dry run, an attempt that cannot be decided, because the judge is unsure or fails, has no
+    reward, and the others of its group have theirs. Its author gains nothing by it: the effect is that of a group
+    without the attempt, and a single attempt left has no effect. Without mask or dry run every opinion makes a reward,
+    and a group stays unscored if one of its attempts has no opinion.
 
     All peers' groups together cost a round at most as much as J groups, since training takes J: their dry runs share
     the time of J groups equally, and the judge is asked about the first J groups that these leave open, or fewer if the
@@ -109,7 +109,7 @@ class FrozenEvaluator:
             yield self._scored(group, external, findings, open_ones)
 
     def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
-        """Returns what a judge is asked: a submission for each attempt that nothing else settles."""
+        """Returns a submission to the judge for each attempt that nothing else decides."""
         if not self._can_be_judged(task):
             return {}
         return {

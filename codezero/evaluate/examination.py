@@ -1,4 +1,4 @@
-"""The request that a node sends to its workers about a task's attempts, and the reply: all that reading can tell."""
+"""The request about a task's attempts that a node sends to its workers, and the reply with what they have read."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ P_FRESH_FAILED, P_FRESH_IGNORED, P_FRESH_DOUBTFUL = 0.12, 0.01, 0.5
 passes that one; IGNORED if none does, and it fails more than `MOST_OF_FRESH` of them or gives one value for all;
 DOUBTFUL if it fails fewer. `python -m benchmarks.fresh` found that one in eight of MBPP's own solutions is wrong beyond
 its tests. So the first case has 0 to 12 % of right programs and 83 % of subtly wrong ones; the second 0 % and 95 % of
-tables of answers; the third 12 % and 87 % of subtly wrong ones: as many of either if one in eight is wrong."""
+tables of answers; the third 12 % and 87 % of subtly wrong ones: equally many of both if one in eight is wrong."""
 P_RECALLED = 0.05
-"""The same for a program that seems to contain the answers to its examples, if nothing else is known of it
-(`python -m benchmarks.recalled`): of right programs for 50 problems none did, so few do."""
+"""The same for a program that seems to contain the answers to its examples, if nothing else is known of it. No right
+program for 50 problems seemed to (`python -m benchmarks.recalled`)."""
 
 Score = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -73,7 +73,7 @@ class Examine(Struct, frozen=True, kw_only=True):
     fatal_rules: bool
     """True if an attempt that breaks a fatal rule is wrong without a dry run."""
     show: bool
-    """True if the reply has the texts for the judge, of attempts that nothing else settles."""
+    """True if the reply shall have the texts for the judge, for attempts that nothing else decides."""
     share: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """The share of the usual time for dry runs, in 0..1."""
     more_tests: str = ""
@@ -179,7 +179,8 @@ class ExaminationReply(Struct, frozen=True, kw_only=True):
     """The answer to `Examine`."""
 
     question: str = ""
-    """The question as the judge sees it, like `tests`; empty if it is asked about no attempt that can be printed."""
+    """The question as the judge sees it. It and `tests` are empty if the judge is asked about no attempt that
+    prints."""
     tests: str = ""
     attempts: tuple[Examined, ...] = ()
     """The results in the order of the request's attempts."""

@@ -37,7 +37,7 @@ FRESH_SHARE = 0.25
 
 
 def examine(asked: Examine) -> ExaminationReply:
-    """Returns all that reading the attempts can tell. Dry runs end when `walk_s` is used up."""
+    """Returns the results of reading the attempts. Dry runs end when `walk_s` is used up."""
     if asked.environment:
         return _score(asked)
     task = Task(origin=asked.origin, question=asked.question, tests=asked.tests)
@@ -76,9 +76,9 @@ def _with_fresh(
     asked: Examine, task: Task, suite: TestSuite, found: Sequence[Examined], ends_s: float
 ) -> list[Examined]:
     """Returns the findings, with the results of fresh tests for attempts that pass the visible ones. Tests are drawn
-    only if some attempt does, or without attempts, for a dry run of the reference. Without a reference, and of
-    programs, attempts without hidden tests (`more_tests`) get a dry run with other inputs. If the tests show no result
-    of a function, as a `check(candidate)` with helpers may, a table of answers could not be found: UNTOLD."""
+    only if an attempt passes, or, to make a dry run of the reference, if there are no attempts. Programs, and functions
+    without a reference, get a dry run with other inputs if there are no hidden tests (`more_tests`). The result is
+    UNTOLD if the tests show no result of a function, as with helpers: a table of answers could not be found then."""
     passing = [number for number, one in enumerate(found) if one.settled(asked.fatal_rules)]
     if not asked.walk or not asked.num_fresh or not (passing or not asked.attempts):
         return list(found)
@@ -106,7 +106,7 @@ def _with_fresh(
 
 
 def _memories(asked: Examine, suite: TestSuite, passing: Sequence[int], ends_s: float) -> dict[int, FreshCounts]:
-    """Returns for attempts that only the visible tests show to be right whether they seem to contain the answers."""
+    """Returns, for attempts that only visible tests show to be right, whether they seem to contain the answers."""
     found: dict[int, FreshCounts] = {}
     functions = _called(asked.origin, suite)
     for left, number in zip(range(len(passing), 0, -1), passing, strict=True):

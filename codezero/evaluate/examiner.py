@@ -93,7 +93,7 @@ class Examiner:
         fresh: Fresh | None = None,
         environments: Mapping[str, str] | None = None,
     ) -> None:
-        """`walk`, `fatal_rules` and `show` are those of `Examine`; `more_tests` returns tests of a task beside its own.
+        """`walk`, `fatal_rules` and `show` are as in `Examine`; `more_tests` returns tests of a task beside its own.
         Without `fresh` no fresh tests are drawn. `environments` has the modules of environments by name."""
         self._workers, self.walk, self._fatal_rules, self._show = workers, walk, fatal_rules, show
         self._more_tests, self._fresh, self._environments = more_tests, fresh, {"": "", **(environments or {})}
@@ -129,7 +129,8 @@ class Examiner:
         return None if is_killer or reference is None else _sendable(reference), seed
 
     def _submit(self, ahead: Iterable[_Group], kills: Mapping[str, int]) -> None:
-        """Gives groups to the workers: all own ones, and of each author at most as many as workers it may still end."""
+        """Gives groups to the workers: all own ones, and at most as many of an author as workers that it may still
+        end."""
         busy = Counter(kills)
         for one in ahead:
             if one.answer is None and (not one.author or busy[one.author] < MAX_KILLS):

@@ -26,9 +26,9 @@ OF_PEAKS = 0.2
 EVEN = 4
 """A parameter of how error is spent over looks, more evenly if larger; with 4 the first twelve have three quarters."""
 PRIOR = 0.4
-"""The share of solutions by which two added problems change, one up and one down, in the standard deviation of the
-differences. Without these, 20 % of flat runs raise an alarm if hardly a problem is ever solved, since few changes are
-often equal by chance."""
+"""The change of two problems, one better and one worse by this share, that are added to the differences to compute
+their standard deviation. Without them 20 % of runs without a change raise an alarm if hardly a problem is ever solved,
+since few differences are often equal by chance."""
 
 
 class Direction(str, Enum):
@@ -73,7 +73,8 @@ class Gain:
 
 
 def is_look(num_passes: int) -> bool:
-    """Returns whether there is a look after so many passes beside the start: 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, ..."""
+    """Returns whether there is a look after this many passes, the start not counted: 1, 2, 3, 4, 6, 8, 12, 16, 24,
+    ..."""
     power = 1 << max(num_passes.bit_length() - 1, 0)
     return num_passes > 0 and num_passes in (power, power * 3 // 2)
 

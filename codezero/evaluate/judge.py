@@ -23,7 +23,7 @@ class Submission:
     task: Task
     code: str
     shown: Shown
-    """The texts that a model sees."""
+    """Question, tests and code as a model sees them."""
     sides: tuple[tuple[int, str, str], ...] = ()
     """(index, left side, right side) of the tests that each get an opinion."""
     passed: float = 0.0
@@ -39,17 +39,16 @@ class Opinion:
 
 
 _Read = Callable[[float], Opinion]
-"""A function that makes an opinion of a model's answer and `Submission.passed`, in which solutions that look the same
-may differ."""
+"""Returns an opinion for a value of `Submission.passed`, in which solutions that look the same may differ."""
 
 
 class Judge(Protocol):
     def judge(self, solutions: Sequence[Submission]) -> list[Opinion]:
-        """Returns an opinion on each solution, in order. Raises EvaluatorError: the judge is out of order."""
+        """Returns an opinion on each solution, in order. Raises EvaluatorError: the judge fails."""
         ...
 
     def permit(self, external: bool) -> None:
-        """Raises EvaluatorError: `external`, and this judge may not be given code of other nodes."""
+        """Raises EvaluatorError: the code is another node's (`external`), which this judge may not be given."""
         ...
 
 
@@ -59,8 +58,7 @@ class CaseJudge(Protocol):
 
     def judge_cases(self, solution: Submission, p_correct: float) -> dict[int, float]:
         """Returns the probabilities that tests among the solution's `sides` pass, by index; tests without an opinion
-        are left out. `p_correct` is the judge's opinion of the whole. Raises EvaluatorError: the judge is out of
-        order."""
+        are left out. `p_correct` is the judge's opinion of the whole. Raises EvaluatorError: the judge fails."""
         ...
 
 
@@ -138,7 +136,7 @@ class ModelJudge:
 
 def choose_verdict(backend: JudgeBackend, wanted: VerdictMode) -> VerdictMode:
     """Returns the mode that `auto` stands for, else `wanted`. Raises EvaluatorError: `wanted` is likelihood, which the
-    backend cannot tell."""
+    backend does not support."""
     if wanted is VerdictMode.auto:
         return VerdictMode.likelihood if isinstance(backend, Reviewer) else VerdictMode.logit
     if wanted is VerdictMode.likelihood and not isinstance(backend, Reviewer):

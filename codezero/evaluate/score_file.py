@@ -30,7 +30,7 @@ ScoreGroups = Callable[[Iterable[tuple[RolloutGroup, bool]]], Iterator[ScoredGro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """One line of the input: a solution to a problem, or the reason why it is none."""
+    """One line of the input: a solution to a problem, or the reason why it has none."""
 
     number: int
     fields: Mapping[str, Any]

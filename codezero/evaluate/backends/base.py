@@ -23,7 +23,7 @@ PROBE_TOKENS = 16
 
 
 class JudgeBackend(Protocol):
-    """A frozen chat model. Every method raises EvaluatorError with a text of one line if the model is out of order."""
+    """A frozen chat model. Every method raises EvaluatorError, with a message of one line, if the model fails."""
 
     @property
     def name(self) -> str:
@@ -42,13 +42,13 @@ class JudgeBackend(Protocol):
         ...
 
     def check(self) -> None:
-        """Asks a short question in the way of `evaluator.verdict`. Called once, before anything is judged."""
+        """Asks a short question in the form that `evaluator.verdict` sets. Called once, before anything is judged."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """A model's probabilities for an answer that stands in its chat as its own."""
+    """A model's probabilities for an answer that its chat presents as its own."""
 
     logprobs: Sequence[float]
     """Log-probabilities of the answer's tokens, in nats: [C]."""

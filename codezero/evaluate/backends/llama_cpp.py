@@ -73,7 +73,7 @@ class LlamaCppBackend:
         self._process = self._server = None
 
     def _ask(self, question: Callable[[OpenAIBackend], Answer]) -> Answer:
-        """Asks a running process, and a new one if that dies over the question, up to `evaluator.retries` times."""
+        """Asks the process; if it dies while it answers, asks a new one, up to `evaluator.retries` times."""
         for left in range(self._config.retries, -1, -1):
             server = self._running()
             try:

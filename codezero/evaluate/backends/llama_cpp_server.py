@@ -37,7 +37,7 @@ def main() -> None:
     print(msgspec.json.encode(answer).decode(), flush=True)
     if server is not None:
         sys.stdin.buffer.read()
-    os._exit(0)  # at once: an orderly end of the server would wait for a prompt that it reads
+    os._exit(0)  # at once: an orderly shutdown would first finish the prompt that the server reads
 
 
 def _serve(settings: Settings) -> tuple[Any, Started]:

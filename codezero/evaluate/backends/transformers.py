@@ -136,12 +136,12 @@ class TransformersBackend:
 
 
 _Rows = list[tuple[int, ReviewedAnswer]]
-"""Answers to one prompt, with their places among all."""
+"""Answers to one prompt, each with its index among all answers."""
 
 
 def _by_common_beginning(by_prompt: Mapping[tuple[int, ...], _Rows]) -> dict[tuple[int, ...], _Rows]:
-    """Returns all answers as those to the common beginning of their prompts, sorted by length. Prompts without one stay
-    apart."""
+    """Returns the answers by the beginning that all prompts have in common, sorted by length; the rest of a prompt
+    becomes a part of its answers. Without a common beginning the result is the argument."""
     shared = commonprefix([list(prompt) for prompt in by_prompt])  # noqa: RUF071 - these are ids, not paths
     if not shared:
         return dict(by_prompt)

@@ -208,8 +208,8 @@ _MAX_NESTED_ITERATORS = 1_000
 class Iterating(Hidden):
     """A lazy iterator. `raw` charges a step for each item, so a host function may exhaust it.
 
-    An iterator over another keeps this object and not its `raw`: so the depth of a chain is known, and the host frees
-    it without recursion.
+    An iterator over another one refers to this object and not to its `raw`, so that the depth of nesting is known and
+    the host frees a chain without recursion.
     """
 
     __slots__ = ("is_generator", "raw")

@@ -1,4 +1,4 @@
-"""Draws fresh tests of a task. For worker processes, since tests and reference may be untrusted."""
+"""Draws fresh tests of a task. It runs in worker processes, since tests and reference may be untrusted."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _proven(suite: TestSuite, reference: str, form: Form, results: Mapping[str, 
 
 
 def values_of(program: str, suite: TestSuite, asked: Sequence[str], budget: Budget) -> dict[str, Any]:
-    """Returns the values of expressions with the program, of those that are short literals. It is empty if one
+    """Returns the values of the expressions when the program runs, of those that are short literals. It is empty if one
     expression ends the run."""
     if budget.total_seconds <= 0:
         return {}

@@ -10,7 +10,7 @@ MAX_CHARS = 2_000
 """The most characters of an input that is changed."""
 _MAX_CHANGES = 3
 _COUNTS = 0.1
-"""The probability that a change may also meet a number that may count words or lines."""
+"""The probability that a change may also alter a number that may be a count of words or lines."""
 _TRIES = 8
 """The most tries for each requested input."""
 

@@ -48,8 +48,8 @@ def _of_example(code: str, example: StdinExample, question: str, seed: bytes, se
 
 
 def _words_of(question: str, example: StdinExample) -> set[str]:
-    """Returns the words of an example, such as `YES` and names of commands, that the statement has too, more often than
-    as part of the example if it repeats that."""
+    """Returns the words of an example, such as `YES` and names of commands, that the statement also has outside of its
+    own copy of the example."""
     is_repeated = " ".join(example.given.split()) in " ".join(question.split())
     shown = f"{example.given} {example.expected}".split()
     told = re.findall(r"[^\W\d_]{2,}", question)

@@ -17,7 +17,7 @@ TRIES = 40
 """The most tries for each requested mutant."""
 _MAX_CHANGES = 3
 _NEW_CHAR = 0.3
-"""The probability that a new character is any of the replaced one's kind, not one that was seen."""
+"""The probability that a new character is any of the replaced one's kind, instead of one from the visible inputs."""
 
 
 def mutants(inputs: Sequence[Arguments], count: int, rng: random.Random, seconds: float) -> list[Arguments]:

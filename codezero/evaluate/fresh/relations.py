@@ -69,7 +69,7 @@ def keep(bonds: Sequence[Bond], arguments: Arguments) -> bool:
 
 
 def restored(bonds: Sequence[Bond], arguments: Arguments, rng: random.Random) -> Arguments:
-    """Returns the arguments, changed so that relations hold that random changes hardly meet."""
+    """Returns the arguments, changed so that the relations hold, which random changes rarely achieve."""
     made = list(arguments)
     for relation, i, j in bonds:
         one, other = made[i], made[j]

@@ -18,8 +18,8 @@ _MIN_TELLING = 4
 
 
 def by_heart(solution: Solution) -> RuleScore | None:
-    """Returns a broken rule for a table of the examples, the literal answers of all of them, or unused input; None if
-    it finds nothing.
+    """Returns a broken rule if the program contains a table of the examples, or all their answers as literals, or does
+    not use its input; else None.
 
     A table (`tables`) maps the whole input of an example, as text, lines, words or numbers, to the expected output. It
     counts if the input has more than one word, or if all its rows are examples; conditions on one word do not count,

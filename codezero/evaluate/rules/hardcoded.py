@@ -18,7 +18,7 @@ _LARGE_NUMBER = 1_000
 """The least length of a string and the least number that code does not contain by chance."""
 _MIN_CASES = 2
 _MIN_LIST = 3
-"""The fewest answers whose order tells: two may be in order by chance, such as the halves of a range."""
+"""The fewest answers in the tests' order that count as copied: two may have that order by chance, as in `[0, n]`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ _Side = Iterable[ast.expr | None]
 
 
 def tables(nodes: Sequence[ast.AST], literals: Literals) -> Iterator[tuple[int, list[Row], bool]]:
-    """Yields (line, rows, True if it has conditions) of each table; the last two have all conditions and all rows."""
+    """Yields (line, rows, True if it has conditions) of each table, then of all conditions, then of everything."""
     everything: list[Row] = []
     chain: list[Row] = []
     first = first_of_chain = 0
@@ -59,7 +59,7 @@ def _numbers(keys: _Side, values: _Side, literals: Literals) -> list[Row]:
 
 
 def _sides(node: ast.AST) -> Iterator[tuple[_Side, _Side]]:
-    """Yields (keys, values) of each mapping by this node itself."""
+    """Yields (keys, values) of each mapping that this node itself makes."""
     if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
             yield [key], [value.body if isinstance(value, ast.Lambda) else value]
