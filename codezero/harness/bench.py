@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from codezero.policy.solver import PolicySolver
 
 MANY_CASES = 20
-"""The number of cases from which a suite stops at the first failure: contests have hundreds, and one decides."""
+"""The least number of cases of a suite that stops at its first failure: contests have hundreds, and one decides."""
 SUITE_S = 300.0
 """The limit for all cases of one solution, in wall seconds."""
 STORED_AT_ONCE = 64

@@ -11,7 +11,7 @@ from codezero.evaluate.metrics import CONFIDENCE, Estimate, pass_at_k
 
 
 def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, Estimate]:
-    """Returns pass@k for each k up to the fewest solutions of a problem, and average@n (`average` if their counts n
+    """Returns pass@k for each k that no problem has fewer solutions than, and average@n (`average` if their counts n
     differ).
 
     pass@k is the unbiased estimate (Chen et al. 2021, arXiv 2107.03374); average@n is the share of right solutions.
