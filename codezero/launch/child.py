@@ -45,7 +45,7 @@ class ChildProgram:
     rounds: int = 0
     """Finished rounds, over all restarts, after which it is done; 0 is no limit."""
     serves: bool = False
-    """Whether the program runs for the sake of the others, so that it ends after them."""
+    """True if the program runs for the sake of the others, so that it ends after them."""
     ready: str = ""
     """The beginning of the line that the program prints when it can be used."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process has ended and has not been reaped yet."""
+        """True if the process has ended and has not been reaped yet."""
         return self._process is not None and self._process.poll() is not None
 
     @property

@@ -1,4 +1,4 @@
-"""Decides what the user wants started: by options, else the environment, else questions, else defaults."""
+"""Decides what to start, from options, else the environment, else questions to the user, else defaults."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def main() -> int:
 
 
 def _wait_for_end() -> None:
-    """Waits for the end of standard input, and so of the parent, and then ends the process group."""
+    """Waits for the end of standard input, which comes with the parent's end, and then ends the process group."""
     try:
         while os.read(0, 4096):
             pass

@@ -26,7 +26,7 @@ class NodeJs:
     """An installed Node.js."""
 
     npm: Sequence[str]
-    """The beginning of an npm command line."""
+    """The command line that runs npm; arguments are added to it."""
     folder: str
     """The folder that must be in PATH for the programs that npm starts; empty if it already is."""
 

@@ -1,8 +1,7 @@
 """Prepares the models that the nodes of one machine share, in a separate process.
 
-`python -m codezero.launch.prepare NODES PROPOSERS key=value ...` imports torch, which leaves memory with it: the
-launcher runs for days and must not keep it. The last line of its output is the answer in JSON.
-"""
+`python -m codezero.launch.prepare NODES PROPOSERS key=value ...` imports torch, whose memory only the end of its
+process frees; the launcher runs for days and must not keep it. The last line of its output is the answer in JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> tupl
     """Prepares the models that nodes with these settings load; returns the bytes of memory that a node may plan with,
     and those of a proposer.
 
-    Raises ModelError: weights cannot be had, or the process was killed.
+    Raises ModelError: weights are not available, or the process was killed.
     """
     command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), str(num_proposers), *settings]
     # It has its own session, since Ctrl-C is for the launcher, and stops when the pipe to its standard input closes.

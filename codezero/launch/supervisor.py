@@ -16,7 +16,7 @@ from codezero.runtime.stop import SAVE_S
 MAX_CRASHES = 5
 """The number of consecutive crashes, without progress in between, after which a program is given up."""
 TOLD = 1
-"""The exit code of a program that has printed one line about what is wrong, and would do so again."""
+"""The exit code of a program that has printed a one-line error, and would fail again in the same way."""
 GRACE_S = 15.0 + SAVE_S
 """Seconds between the request to stop and the kill."""
 MAX_PAUSE_S = 300.0
@@ -88,7 +88,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Runs the programs until each that does not serve others has ended for good, or a signal asks to stop. Stops
-        the rest, says what became of each, and returns the exit code: 1 if any failed for good."""
+        the rest, prints how each ended, and returns the exit code: 1 if any failed for good."""
         while not self._num_signals and any(c.state.live for c in self.children if not c.program.serves):
             self._step()
         self.stop()

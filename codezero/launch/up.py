@@ -1,6 +1,6 @@
 """Runs a whole swarm on one machine: a bootnode, nodes, and proposers that write problems, each as a process.
 
-<folder>/swarm.yaml            the swarm, as its nodes know it; `codezero swarm invite` makes invite.yaml of it
+<folder>/swarm.yaml            the swarm, as its nodes know it; `codezero swarm invite` makes invite.yaml from it
 <folder>/bootnode/             swarm.pem, and output.log with all that it printed
 <folder>/swarm_launcher.log    what `up` shows, with times
 <folder>/node-1/, node-2/ ...  swarm.pem, state/, logs/, output.log
@@ -80,8 +80,8 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
 
     Tests give a `command` and a `prepare` in place of the real nodes and models.
 
-    Raises CodezeroError: a setting is impossible, the folder or port is in use, models cannot be had, or the bootnode
-    does not start.
+    Raises CodezeroError: a setting is impossible, the folder or port is in use, models are not available, or the
+    bootnode does not start.
     """
     console = LoggedConsole()
     folder = options.folder
@@ -219,8 +219,8 @@ def kept_in(
 
 
 def own_settings(config: NodeConfig, home: Path, number: int, place: int) -> list[str]:
-    """Returns the settings of a program that are its own: seed, paths in its folder, and port for Prometheus, the
-    configured one plus `place`."""
+    """Returns the settings in which a program differs from the others: seed, paths in its folder, and the port for
+    Prometheus, which is the configured one plus `place`."""
     port = config.tracking.prometheus_port
     return [
         f"seed={config.seed + number}",  # so that nodes draw different tasks and samples

@@ -1,6 +1,6 @@
-"""Prepares the weights that the nodes of one machine load, and shares its memory out among them.
+"""Prepares the weights that the nodes of one machine load, and divides its memory among them.
 
-Imports torch, and so runs in a separate process (`launch.prepare`).
+It imports torch, and therefore runs in a separate process (`launch.prepare`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def prepare_for(config: NodeConfig, num_nodes: int, num_proposers: int) -> tuple
     """Prepares, once, the models that the nodes and proposers on this machine will load.
 
     Returns the bytes of memory that a node may plan with, and those of a proposer: an equal share, of which the nodes
-    get what proposers do not need. Raises ModelError: weights cannot be had.
+    get what proposers do not need. Raises ModelError: weights are not available.
     """
     device = devices.choose_device(config.model.device)
     free = free_room(config.train, device, config.state_dir).memory
