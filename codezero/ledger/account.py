@@ -30,7 +30,7 @@ NONCE_TRIES = 12
 NONCE_WAIT_S = (0.02, 0.15)
 """Shortest and longest wait in seconds between two of these tries, drawn uniformly."""
 LOCK_WAIT_S = 20.0
-"""Longest wait in seconds for the lock; then the node goes on without it, and may have to sign again."""
+"""Longest wait in seconds for the lock; then the node continues without it, and may have to sign again."""
 GAS_MARGIN = 1.25
 """Factor on the estimate of gas: other transactions of the same block may make this one take more."""
 MAX_GAS = 5_000_000
@@ -177,7 +177,7 @@ class Account:
 
 
 def _lock(descriptor: int, deadline: float) -> None:
-    """Waits for the lock until the deadline: a process that ends gives it back, but one that hangs does not."""
+    """Waits for the lock until the deadline: a process that ends releases it, but one that hangs does not."""
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

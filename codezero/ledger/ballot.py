@@ -11,7 +11,7 @@ from codezero.config import Vote
 from codezero.types import RoundId, ScoredGroup
 
 MAX_KNOWN = 20_000
-"""How many fingerprints of groups are kept, so that a copied group earns no second vote; they take about 3 MB."""
+"""The number of groups' fingerprints kept, so that a copied group earns no second vote; they take about 3 MB."""
 
 
 def own_reward(groups: Sequence[ScoredGroup]) -> float:

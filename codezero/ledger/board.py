@@ -16,11 +16,11 @@ from codezero.ledger.tally import TALLY, Tally
 from codezero.runtime.database import reading
 
 MOST = 100
-"""The most rows of a leaderboard, unless told otherwise."""
+"""The default number of rows of a leaderboard."""
 
 
 def read_board(folder: Path, *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST) -> Leaderboard:
-    """Returns the leaderboard of the swarm of a node's state folder; the node may run. Problems are words in the
+    """Returns the leaderboard of the swarm of a node's state folder; the node may run. Problems are texts in the
     result.
 
     For a chain it first reads new blocks, for about `limit_s` seconds and one more answer; 0 sends no request and
@@ -51,7 +51,7 @@ def read_swarm_board(
 
 
 def read_shared(path: Path, *, most: int = MOST) -> Leaderboard:
-    """Returns the leaderboard of one ledger file that nodes share. Problems are words in the result."""
+    """Returns the leaderboard of one ledger file that nodes share. Problems are texts in the result."""
     return _of_files([path], "", most, [])
 
 
@@ -99,8 +99,8 @@ def _merged(places: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 
 
 def _scope(folder: Path, found: LedgerLocation | None) -> LedgerScope | None:
-    """Returns the contract that a node uses, None for a local ledger. Without a location it is that of the outbox.
-    Raises LedgerError: the outbox cannot be read."""
+    """Returns the contract that a node uses, None for a local ledger. Without a location it takes the outbox's
+    contract. Raises LedgerError: the outbox cannot be read."""
     if found is not None or not (folder / OUTBOX).exists():
         return None if found is None else found.scope
     with reading(folder / OUTBOX, "outbox") as db:
@@ -137,7 +137,7 @@ def _of_chain(folder: Path, scope: LedgerScope, rpc_url: str, limit_s: float, mo
 
 
 def _brought_up(tally: Tally, scope: LedgerScope, rpc_url: str, limit_s: float) -> str:
-    """Reads new blocks into the tally. Returns in words why it could not; empty if it could."""
+    """Reads new blocks into the tally. Returns the reason if it could not, else an empty text."""
     if not rpc_url:
         return "the chain's RPC is not known: give --rpc-url, or start the node once, which notes it"
     # Imported here, since a node without a chain does not need what these import.

@@ -137,8 +137,8 @@ def _on_chain(
 
 
 def _connected(config: LedgerConfig, key: bytes | None) -> tuple[Coordinator, CoordinatorWriter]:
-    """Returns what reads the contract and what writes to it, without a request. Raises LedgerError: an address or URL
-    is not valid, or nobody has signed in."""
+    """Returns a reader and a writer of the contract, without a request. Raises LedgerError: an address or URL is not
+    valid, or nobody has signed in."""
     from codezero.ledger.account import Account
     from codezero.ledger.coordinator import Coordinator, CoordinatorWriter
     from codezero.ledger.modal import app_account

@@ -30,8 +30,8 @@ class ChainLedger:
 
     def next_round(self, after: RoundId | None) -> RoundId:
         """Waits until the contract's round is past `after`, and returns it. If the RPC does not answer for
-        `patience_s`, it returns the number after `after`; what is earned then is submitted when the contract has
-        reached that round.
+        `patience_s`, it returns the number after `after`; rewards of that round are submitted when the contract has
+        reached it.
 
         Raises PeerTaken: the peer id is registered to another account.
         """
@@ -68,7 +68,7 @@ class ChainLedger:
         return self._local.total_reward()
 
     def status(self) -> str:
-        """Returns what keeps submissions from the chain, in words; empty if nothing does."""
+        """Returns the reason why nothing can be submitted now; empty if there is none."""
         return self.submitter.trouble
 
     def close(self) -> None:

@@ -93,7 +93,7 @@ class Contract:
 
 
 def error_name(data: str, names: Mapping[str, str]) -> str:
-    """Returns what the data of a revert says: the name of a contract's error, Solidity's own text, or the selector.
+    """Returns the reason in the data of a revert: the name of a contract's error, Solidity's own text, or the selector.
 
     `names` maps selectors to names. A call of a function that the contract does not have reverts without data.
     """
@@ -115,7 +115,7 @@ def error_name(data: str, names: Mapping[str, str]) -> str:
 
 
 def checksummed(address: str) -> str:
-    """Returns the address with its checksum in upper and lower case (EIP-55). Raises ValueError: the text is no
+    """Returns the address with its checksum in upper and lower case (EIP-55). Raises ValueError: the text is not an
     address, or its checksum is wrong."""
     from eth_utils.address import is_address, to_checksum_address
 

@@ -31,11 +31,11 @@ RESEND_AFTER_S = 60.0
 REPLACE_AFTER_S = 600.0
 """Seconds without a receipt after which a transaction with the same nonce and higher fees replaces it."""
 HOLD_S = 60.0
-"""Seconds between two looks at an item that the chain is not ready for: its round has not come, or its game goes on."""
+"""Seconds between two looks at an item that the chain does not take yet: its round has not come, or its game runs."""
 MAX_BACKOFF_S, MAX_REVERTED_BACKOFF_S = 600.0, 3600.0
 """The longest waits in seconds between two tries; the latter after transactions that failed when mined, which cost."""
 FIRST_CLAIM_WAIT_S, MAX_CLAIM_WAIT_S = 60.0, 6 * 3600.0
-"""The shortest and the longest wait in seconds between two tries of a claim: most that are refused are of lost bets."""
+"""The shortest and the longest wait in seconds between two tries of a claim; refused ones are mostly of lost bets."""
 _HASHES = 16
 """How many of an item's transactions are looked up, the newest ones."""
 
@@ -104,13 +104,13 @@ class Delivery(ABC):
 
     @abstractmethod
     def _meaning(self, item: LedgerItem, name: str) -> RevertMeaning:
-        """Returns the meaning of the contract's error of a name."""
+        """Returns what the contract's error of this name means for an item."""
 
     def _judged(
         self, item: LedgerItem, standing: Standing, sent: Sequence[Transaction]
     ) -> tuple[ItemState, str] | None:
-        """Returns the state that an item takes without being sent, and the reason: an open one, which may come with a
-        reason to look again only later, or one in which it ends. None: it is sent when it is due."""
+        """Returns the state that an item takes without being sent, and the reason; in an open state the item is looked
+        up again later, in any other it ends. None if it is sent when it is due."""
         return None
 
     def _due(self) -> list[LedgerItem]:

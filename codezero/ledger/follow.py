@@ -18,11 +18,11 @@ from codezero.ledger.rpc import Rpc
 from codezero.ledger.tally import Tally, TallyChange
 
 SETTLED_BLOCKS = 12
-"""How far behind the newest block a block is taken as final."""
+"""The number of blocks behind the newest one from which a block is taken as final."""
 MAX_SPAN = 1 << 22
 """The most blocks in a request."""
 MANY = 1000
-"""The number of changes in a range from which on the next range is not made longer."""
+"""The number of changes in a range at which the next range is not made longer."""
 RATE_WAIT_S = 1.0
 """Seconds before the next request to a server that limits their rate and names no time."""
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")

@@ -92,7 +92,7 @@ class Server:
 
 
 def decode(raw: bytes, kind: type[T]) -> T:
-    """Parses JSON of a type. Raises ValueError, with printable text: it is no JSON, or of another type."""
+    """Parses JSON of a type. Raises ValueError, with printable text: it is not JSON, or of another type."""
     if raw.count(b"[") + raw.count(b"{") > MAX_BRACKETS:
         raise ValueError(f"more than {MAX_BRACKETS} brackets")
     start = shown(raw[:60].decode("utf-8", "replace"))

@@ -100,7 +100,7 @@ class ItemState(str, Enum):
     DROPPED = "dropped"
     """The chain will never take it."""
     UNKNOWN = "unknown"
-    """The chain may have it, and nothing more can be learnt of it."""
+    """The chain may have it; nothing more can be found out about it."""
 
 
 OPEN = (ItemState.WAITING, ItemState.SENT, ItemState.HANDED_OVER)
@@ -143,7 +143,7 @@ class Owed:
 
 
 def item_of(row: Sequence[Any]) -> LedgerItem:
-    """Makes an item of a row of the table `item`."""
+    """Returns the item in a row of the table `item`."""
     id_, kind, chain_id, contract, peer_id, number, stage, reward, winners, state, *rest = row
     created_at_s, tries, due_at_s, note, reference = rest
     return LedgerItem(

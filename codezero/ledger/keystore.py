@@ -22,7 +22,7 @@ PASSPHRASE_ENV = "CODEZERO_WALLET_PASSPHRASE"
 MIN_PASSPHRASE = 8
 """The fewest characters of a passphrase."""
 SCRYPT_N = 1 << 18
-"""Cost of the key derivation: 256 MiB and about a second, as geth's standard."""
+"""The cost of the key derivation, as in geth's standard: 256 MiB and about a second."""
 _MAX_FILE = 1 << 16
 
 
@@ -32,7 +32,7 @@ def new_key() -> bytes:
 
 
 def parse_key(text: str) -> bytes:
-    """Parses 64 hex digits, with 0x or without. Raises WalletError: they are no key; the text is never shown."""
+    """Parses 64 hex digits, with 0x or without. Raises WalletError: the text is not a key; it is never shown."""
     digits = text.strip().removeprefix("0x")
     try:
         key = bytes.fromhex(digits)
@@ -83,7 +83,7 @@ def load(path: Path, passphrase: str) -> bytes:
 
 
 def address(path: Path) -> str:
-    """Returns the checksummed address, which needs no passphrase. Raises WalletError: the file is no keystore."""
+    """Returns the checksummed address, which needs no passphrase. Raises WalletError: the file is not a keystore."""
     return _stored_address(_read(path), path)
 
 

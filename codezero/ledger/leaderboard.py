@@ -19,7 +19,7 @@ class LeaderboardRow:
     """Untrusted text where the peer is of another machine."""
     reward: float
     rounds: int
-    """The number of rounds with a reward. On a chain: of rewards submitted, each of which may sum many rounds."""
+    """The number of rounds with a reward; on a chain, of rewards submitted, each of which may sum many rounds."""
     wins: int
     """The number of votes for the peer."""
     last_round: int | None = None
@@ -73,5 +73,5 @@ def read_leaderboard(path: Path) -> Sequence[LeaderboardRow]:
 
 
 def best_first(place: LeaderboardRow) -> tuple[float, int, str]:
-    """The sort key of a row: higher reward first, then more wins, then the lower peer id."""
+    """Returns the sort key of a row: higher reward first, then more wins, then the lower peer id."""
     return -place.reward, -place.wins, place.peer_id

@@ -58,7 +58,7 @@ class LocalLedger:
         """Opens the file and registers the peer. `banned` and `vote` are as in `Ballot`. `round_s` is the length of a
         round by the file's clock, in seconds, which the first node starts; 0 counts the rounds that this node plays.
 
-        Raises LedgerError: the file cannot be opened, is no such database, or its rounds have another length.
+        Raises LedgerError: the file cannot be opened, is not a ledger, or its rounds have another length.
         """
         self._path, self._peer_id, self._round_s = path, peer_id, round_s
         self._ballot = Ballot(vote, peer_id, banned)
@@ -134,8 +134,8 @@ class LocalLedger:
 
     def _clock(self) -> float:
         """Returns the Unix time at which round 0 began, and stores it if the file has none: now, or earlier so that the
-        next round follows the last one in the file. Must run in a writing transaction. Raises LedgerError: another
-        length."""
+        next round follows the last one in the file. Must run in a writing transaction. Raises LedgerError: the file's
+        rounds have another length."""
         last, now_s = self._db.execute("SELECT COALESCE(MAX(round), -1) FROM settlement").fetchone()[0], time.time()
         start_s = now_s - (last + 1) * self._round_s
         self._db.execute("INSERT INTO clock VALUES (0, ?, ?) ON CONFLICT DO NOTHING", (start_s, self._round_s))
@@ -149,7 +149,7 @@ class LocalLedger:
 
 
 def warn_skipped(after: RoundId, now: int) -> None:
-    """Warns if a node that has finished the round `after` goes on with a round that is not the next one."""
+    """Warns if a node that has finished the round `after` continues with a round that is not the next one."""
     if now > after.number + 1:
         skipped = now - after.number - 1
         logger.warning(

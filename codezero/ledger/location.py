@@ -47,7 +47,7 @@ class LedgerLocation:
 
 
 def write_location(folder: Path, found: LedgerLocation) -> None:
-    """Replaces the file in one step. If it cannot be written there is a warning, and the node goes on."""
+    """Replaces the file in one step. If it cannot be written there is a warning, and the node continues."""
     path = folder / LOCATION
     try:
         replace_file(path, msgspec.json.format(msgspec.json.encode(found), indent=1), private=True)

@@ -1,6 +1,6 @@
-"""The account that the sign-in app has the session key of, and pays for (SPEC §2).
+"""The user's smart account, for which the sign-in app holds the session key and pays the fees (SPEC §2).
 
-The account is the user's smart account. The app is asked to write, and the chain whether it did.
+The app is asked to write, and the chain is asked whether the write arrived.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def credentials(login_dir: Path) -> dict[str, str]:
 
 
 def only_user(login_dir: Path) -> str:
-    """Returns the id of the one user who has signed in on this machine. Raises LedgerError: there is not one."""
+    """Returns the id of the one user who has signed in on this machine. Raises LedgerError: nobody has, or several."""
     users = _read(login_dir / "userData.json", dict[str, _User])
     if not users:
         raise _nobody(login_dir / "userData.json", "holds no user")

@@ -25,7 +25,7 @@ from codezero.types import RoundId
 MILLIONTHS = 1_000_000
 """Units of the sum in a point of reward: integers add up exactly. The chain takes whole points."""
 KEPT_ROUNDS = 1000
-"""How many rounds back a round is known to have been credited."""
+"""The number of past rounds that are remembered as credited."""
 TROUBLE, TROUBLE_SINCE, TROUBLE_SEEN = "trouble", "trouble since", "trouble seen"
 """Keys of notes for readers of the outbox: why items do not reach the chain, and two Unix times, since when that is so
 and when it was last seen."""
@@ -39,7 +39,7 @@ class Outbox:
     is full or the file damaged; then nothing has changed."""
 
     _notes = ""
-    """What begins the keys of the notes on trouble."""
+    """The prefix of the keys of the notes on trouble."""
 
     def __init__(self, path: Path, scope: LedgerScope) -> None:
         self._path, self._scope, self._lock = path, scope, threading.RLock()

@@ -19,7 +19,7 @@ _REVERTS = {
     "InvalidVoterPeerId": RevertMeaning.UNREGISTERED,
     "InvalidVote": RevertMeaning.DROP,
 }
-"""The contract's errors that a later try does not mend, by name."""
+"""The names of the contract's errors that are final: a later try fails in the same way."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Submissions(Delivery):
         self._reads, self._writer, self._peer_id = reads, writer, peer_id
         self._registered_for: set[int] = set()
         self.halted = ""
-        """Why nothing more is submitted until the node is started again; empty if that is not so."""
+        """The reason why nothing is submitted until the node is started again; empty if there is none."""
 
     def deliver(self, view: ChainView) -> bool:
         """Does one step for each item that is due. Returns and raises as `_try`."""

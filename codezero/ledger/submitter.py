@@ -255,7 +255,7 @@ class Submitter:
                 self._remind("outbox", str(full))
 
     def _remind(self, kind: str, text: str) -> None:
-        """Warns, but of the same kind of thing at most once in REMIND_S."""
+        """Warns of each kind of problem at most once in REMIND_S."""
         now_s = time.monotonic()
         if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
             self._reminded[kind] = now_s

@@ -92,7 +92,8 @@ class Progress:
 
 
 class Tally:
-    """The file, for one contract; that of another one is cleared. All methods raise LedgerError: it cannot be used."""
+    """The leaderboard file of one contract; a file of another contract is cleared. All methods raise LedgerError: it
+    cannot be used."""
 
     def __init__(self, path: Path, chain_id: int, contract: str) -> None:
         self._path, self._scope = path, (chain_id, contract)
@@ -149,7 +150,7 @@ class Tally:
             self._db.execute("UPDATE progress SET head_block = ?", (head,))
 
     def reset(self) -> None:
-        """Clears the file, for a chain that is another one."""
+        """Clears the file, for when the chain is not the one that was read so far."""
         with self._change():
             self._clear()
 

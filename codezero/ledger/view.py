@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Submission:
-    """What both records of a submission say."""
+    """The fields that both records of a submission have."""
 
     kind: str
     """`round` (of a local ledger), `registration`, `reward` or `vote`."""
