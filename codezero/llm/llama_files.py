@@ -21,11 +21,11 @@ from codezero.errors import ModelError
 ARCHITECTURES = {"qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3, "llama": gguf.MODEL_ARCH.LLAMA}
 """llama.cpp's architectures by transformers' model_type, for those that compute alike given `_write_shape`'s values."""
 SOURCE = "codezero.source"
-"""The key in the base file for the files that it was made of."""
+"""The metadata key in the base file that identifies the files it was made from."""
 
 
 def write_base(folder: Path, path: Path) -> None:
-    """Writes the weights of a model folder to `path`, in Q8_0, vectors in float32; keeps a file made of the same ones.
+    """Writes the weights of a model folder to `path`, in Q8_0, vectors in float32; keeps a file with the same weights.
 
     Raises ModelError: the architecture is not one of `ARCHITECTURES`, or Q8_0 does not support the shape; OSError: the
     file cannot be written.

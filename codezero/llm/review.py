@@ -18,7 +18,7 @@ class ReviewedAnswer:
     """A continuation of the prompt: the answer, and the texts before it and between it and the word to choose."""
 
     before: Sequence[int] = ()
-    """The token ids between the prompt and the answer: the rest of a prompt of its own."""
+    """The token ids between the shared prompt and the answer: the rest of the answer's own prompt."""
     ids: Sequence[int]
     """The answer's token ids, [C] with C >= 1."""
     then: Sequence[int] = ()

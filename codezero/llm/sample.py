@@ -199,8 +199,7 @@ def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | No
 
 
 def restore_generator(generator: torch.Generator, state: Tensor) -> None:
-    """Continues where `state` was taken. That of another kind of device, which has another length, only gives a new
-    seed."""
+    """Continues from `state`. A state of another kind of device, which has another length, only gives a new seed."""
     if len(state) == len(generator.get_state()):
         generator.set_state(state)
     else:
