@@ -143,8 +143,8 @@ class GenrlBoard:
 
 
 class GenrlProposalBoard:
-    """board.ProposalBoard: feedback names a proposal by its raw text. Nothing is signed: what most replicas have under
-    a peer's name is taken for the peer's."""
+    """Implements `board.ProposalBoard`. Feedback names a proposal by its raw text. Nothing is signed: the version that
+    most replicas have under a peer's name counts as the peer's."""
 
     def __init__(self, identity: Identity) -> None:
         self._own = identity.peer_id

@@ -53,8 +53,8 @@ class SwarmGossip:
         environments: Collection[str] = (),
     ) -> None:
         """`fits` returns True if a task is short enough to train on; while `exchange` waits it is called in another
-        thread, one call at a time. `knows` returns True if a peer's task is wanted at all, and at once. `environments`
-        are the names of those that are loaded."""
+        thread, one call at a time. `knows` returns True if a peer's task is wanted at all; it must be fast.
+        `environments` are the names of those that are loaded."""
         self._link, self._board, self._config = link, board, config
         self._num_generations, self._knows = num_generations, knows
         self._environments = {"", *environments}
@@ -188,7 +188,7 @@ class SwarmGossip:
         return spoiled
 
     def _add(self, now: _Exchange, groups: Sequence[RolloutGroup]) -> None:
-        """Puts groups into the pool, of equal ones only the first. Their order was drawn at random: the order of
+        """Adds groups to the pool, only the first of equal ones. Their order was drawn at random: the order of
         arrival depends on the distance of a node, and not on who wrote the group."""
         for group in groups:
             if _fingerprint(group) in self._known_groups:

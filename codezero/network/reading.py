@@ -27,7 +27,7 @@ MAX_REJECTED = 1000
 """The most (peer, reason) pairs that are counted between two reports, since a lying replica can make up any number."""
 
 BY_ADDRESS_AND_PEER = (lambda notice: notice.address, lambda notice: notice.peer_id)
-"""Shares for `in_turns`."""
+"""The keys that take turns in `in_turns`: addresses, then the peers of an address."""
 
 T = TypeVar("T")
 

@@ -94,7 +94,7 @@ class SignedTopic:
         return directory.directory_key(self._swarm, self._topic, shard)
 
     def _shows_duplicate(self, before: Sequence[Mapping[str, DirectoryEntry]]) -> bool:
-        """Returns True if the entries that were replaced by publishing have one of another live node with this key."""
+        """Returns True if publishing has replaced an entry of another live node with this key."""
         sight = Sight()
         for subkey, entry in (pair for replica in before for pair in replica.items()):
             if directory.peer_of(subkey) == self._identity.peer_id:

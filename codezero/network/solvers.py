@@ -18,7 +18,7 @@ from codezero.proposals import Proposal, ProposalFeedback
 logger = logging.getLogger(__name__)
 
 MAX_KNOWN = 1000
-"""How many of the node's last proposals feedback is accepted for."""
+"""The number of the node's last proposals for which feedback is accepted."""
 PUBLISH_TRIES, PUBLISH_S = 2, 10.0
 """Number of tries to publish, and seconds for each. The first may ask nodes that are gone; the second does not."""
 

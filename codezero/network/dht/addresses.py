@@ -1,4 +1,4 @@
-"""The network addresses of peers, as their connections show them and never as the peers themselves say."""
+"""The network addresses of peers, taken from their connections and never from what the peers themselves say."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hivemind.utils.multiaddr.exceptions import Error as MultiaddrError
 from codezero.network.dht.daemon import DAEMON_ERRORS, DAEMON_TIMEOUT_S, part
 
 REFRESH_S, REFRESH_SHARE = 0.05, 0.05
-"""Seconds between two looks at the daemon's connections, and the most time that looks may take, as a share, however
-many unknown peers send requests."""
+"""Seconds between two looks at the daemon's connections, and the largest share of the time that looks may take,
+however many unknown peers send requests."""
 MAX_REMEMBERED = 4096
 """The most peers whose address is kept after their connection has ended."""
 _RELAY = "relay "
 UNKNOWN = "unknown"
-"""The address that all peers share whose connection this node has not seen."""
+"""The address shared by all peers whose connection this node has not seen."""
 
 
 class AddressBook:

@@ -1,4 +1,4 @@
-"""Peers met before, on disk: a way back into the swarm if no bootnode answers."""
+"""Remembers peers on disk, so that a node can join the swarm again if no bootnode answers."""
 
 from __future__ import annotations
 
