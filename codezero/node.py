@@ -1,4 +1,4 @@
-"""One solver, put together: the only module that knows all its parts and decides the order in which they start."""
+"""Builds a solver: the only module that knows all of its parts, and the order in which they start."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 def run_node(config: NodeConfig) -> int:
     """Runs a node until it is stopped or has played `config.rounds` rounds. Returns the exit code.
 
-    Raises CodezeroError: it cannot start or go on, for the reason in its one line.
+    Raises CodezeroError: it cannot start or continue.
     """
     tokens = take_tokens(config.push, os.environ)  # before any child process could inherit them
     return run(config, SOLVER, lambda parts: Node(config, tokens, parts))
