@@ -33,7 +33,7 @@ class BatchMonitor:
         self._console.line(batch_line(report))
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress: shows the progress of a stage."""
+        """Shows the progress of a stage, as a `ports.Progress`."""
         self._console.progress(stage, done, total)
         self._status.progress(stage, done, total)
 

@@ -64,7 +64,7 @@ _BATCH = (
 
 
 def round_metrics(report: RoundReport, learning: Learning | None = None) -> list[Metric]:
-    """Returns the metrics of a solver's round after those of its probes, without those that there are not."""
+    """Returns the metrics of a solver's round after those of its probes; quantities without a value are left out."""
     stages = ("codezero_stage_seconds", "Wall seconds of the last round by stage", "stage")
     return [
         *(_learning(learning) if learning is not None else ()),
@@ -82,7 +82,7 @@ def round_metrics(report: RoundReport, learning: Learning | None = None) -> list
 
 
 def batch_metrics(report: BatchReport) -> list[Metric]:
-    """Returns the metrics of a proposer's batch, without those that the batch does not have."""
+    """Returns the metrics of a proposer's batch; quantities without a value are left out."""
     own = "codezero_proposer"
     stages = (f"{own}_stage_seconds", "Wall seconds of the last batch by stage", "stage")
     levels = (f"{own}_success_ratio", "Estimated success of the solvers by level", "level")

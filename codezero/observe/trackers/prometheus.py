@@ -19,7 +19,7 @@ AT = "codezero_last_report_timestamp_seconds"
 
 
 class Prometheus(Collector):
-    """threads.Tracker. Serves only numbers that the latest report has, and sums since the start."""
+    """Implements `threads.Tracker`. Serves only numbers that the latest report has, and sums since the start."""
 
     name = "tracking.prometheus_port"
 

@@ -11,12 +11,12 @@ from codezero.observe.trackers.metrics import Metric
 
 
 class TensorBoard:
-    """threads.Tracker. Each start of the node writes a new file to the folder; TensorBoard shows them as one run."""
+    """Implements `threads.Tracker`. Each start of the node writes a new file; TensorBoard shows all as one run."""
 
     name = "tracking.tensorboard"
 
     def __init__(self, folder: Path, first_step: int) -> None:
-        """TensorBoard drops what earlier files have from `first_step` on: these rounds are repeated."""
+        """TensorBoard drops all steps from `first_step` on in earlier files: these rounds are repeated."""
         self._folder, self._first_step = folder, first_step
         self._writer: Any = None
 

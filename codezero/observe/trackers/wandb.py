@@ -44,7 +44,7 @@ class WandbRun:
 
 
 class WandB:
-    """threads.Tracker that sends lines of JSON to the child process."""
+    """Implements `threads.Tracker` by sending lines of JSON to the child process."""
 
     name = "tracking.wandb"
 
