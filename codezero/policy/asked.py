@@ -24,7 +24,7 @@ MAX_BATCH_TOKENS = 6_144
 
 
 class AskedPolicy:
-    """The current policy as the threads of services ask it, apart from training. It uses no random numbers."""
+    """Answers questions of the services' threads by the current policy, apart from training, without random numbers."""
 
     def __init__(self, policy: LoadedModel, turn: threading.Lock, *, max_new_tokens: int = 256) -> None:
         # A tokenizer of its own, used under the lock: each call sets whether it splits special tokens, so that threads

@@ -43,10 +43,10 @@ PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
 
 
 LEAST_TASKS = 2
-"""The number of own tasks of a round if swarm.num_local is 0 and the device is not good for more."""
+"""The number of own tasks of a round if swarm.num_local is 0 and the device gains nothing by more."""
 ROWS = {"cpu": 0, "mps": 16, "cuda": 64}
-"""The number of attempts that a device is good for at a time: a GPU's step takes as long for one as for 64, a round of
-which fits into the records of every protocol. Of a source's 48 candidates then still only the likeliest are drawn."""
+"""The number of attempts up to which a device samples more in the same time: a GPU's step takes as long for one as for
+64. A round of 64 fits into the records of every protocol, and takes only the likeliest of a source's 48 candidates."""
 
 
 class Models:
@@ -90,8 +90,8 @@ class Models:
             "model.dtype": str(dtype).removeprefix("torch."),
             "evaluator.backend": backend.value,
         }
-        """The settings that a resumed node must keep, its precision, and those of the judge, which it keeps unless
-        configured."""
+        """The settings that a resumed node must keep, with its precision and the judge's settings, which it keeps
+        unless they are configured."""
         if backend in (Backend.transformers, Backend.llama_cpp):
             self.settings["evaluator.model"] = weights.name
         self.judge_backend = weights.outside(backend)
