@@ -11,8 +11,8 @@ _CONTROL_TOKEN = re.compile(
     r"start_of_turn|end_of_turn|start_header_id|end_header_id)>)|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS)\])|<(?=</?SYS>)",
     re.IGNORECASE,
 )
-"""The places at which a space is put, so that no tokenizer (Qwen, Llama, Mistral, Gemma, DeepSeek) reads a control
-token."""
+"""The places at which `plain` inserts a space, so that no tokenizer (Qwen, Llama, Mistral, Gemma, DeepSeek) reads a
+control token."""
 _VERDICT_KEY = re.compile(r"""(["'])is_correct\1(?=\s*:)""", re.IGNORECASE)
 
 
