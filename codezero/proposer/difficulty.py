@@ -22,7 +22,7 @@ from codezero.tasks.posterior import Posterior, p_nearer
 logger = logging.getLogger(__name__)
 
 CONFIDENT = 0.75
-"""The posterior probability, estimated conservatively by `Posterior`, from which home is outside the band."""
+"""The posterior probability, estimated conservatively by `Posterior`, from which the home level is outside the band."""
 PROBABLE = 0.5
 """The posterior probability from which a level to move to is outside the band. It is lower than for home: otherwise
 home could alternate between a too easy and a too hard level, each tried again as its evidence fades."""

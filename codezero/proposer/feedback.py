@@ -37,7 +37,7 @@ class JudgedProposal:
     reward: float
     """The aggregate of peers' mean rewards, -1.2..1.2."""
     differed: bool
-    """Whether, by at least half of the addresses, some attempts were right and some wrong, so that it taught. Rewards
+    """True if by at least half of the addresses some attempts were right and some wrong, so that it taught. Rewards
     that differ prove less, since they also come from rules of style."""
     num_peers: int
     """The number of peers whose feedback counted."""

@@ -1,4 +1,4 @@
-"""The jobs of workers on a problem: is it fit, and does its author's solution pass its tests?"""
+"""The workers' jobs on a problem: deciding whether it is fit, and running its author's solution on its tests."""
 
 from __future__ import annotations
 

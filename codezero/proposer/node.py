@@ -48,7 +48,7 @@ def run_proposer(config: NodeConfig, out: Path | None) -> int:
     """Runs a proposer until it is stopped or has written `proposer.batches` batches; returns the exit code. `out` gets
     every valid problem as a line of JSON.
 
-    Raises CodezeroError: it cannot start or go on.
+    Raises CodezeroError: it cannot start or continue.
     """
     return run(config, PROPOSER, lambda parts: ProposerNode(config, out, parts))
 
@@ -106,7 +106,7 @@ class ProposerNode:
             written += 1
 
     def finish(self) -> None:
-        """Prints the run's summary and how to go on."""
+        """Prints the run's summary and how to continue."""
         self._console.line(self._monitor.summary())
         where = f"problems in {self._out}, " if self._out is not None else ""
         self._console.line(

@@ -15,7 +15,7 @@ RunTests = Callable[[str, TestSuite], Sequence[CaseResult]]
 
 
 class ReferenceCheck:
-    """The check that `proposer.reference` names, unless it is none."""
+    """The check that `proposer.reference` names, if it names any."""
 
     def __init__(self, kind: Reference, workers: Workers, warn: Callable[[str], None]) -> None:
         """Raises ProposerError: `kind` is the sandbox, and this machine has none."""

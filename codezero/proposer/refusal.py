@@ -15,8 +15,8 @@ WhyNot = Callable[[Proposal], str | None]
 
 
 def refusal(workers: Workers, fits: Callable[[Proposal], bool], held_out: Collection[Task]) -> WhyNot:
-    """Returns a function that gives the reason to refuse a proposal, or None. Refused is what the checks find unfit,
-    what does not fit the model, and what has the words of a held-out question, or its tests."""
+    """Returns a function that gives the reason to refuse a proposal, or None. It refuses what the checks find unfit,
+    what does not fit the model, and what has the words or the tests of a held-out question."""
     measured = Seen(remembered=len(held_out), similarity=1.0)
     for task in held_out:
         measured.add(prompt.without_tests(task.question, task.tests), task.tests)
