@@ -44,7 +44,7 @@ class UploadResult:
 
 
 class Hub:
-    """The hub as the owner of one token uses it."""
+    """A client of the hub with one token."""
 
     def __init__(
         self, token: str, endpoint: str, *, private: bool, timeout_s: float = TIMEOUT_S, limit_s: float = LIMIT_S

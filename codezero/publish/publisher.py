@@ -107,8 +107,8 @@ class Publisher:
             self._reports.append(report)
 
     def offer(self, number: int, newest: Path, best: Path | None = None) -> None:
-        """Offers the checkpoint of a round whose report was noted, with its place as the best one if it was kept as
-        such; it is read only if it is the kind that is pushed and a push is due."""
+        """Offers the checkpoint of a round whose report was noted; `best` is its path as the best checkpoint, if it was
+        kept as such. It is read only if this kind of checkpoint is pushed and a push is due."""
         checkpoint = best if self._config.checkpoint is PushedCheckpoint.best else newest
         if checkpoint is None:
             return
@@ -222,7 +222,7 @@ class Publisher:
             )
 
     def _warn(self, kind: str, text: str) -> None:
-        """Notes a trouble; logs each kind as a warning the first time, as information afterwards."""
+        """Notes a problem; logs each kind as a warning the first time, as information afterwards."""
         self.trouble = text
         self._tell(self.last, self.trouble)
         level = logging.INFO if kind in self._warned else logging.WARNING
