@@ -81,7 +81,7 @@ class Console:
             self._stream.flush()
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """ports.Progress: shows the progress of a stage, at most once per interval."""
+        """Shows the progress of a stage, at most once per interval, as a `ports.Progress`."""
         if self._held is not None:
             return
         interval = LIVE_INTERVAL_S if self._live else PLAIN_INTERVAL_S

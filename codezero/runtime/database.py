@@ -15,7 +15,7 @@ BUSY_S = 1.0
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
-    """Gives a read-only connection. Raises LedgerError, which calls the file `what`, if it is missing, damaged or
+    """Yields a read-only connection. Raises LedgerError, which calls the file `what`, if it is missing, damaged or
     unreadable."""
     try:
         with read_only(path, BUSY_S) as db:
@@ -26,7 +26,7 @@ def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def read_only(path: Path, timeout_s: float) -> Iterator[sqlite3.Connection]:
-    """Gives a read-only connection, which never blocks a writer. Raises sqlite3.Error, also at its end: the data read
+    """Yields a read-only connection, which never blocks a writer. Raises sqlite3.Error, also at its end: the data read
     until then must not be used.
 
     To read a database in WAL mode that no process has open, SQLite creates its `-shm` file, which fails in a folder

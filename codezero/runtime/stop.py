@@ -28,7 +28,7 @@ def stop_on_signals(
     grace period, ends the process at once with exit code 0. The signal handler first calls `leave`, which releases the
     terminal.
 
-    Gives a context manager that suspends the grace period for work that must finish, such as a last checkpoint."""
+    Yields a context manager that suspends the grace period for work that must finish, such as a last checkpoint."""
     asked = threading.Event()
     timer = _exit_timer()
 
