@@ -33,7 +33,7 @@ LATE_S = 300.0
 AT_ONCE = 3
 """The number of items handled in one step: a node may wait for hundreds of games that nobody ends."""
 MAX_TRIES = 60
-"""The number of tries, after the answer was known, that end a claim: about two weeks."""
+"""The number of tries, from when the answer is known, after which a claim is given up: about two weeks."""
 _ENDS = {"already claimed": RevertMeaning.DONE, "nothing to claim": RevertMeaning.DROP}
 """The reasons of this repository's contract that end a claim; those of the public one are not known."""
 
@@ -79,7 +79,7 @@ class BetDelivery(Delivery):
         super().__init__(book)
         self._book, self._market, self._record = book, market, record
         self.trouble: LedgerError | None = None
-        """What went wrong in the last step that there was; None if nothing did."""
+        """The error of the last step; None if it had none."""
 
     def deliver(self) -> bool:
         """Does one step for each of the items that are due, bets first. Returns True if an item should be looked up

@@ -24,7 +24,7 @@ class Betting:
         self._told: tuple[int, int, str] | None = None
 
     def consider(self, clue: Clue, choose: Choose) -> bool:
-        """Puts a bet on a clue into the book unless that was done; returns whether it did. `choose` may take long."""
+        """Adds a bet on a clue to the book unless it has one; returns True if it added one. `choose` may take long."""
         last = self._book.last_clue(clue.game)
         if last is not None and clue.clue <= last:
             return False
@@ -48,7 +48,7 @@ class Betting:
         return True
 
     def _is_open(self, clue: Clue) -> GameView | None:
-        """Returns the state of a clue's game if the contract, not only the judge service, has it open for a bet, else
+        """Returns the state of a clue's game if the contract, and not only the judge service, takes bets on it; else
         None."""
         view = self._market.game(clue.game)
         why = ""

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS bet (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bet:
-    """What is bet on a clue."""
+    """A bet on one clue."""
 
     choice: int
     text: str
@@ -62,7 +62,7 @@ class Book(Outbox):
             self._add(Kind.CLAIM, now_s, RoundId(number=game))
 
     def bet(self, item: LedgerItem) -> Bet:
-        """Returns what is bet."""
+        """Returns the bet of an item."""
         with self._reading():
             choice, text, amount, held = self._run(
                 "SELECT choice, text, amount, held FROM bet WHERE item = ?", item.id
@@ -79,13 +79,13 @@ class Book(Outbox):
         return None if clue is None else int(clue)
 
     def is_betting(self) -> bool:
-        """Returns True if there is a bet whose fate is open."""
+        """Returns True if any bet is still open."""
         return any(item.kind is Kind.BET for item in self.open_items())
 
 
 def read_markets(folder: Path) -> list[MarketView]:
     """Returns the markets in a state folder's outbox, while the node plays or after; none if it cannot be read, which
-    `reading.read_view` tells."""
+    `reading.read_view` reports."""
     try:
         with reading(folder / OUTBOX, "outbox") as db:
             rows = db.execute("SELECT * FROM item WHERE kind IN (?, ?)", (Kind.BET, Kind.CLAIM)).fetchall()
@@ -110,5 +110,5 @@ def _market(scope: LedgerScope, items: Sequence[LedgerItem], notes: Mapping[str,
 
 
 def _notes(scope: LedgerScope) -> str:
-    """Returns what begins the keys of a market's notes."""
+    """Returns the prefix of the keys of a market's notes."""
     return f"{scope.chain_id} {scope.contract} {scope.peer_id} "

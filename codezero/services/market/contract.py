@@ -13,7 +13,7 @@ from codezero.ledger.rpc import Rpc, open_contract
 from codezero.ledger.transactions import Journal
 
 OPEN = 1
-"""The contract's number for a game that goes on. The public contract, whose source is not known, may have another."""
+"""The contract's number for a running game. The public contract, whose source is not known, may have another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

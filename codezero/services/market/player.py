@@ -32,7 +32,7 @@ BUSY_POLL_S = 2.0
 MAX_POLL_S = 300.0
 """The longest wait in seconds while the judge service or the chain does not answer."""
 REMIND_S = 3600.0
-"""Seconds between two warnings of the same trouble."""
+"""Seconds between two warnings of the same problem."""
 RECORD = "prg_record.txt"
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Player:
         self._failures = 0  # consecutive ones
         self._reminded: dict[str, float] = {}
         self._noted: str | None = None
-        """The trouble that the book has; None before it was written in this run."""
+        """The problem that the book has; None before it was written in this run."""
         self.trouble = ""
         """The problem that keeps the node from playing; empty if none."""
 
@@ -133,7 +133,7 @@ class Player:
                 self._noted = trouble
 
     def _troubled(self, text: str, kind: str) -> None:
-        """Notes a trouble, and warns of each kind at most once in `REMIND_S`."""
+        """Notes a problem, and warns of each kind at most once in `REMIND_S`."""
         self._note(text)
         now_s = time.monotonic()
         if now_s - self._reminded.get(kind, -math.inf) >= REMIND_S:
