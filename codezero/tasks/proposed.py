@@ -1,4 +1,4 @@
-"""Tasks from peers' proposals as a share of all draws while there are any, the rest from the node's own sources."""
+"""Draws a share of the tasks from peers' proposals, while there are any, and the rest from the node's own sources."""
 
 from __future__ import annotations
 
