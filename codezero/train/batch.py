@@ -164,8 +164,8 @@ def to_sequences(
 
 
 def batch_limits(config: TrainConfig, device_type: str) -> BatchLimits:
-    """Returns the configured number of sequences, or a number of tokens for the device ("cpu", "cuda" or "mps"). Only a
-    CPU is busy with the completions of one prompt."""
+    """Returns the configured number of sequences, or a number of tokens for the device ("cpu", "cuda" or "mps"). Only
+    on a CPU are the completions of one prompt enough work for a pass."""
     across = device_type != "cpu"
     if config.micro_batch_size:
         return BatchLimits(max_sequences=config.micro_batch_size, max_tokens=2**31, across_prompts=across)

@@ -118,7 +118,7 @@ def _frugal(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:
 
 
 def _widest(shape: ModelShape, plan: MemoryEstimate, load: Workload, room: Room) -> MemoryEstimate:
-    """Returns the plan with as many own groups as the device is good for and memory holds."""
+    """Returns the plan with as many own groups, up to `most_local`, as memory holds."""
     groups = load.most_local
     while groups > load.num_local:
         wider = estimate(shape, plan.method, plan.train, replace(load, num_local=groups))

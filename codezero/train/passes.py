@@ -109,8 +109,8 @@ class PolicyPasses:
             return self._within_memory(teaching, work)
 
     def with_old_logprobs(self, sequences: Sequence[TrainSequence]) -> list[TrainSequence]:
-        """Returns the sequences in their order, with the current policy's log-probs as old ones if they have none and
-        have a gradient (`_teaching`).
+        """Returns the sequences in order; those with a gradient (`_teaching`) and without old log-probs get the current
+        policy's as such.
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
