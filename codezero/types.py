@@ -157,7 +157,7 @@ class CaseResult:
 
 
 class Recalled(str, Enum):
-    """The result of a check for memorised examples, made on programs that pass them if no other test is at hand."""
+    """The result of a check for memorised examples, made on programs that pass them if there are no other tests."""
 
     UNTRIED = "untried"
     """The check was not needed or not possible."""
@@ -172,8 +172,8 @@ class Recalled(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshCases:
-    """Numbers of fresh tests, which its author cannot know, for an attempt that passes its visible tests. Drawn tests
-    in no other count were left out, because attempts agree with each other against the reference."""
+    """The counts of fresh tests, which the author cannot know, for an attempt that passes its visible tests. Drawn
+    tests that no count has were left out, because attempts agree with each other against the reference."""
 
     drawn: int = 0
     passed: int = 0
