@@ -1,4 +1,4 @@
-"""Checks that a node does its work, from its folder: it has no port to be asked at, and so none to be attacked at.
+"""Checks from its folder that a node does its work, since a node has no port that could be asked, or attacked.
 
 A finished round of a solver or batch of a proposer counts as work; so does a start, so that a first round has as long
 as any other.

@@ -28,7 +28,7 @@ from codezero.views.groups import GroupsIndex, Head
 T = TypeVar("T")
 SOLVER, PROPOSER = "solver", "proposer"
 _LINE_BYTES = 8192
-"""More bytes than a report takes."""
+"""A number of bytes that no report exceeds."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
 """Files and folders of which a state folder has at least one."""
 

@@ -54,7 +54,7 @@ class RunSummary:
     markets: Sequence[MarketView]
     last_warning: Message | None
     problems: Sequence[str]
-    """Lines of text: what could not be read, and what will never be submitted."""
+    """Lines of text about files that could not be read, and points that will never be submitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from codezero.runtime.amounts import gib, span
 from codezero.types import RoundReport
 
 RECENT = 20
-"""The number of latest rounds or batches that obstacles are looked for in."""
+"""The number of latest rounds or batches in which obstacles are looked for."""
 FEW, FEW_BATCHES = 5, 10
 """The least numbers of rounds and batches before peers' or solvers' silence is called an obstacle."""
 DOING = {

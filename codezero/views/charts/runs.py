@@ -25,7 +25,7 @@ SHARE = {"low": 0, "high": 1}
 
 
 class _Charts:
-    """Draws charts over the same x, with titles that begin alike."""
+    """Draws charts over the same x; their titles have a common prefix."""
 
     def __init__(self, x: Sequence[float], prefix: str, x_label: str = "round") -> None:
         self._x, self._prefix, self._x_label = x, prefix, x_label
@@ -190,7 +190,7 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
 
 
 def swarm_chart(solvers: Mapping[str, Sequence[RoundReport]]) -> str:
-    """Returns a chart of the rewards of several solvers over the rounds of all of them."""
+    """Returns a chart of the rewards of several solvers by round."""
     rounds = sorted({one.round for reports in solvers.values() for one in reports})
     series = {}
     for name, reports in solvers.items():

@@ -14,8 +14,8 @@ Point = tuple[float, float | None]
 
 
 def thinned(x: Sequence[float], y: Sequence[float | None]) -> list[Point]:
-    """Returns at most `MAX_POINTS` points: the lowest and the highest of each stretch, so that no spike is lost. Gaps
-    (None) remain where a whole stretch is one."""
+    """Returns at most `MAX_POINTS` points: the lowest and the highest of each stretch, so that no spike is lost. A
+    stretch without values becomes a gap (None)."""
     points = [(float(at), known(value)) for at, value in zip(x, y, strict=True)]
     if len(points) <= MAX_POINTS:
         return points
