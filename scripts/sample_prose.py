@@ -1,4 +1,4 @@
-"""Prints a random sample of the docstrings and messages of codezero/ at a commit, to be read by somebody who is new to it.
+"""Prints a random sample of the docstrings and messages of codezero/ at a commit, to be judged by a reader new to it.
 
 python scripts/sample_prose.py HEAD 7
 """
