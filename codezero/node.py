@@ -206,7 +206,7 @@ class Node:
         self._console.line(
             f"total reward {total:+.2f} in all rounds so far; state in {self._folder}, reports in "
             f"{self._config.tracking.log_dir}/rounds.jsonl (codezero report shows them); start again with the same "
-            "settings to go on"
+            "settings to continue"
         )
 
     def _resume(self) -> RoundId | None:
@@ -224,7 +224,7 @@ class Node:
         self._solver.load_state_dict(found.node["solver"])
         torch.set_rng_state(found.node["torch_rng"])
         self._monitor.resume(RoundReport(**found.node["report"]))
-        self._console.line(f"state: going on in {self._folder} after round {found.round}")
+        self._console.line(f"state: continuing in {self._folder} after round {found.round}")
         return RoundId(number=found.round)
 
     def _offer(self, report: RoundReport) -> None:

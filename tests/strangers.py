@@ -1,4 +1,4 @@
-"""What tests of judging share: workers that are no processes, and what an evaluator puts before a judge."""
+"""What tests of judging share: workers that are not processes, and what an evaluator puts before a judge."""
 
 import math
 from concurrent.futures import Future

@@ -28,8 +28,8 @@ examples:
   codezero eval --score solutions.jsonl                    only execute stored solutions, without a model
 
 Solutions are untrusted code: they run in a sandbox, whose protections on this machine are printed at the start. Where
-there are none (macOS, most containers) nothing runs; CODEZERO_UNCONFINED=1 runs them all the same, with your rights.
-A stopped evaluation goes on when it is started again with the same settings. Results lie in --out.
+there are none (macOS, most containers) nothing runs; CODEZERO_UNCONFINED=1 runs them anyway, with your rights.
+A stopped evaluation continues when it is started again with the same settings. Results lie in --out.
 """
 
 
@@ -92,7 +92,7 @@ def _eval(options: argparse.Namespace) -> int:
         with ExitStack() as stack:
             summary = _measure(options, stack) if options.score is None else _score(options, stack)
     except KeyboardInterrupt:
-        print(f"stopped: results so far are in {_out(options)}; the same command goes on", file=sys.stderr)
+        print(f"stopped: results so far are in {_out(options)}; the same command continues", file=sys.stderr)
         return INTERRUPTED
     from codezero.harness.report import table
     from codezero.runtime.console import printable

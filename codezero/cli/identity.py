@@ -59,7 +59,7 @@ def _export(options: argparse.Namespace) -> None:
     from codezero.identity.key import write_new
 
     path, identity = _existing_key(options)
-    taken = f"{options.file} is there already: give another name for the backup"
+    taken = f"{options.file} already exists: give another name for the backup"
     if os.path.lexists(options.file):
         raise IdentityError(taken)
     backup = export_key(identity, _passphrase(new=True))
@@ -78,7 +78,7 @@ def _import(options: argparse.Namespace) -> None:
 
     path = keyfile.identity_path(options.path)
     if os.path.lexists(path):
-        raise IdentityError(f"{path} is there already: move it away first, or give another --path")
+        raise IdentityError(f"{path} already exists: move it away first, or give another --path")
     with told_as(IdentityError, f"cannot read the backup {options.file}"):
         backup = Path(options.file).read_bytes()
     identity = import_key(backup, _passphrase(new=False))

@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
     board = add_command(commands, "leaderboard", _leaderboard, text, about=about)
     add_folders(board)
     board.add_argument("--rpc-url", default="", metavar="URL", help="ask this server, not the node's own")
-    text = "how long to read what is new on a chain (default 20s); the next time goes on"
+    text = "how long to read what is new on a chain (default 20s); the next call continues"
     board.add_argument("--within", type=duration, default=20.0, metavar="T", help=text)
     board.add_argument("--offline", action="store_true", help="only what was read before")
     board.add_argument("--top", type=int, default=50, metavar="N", help="how many peers (default 50)")
@@ -86,7 +86,7 @@ def _as_of(board: Leaderboard, now_s: float) -> str:
     if not board.is_whole:
         read = 0 if board.read_block is None else board.read_block
         of = "" if board.head_block is None else f" of {board.head_block}"
-        return f", read up to block {read}{of} only: ask again to go on"
+        return f", read up to block {read}{of} only: ask again to continue"
     age_s = max(0.0, now_s - (board.as_of_s or now_s))
     return f", as of block {board.read_block}" + (f", {age_s / 60:.0f} minutes ago" if age_s >= 60 else "")
 

@@ -17,7 +17,7 @@ judge's probability of each test that the dry run left open), fresh (tests drawn
 passes them, doubtful where none does, unknown), parts, reward and seconds, or error.
 
 The setting `seed` draws the fresh tests, so every run gives the same lines, except for seconds.
-A stopped run goes on when it is started again with the same input and settings.
+A stopped run continues when it is started again with the same input and settings.
 
 examples:
   codezero score solutions.jsonl --out scored.jsonl
@@ -52,7 +52,7 @@ def _score(options: argparse.Namespace) -> int:
     try:
         found = score_file(options.input, options.out, options.settings, make_evaluator, console)
     except KeyboardInterrupt:
-        print(f"stopped: lines scored so far are in {options.out}; the same command goes on", file=sys.stderr)
+        print(f"stopped: lines scored so far are in {options.out}; the same command continues", file=sys.stderr)
         return INTERRUPTED
     num_scored, num_failed = found
     print(f"{num_scored} solutions scored, {num_failed} lines without a reward; see {options.out}", file=sys.stderr)

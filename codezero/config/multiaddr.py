@@ -57,7 +57,7 @@ class Multiaddr:
         if found.port > 65535:
             raise ValueError("its port is above 65535")
         if not found._has_host():
-            raise ValueError(f"its host is no {found.protocol} address")
+            raise ValueError(f"its host is not a valid {found.protocol} address")
         return found
 
     def _has_host(self) -> bool:

@@ -60,7 +60,7 @@ class SwarmFile:
             try:
                 found = Multiaddr.parse(address)
             except ValueError as error:
-                raise ConfigError(f"bootnodes: {_shown(address)} is no address: {error}") from error
+                raise ConfigError(f"bootnodes: {_shown(address)} is not an address: {error}") from error
             require(found.peer is not None, "bootnodes", address, "end it with /p2p/ and the peer id")
             require(found.port > 0, "bootnodes", address, "name the port")
 
@@ -140,7 +140,7 @@ def _values(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
-            raise ConfigError(f"it has more than {MAX_BYTES // 1024} KiB; this is no swarm file")
+            raise ConfigError(f"it has more than {MAX_BYTES // 1024} KiB; this is not a swarm file")
         # BaseLoader is stricter than safe_load: no merge keys that multiply data, no conversion of numbers or dates.
         values = yaml.load(raw.decode("utf-8"), Loader=yaml.BaseLoader)
     except OSError as error:

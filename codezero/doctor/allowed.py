@@ -46,19 +46,19 @@ def value(name: str, value: Any) -> Any:
 
 def settings(text: str, config: NodeConfig) -> str:
     """Returns a JSON object of settings without those that the configuration does not have, each value as `value` shows
-    it. Raises ValueError: the text is no JSON object."""
+    it. Raises ValueError: the text is not a JSON object."""
     known = leaves(config)
     return _dumped({name: value(name, found) for name, found in _object(text).items() if name in known})
 
 
 def record(text: str, kind: type) -> str:
-    """Returns a JSON object with only the fields of the dataclass. Raises ValueError: the text is no JSON object."""
+    """Returns a JSON object with only the fields of the dataclass. Raises ValueError: the text is not a JSON object."""
     names = {field.name for field in dataclasses.fields(kind)}
     return _dumped({name: value for name, value in _object(text).items() if name in names})
 
 
 def records(text: str, kind: type) -> str:
-    """Applies `record` to each line. A line that is no JSON object becomes an empty one, so that the count stays."""
+    """Applies `record` to each line. A line that is not a JSON object becomes an empty one, so that the count stays."""
     lines = []
     for line in text.splitlines():
         try:
@@ -85,7 +85,7 @@ def _object(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return found
 
 

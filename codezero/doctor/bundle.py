@@ -65,21 +65,21 @@ def write(path: Path, case: Case, findings: Sequence[Finding]) -> list[str]:
     Raises StateError: the path exists already, does not end as an archive's name does, or cannot be written.
     """
     if not path.name.endswith((".tar.gz", ".tgz", ".zip")):
-        raise StateError(f"{path} is no name of an archive: end it in .tar.gz or .zip")
+        raise StateError(f"{path} is not the name of an archive: end it in .tar.gz or .zip")
     contents = collect(case, findings)
     pack = _zip if path.name.endswith(".zip") else _tar
     try:
         write_new(path, pack(contents.files))
     except FileExistsError as fault:
-        raise StateError(f"{path} is there already: give another name for the archive") from fault
+        raise StateError(f"{path} already exists: give another name for the archive") from fault
     except IdentityError as fault:
         raise StateError(str(fault)) from fault
     return [
         f"{path} ({path.stat().st_size / 1000:.0f} kB), readable by you alone, has:",
         *(f"  {name} ({len(content) / 1000:.1f} kB)" for name, content in contents.files.items()),
         *(f"  not {name}: {why}" for name, why in contents.left_out.items()),
-        "secrets are taken out as far as they could be told; it names peers, their addresses and your tasks: look",
-        "through it before you give it to anybody",
+        "secrets are removed as far as they were recognised; it names peers, their addresses and your tasks:",
+        "read it before you give it to anybody",
     ]
 
 
@@ -108,7 +108,7 @@ def collect(case: Case, findings: Sequence[Finding]) -> Contents:
             left_out[name] = redact(str(fault))
             continue
         if redact.finds(text):  # a removal can join two parts of a secret
-            left_out[name] = "a secret could not be taken out of it"
+            left_out[name] = "a secret could not be removed from it"
         else:
             files[name] = text.encode("utf-8", "replace")
     return Contents(files=files, left_out=left_out)

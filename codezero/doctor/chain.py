@@ -64,8 +64,8 @@ def check_chain(case: Case) -> Iterator[Finding]:
 
 
 def _away(found: str) -> Finding:
-    means = "rewards wait in state/outbox.sqlite and training goes on; after ledger.patience_s the round is guessed"
-    return warning("chain", found, means, "see to the connection, or name another RPC of this chain in ledger.rpc_url")
+    means = "rewards wait in state/outbox.sqlite and training continues; after ledger.patience_s the round is guessed"
+    return warning("chain", found, means, "check the connection, or name another RPC of this chain in ledger.rpc_url")
 
 
 def _on_chain(case: Case, account: str) -> Iterator[Finding]:
@@ -157,7 +157,7 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
     parts = urlsplit(url)
     why = reach.look(case, "sign-in app", url.rstrip("/") + "/api/health")
     if why is not None:
-        do = f"{checkout.START} starts it with the node; if it is on another machine, see that one and ledger.proxy_url"
+        do = f"{checkout.START} starts it with the node; if it is elsewhere, check it and ledger.proxy_url"
         yield warning("sign-in app", why, "rewards wait until it answers", do)
         return
     if not is_loopback(parts.hostname or ""):
@@ -173,7 +173,7 @@ def _app(case: Case, url: str) -> Iterator[Finding]:
         yield ok("sign-in app", f"it answers on port {place.port}, and reaches Alchemy")
     else:
         found = f"it answers on port {place.port}: Alchemy is {alchemy or 'not known'}"
-        do = "see to the connection and to ALCHEMY_API_KEY; a local wallet needs neither (--sign-in wallet)"
+        do = "check the connection and ALCHEMY_API_KEY; a local wallet needs neither (--sign-in wallet)"
         yield warning("sign-in app", found, "nobody can sign in, and nothing is sent; who has signed in stays so", do)
 
 

@@ -104,7 +104,7 @@ def _run(check: Check, case: Case, found: list[Finding]) -> None:
         means = "a package is missing or damaged"
         found.append(error(check.name, f"cannot be looked at: {fault}", means, checkout.INSTALL_AGAIN))
     except Exception as fault:  # a boundary: an error that one check did not foresee must not hide others' findings
-        failed, do = f"{type(fault).__name__}: {fault}", "tell whoever maintains codezero, with a --bundle"
+        failed, do = f"{type(fault).__name__}: {fault}", "report it to the maintainers of codezero, with a --bundle"
         found.append(warning(check.name, f"the check itself failed: {failed}", "its result is not known", do))
 
 

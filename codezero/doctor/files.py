@@ -31,7 +31,7 @@ def read_end(path: Path, most: int, *, allows_zeros: bool = False) -> bytes:
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         os.close(descriptor)
         is_plain = stat.S_ISREG(found.st_mode)
-        raise Unusable("it has several names (hard links)" if is_plain else "it is no plain file")
+        raise Unusable("it has several names (hard links)" if is_plain else "it is not a plain file")
     with open(descriptor, "rb") as file:
         start = max(0, found.st_size - most)
         file.seek(start)

@@ -33,7 +33,7 @@ def check_python(case: Case) -> Iterator[Finding]:
         makes = f"start with {checkout.START}, which makes .venv"
         do = makes if checkout.ROOT else "install codezero in one: python3 -m venv"
         means = "other programs may change the packages in it"
-        yield info("python", f"{sys.prefix} is no virtual environment", means, do)
+        yield info("python", f"{sys.prefix} is not a virtual environment", means, do)
 
 
 def check_packages(case: Case) -> Iterator[Finding]:

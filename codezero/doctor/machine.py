@@ -137,7 +137,7 @@ def _nearest(folder: Path) -> Path:
 
 def _why_unwritable(folder: Path) -> str | None:
     if not folder.is_dir():
-        return "it is no folder" if folder.exists() else "it is a link that leads nowhere"
+        return "it is not a folder" if folder.exists() else "it is a link that leads nowhere"
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"\0" * 4096)

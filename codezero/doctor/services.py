@@ -22,7 +22,7 @@ from codezero.publish.tokens import take_tokens
 
 TIMEOUT_S = 4.0
 DEFAULT_HUB, DEFAULT_INDEX = "https://huggingface.co", "https://pypi.org/simple/"
-_MIRROR = "see to the connection, name a mirror in HF_ENDPOINT, or give files (tasks.mbpp.path=..., model.name=FOLDER)"
+_MIRROR = "check the connection, name a mirror in HF_ENDPOINT, or give files (tasks.mbpp.path=..., model.name=FOLDER)"
 _LIST = "`ollama list` shows what is there; `ollama pull NAME` fetches one"
 
 
@@ -44,7 +44,7 @@ def check_judge(case: Case) -> Iterator[Finding]:
         return
     from codezero.services.judge.client import JudgeService, JudgeServiceError
 
-    means = "rounds have no judge score, and no bets are made; training goes on"
+    means = "rounds have no judge score, and no bets are made; training continues"
     do = "correct judge.url, or set judge.enabled=false"
     why = reach.look(case, "judge service", config.url)
     if why is not None:
@@ -134,7 +134,7 @@ def check_hub(case: Case) -> Iterator[Finding]:
         instead = "weights are tried from the package index" if weights else ""
         builtin = "the built-in problems stand in" if config.tasks.fallback else "drawing tasks fails"
         means = "; ".join(
-            filter(None, [f"not to be had from it: {', '.join(needs)}", instead, builtin if data else ""])
+            filter(None, [f"not available from it: {', '.join(needs)}", instead, builtin if data else ""])
         )
         yield warning("hub", why, means, _MIRROR)
 
@@ -154,10 +154,10 @@ def check_push(case: Case) -> Iterator[Finding]:
     role = _role(push.endpoint, token) if why is None else None
     if why is not None or role is None:
         found = why or "whether the hub takes the token could not be found out"
-        yield warning("push", found, "nothing is pushed until it answers; training goes on", "see push.endpoint")
+        yield warning("push", found, "nothing is pushed until it answers; training continues", "see push.endpoint")
     elif role in ("refused", "read"):
         found = "the hub refuses the token" if role == "refused" else "the token may only read"
-        yield warning("push", found, "nothing is pushed; training goes on", do)
+        yield warning("push", found, "nothing is pushed; training continues", do)
     else:
         yield ok("push", f"{parts.hostname} takes the token" + (", which may write" if role == "write" else ""))
 
@@ -191,8 +191,8 @@ def check_index(case: Case) -> Iterator[Finding]:
     if why is None:
         yield ok("package index", f"{urlsplit(url).hostname} answers")
     else:
-        do = "see to the connection, or name another index in PIP_INDEX_URL"
-        yield warning("package index", why, f"{weights} cannot be had from it, where the hub fails too", do)
+        do = "check the connection, or name another index in PIP_INDEX_URL"
+        yield warning("package index", why, f"{weights} cannot be downloaded from it if the hub fails too", do)
 
 
 def _absent(case: Case) -> str:

@@ -41,7 +41,7 @@ def check(case: Case) -> Iterator[Finding]:
         yield info("state", f"a node runs on {folder} (process {holder})" if holder else f"{folder} is free")
         yield from _bound(case, folder)
     except StateError as fault:
-        yield refusal("state", fault, "no node can go on from it")
+        yield refusal("state", fault, "no node can continue from it")
     last = read_status(folder)
     if last is not None:
         yield from last_run(last, holder, time.time())
@@ -94,7 +94,7 @@ def _checkpoints(folder: Path, is_held: bool) -> Iterator[Finding]:
     age_s = time.time() - whole[0].stat().st_mtime
     if faults:
         do = "look at the disk (`dmesg`): the node itself leaves none half written"
-        yield warning("checkpoints", f"damaged: {listed}", f"the node goes on from {whole[0].name}", do)
+        yield warning("checkpoints", f"damaged: {listed}", f"the node continues from {whole[0].name}", do)
     yield ok("checkpoints", f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
     leftovers = list(folder.glob(".saving-*"))
     if leftovers and not is_held:
@@ -144,9 +144,9 @@ def check_log(case: Case) -> Iterator[Finding]:
     if warnings:
         last = warnings[-1]
         count = f"{len(warnings)} warning{'s' * (len(warnings) != 1)}"
-        yield info("log", f"{count} of late in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
+        yield info("log", f"{count} recently in {path}; the last at {_utc(last.at_s)}: {last.text[:_SHOWN]}")
     elif not failures:
-        yield ok("log", f"no failure and no warning of late in {path}")
+        yield ok("log", f"no recent failure or warning in {path}")
 
 
 def _utc(at_s: float) -> str:

@@ -61,11 +61,11 @@ def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:
             yield ok("bootnode", f"{text} answers")
         else:
             means = "the node joins through the others" if None in told.values() else ""
-            yield warning("bootnode", f"{text}: {fault}", means, f"see that it runs, and that {source} has its address")
+            yield warning("bootnode", f"{text}: {fault}", means, f"check that it runs and {source} has its address")
     if None not in told.values():
         count = len(addresses[:MOST])
         found = f"none of {count} bootnode{'s' * (count != 1)} answers"
-        do = "ask whoever hosts the swarm for a new invitation; see that no firewall keeps outgoing connections back"
+        do = "ask whoever hosts the swarm for a new invitation; check that no firewall keeps outgoing connections back"
         yield warning("swarm", found, "the node trains alone, keeps dialling, and says so in every round's line", do)
 
 
@@ -169,7 +169,7 @@ def check_proxies(case: Case) -> Iterator[Finding]:
         yield warning("proxies", f"{shown}; NO_PROXY does not name {hosts}", means, do)
     elif not any(_is_spared(url, spared) for url in ("http://localhost", "http://127.0.0.1")):
         found = f"{shown}; NO_PROXY spares neither localhost nor 127.0.0.1"
-        means = "codezero asks this machine directly all the same; other programs, such as npm or curl, may not"
+        means = "codezero asks this machine directly anyway; other programs, such as npm or curl, may not"
         yield info("proxies", found, means, "export NO_PROXY=localhost,127.0.0.1")
     else:
         yield info("proxies", f"{shown}; hub, RPC and judge service are asked through it")

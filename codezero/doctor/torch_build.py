@@ -131,7 +131,7 @@ def _no_plan(code: int | None) -> Finding:
     if code is None:
         found = f"no result within {LIMIT_S:.0f} s"
         return warning("plan", found, "this machine is very busy", "a node prints its plan at start")
-    return warning("plan", f"its process ended with exit code {code}", "killed for want of memory?", "see `memory`")
+    return warning("plan", f"its process ended with exit code {code}", "perhaps memory ran out", "see `memory`")
 
 
 def _beside_a_node(answer: Mapping[str, Any]) -> Iterator[Finding]:

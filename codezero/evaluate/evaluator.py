@@ -227,8 +227,8 @@ class FrozenEvaluator:
             return self._judge.judge(submissions)
         except EvaluatorError as error:
             logger.warning(
-                "attempts at task %s stay without a verdict: %s. They are not trained on, and the node goes on; if it "
-                "comes every round, see that the judge runs (evaluator.*)",
+                "attempts at task %s stay without a verdict: %s. They are not trained on, and the node continues; "
+                "if it happens in every round, check that the judge runs (evaluator.*)",
                 task.task_id,
                 error,
             )

@@ -71,9 +71,9 @@ def function(
     hidden: Sequence[StdinExample] = (),
 ) -> BenchProblem:
     """Returns a problem in LeetCode's form: inputs are arguments in JSON, one a line, outputs are JSON. Raises BadRow:
-    they are not, or `called` is no name."""
+    they are not, or `called` is not an identifier."""
     if not called.isidentifier():
-        raise BadRow("the name of the function is no name")
+        raise BadRow("the function's name is not an identifier")
     target = f"Solution().{called}" if "class Solution" in starter else called
     cases = [_call(target, case) for case in dict.fromkeys((*public, *hidden))]
     _check_size(len(case) for case in cases)
@@ -138,7 +138,7 @@ def examples(value: object, field: str) -> list[StdinExample]:
 
 def _example(case: object, field: str) -> StdinExample:
     if not isinstance(case, Mapping):
-        raise BadRow(f"{field} holds something that is no test")
+        raise BadRow(f"{field} holds something that is not a test")
     return StdinExample(given=_text(case.get("input"), field), expected=_text(case.get("output"), field))
 
 
@@ -158,7 +158,7 @@ def _text(value: object, field: str) -> str:
 
 
 def name_of(row: object, keys: Sequence[str], number: int) -> str:
-    """Returns the row's own id, or else its number in the file. Raises BadRow: the row is no mapping."""
+    """Returns the row's own id, or else its number in the file. Raises BadRow: the row is not a mapping."""
     if not isinstance(row, Mapping):
         raise BadRow("row is not a mapping of fields")
     found = next((row[key] for key in keys if isinstance(row.get(key), str | int)), number)

@@ -39,7 +39,7 @@ def humaneval(row: object, number: int) -> BenchProblem:
     test = text_field(row, "test", MAX_FIELD_CHARS)
     entry_point = text_field(row, "entry_point", 200)
     if not entry_point.isidentifier():
-        raise BadRow("entry_point is no name")
+        raise BadRow("entry_point is not an identifier")
     check = f"check({entry_point})"
     question = f"Write this function, complete with its imports:\n\n{prompt}"
     task = Task(origin=TaskOrigin.MBPP, question=question, tests=f"{test}\n\n{check}")

@@ -70,7 +70,7 @@ def _encoded(passphrase: str) -> bytes:
     try:
         return passphrase.encode()
     except UnicodeEncodeError as error:
-        raise IdentityError("the passphrase is no valid UTF-8: use another one") from error
+        raise IdentityError("the passphrase is not valid UTF-8: use another one") from error
 
 
 def _encrypted(key: bytes, passphrase: bytes) -> bytes:

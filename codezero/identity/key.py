@@ -46,7 +46,7 @@ class Identity:
 
     @classmethod
     def of(cls, key: PrivateKeyTypes | None) -> Identity:
-        """Returns the identity of a key. Raises ValueError: it is no RSA key, or one of a size that peers refuse."""
+        """Returns the identity of a key. Raises ValueError: it is not an RSA key of a size that peers accept."""
         if not isinstance(key, rsa.RSAPrivateKey):
             raise ValueError("it holds no RSA key")
         if not KEY_BITS <= key.key_size <= MAX_KEY_BITS:
@@ -75,7 +75,7 @@ def peer_id_of(public_key: bytes) -> str:
 
 
 def is_signed_by(public_key: bytes, data: bytes, signature: bytes) -> bool:
-    """Returns True if the key has signed the data; False also if it is no RSA key of an accepted size."""
+    """Returns True if the key has signed the data; False also if it is not an RSA key of an accepted size."""
     key = _load_public_key(public_key)
     if key is None:
         return False
@@ -128,7 +128,7 @@ def save(identity: Identity, path: Path) -> None:
     try:
         write_new(path, identity.to_file_bytes())
     except FileExistsError as error:
-        raise IdentityError(f"{path} is there already: move it away first, it may be the only copy of a key") from error
+        raise IdentityError(f"{path} already exists: move it away first, it may be the only copy of a key") from error
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -170,7 +170,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def from_file_bytes(raw: bytes) -> Identity:
-    """Inverts `Identity.to_file_bytes`. Raises ValueError: the data are no key file of a node."""
+    """Inverts `Identity.to_file_bytes`. Raises ValueError: the data are not a node's key file."""
     if raw[:3] != b"\x08\x00\x12":
         raise ValueError("it does not start like a libp2p RSA key")
     length, start = _read_varint(raw, 3)

@@ -31,8 +31,8 @@ def run_bootnode(
     Prints a line `bootnode PEER_ID listening on MULTIADDRESS` for each address once it can be used; then `invite` gets
     a swarm file, for nodes whose swarm has the default name and group size.
 
-    Raises ValueError: a text is no multiaddress. IdentityError: the key cannot be used. NetworkError: it cannot listen
-    on an address. ConfigError: the swarm file cannot be written.
+    Raises ValueError: a text is not a multiaddress. IdentityError: the key cannot be used. NetworkError: it cannot
+    listen on an address. ConfigError: the swarm file cannot be written.
     """
     for text in listen:
         hosting.check_free(Multiaddr.parse(text))

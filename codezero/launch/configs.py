@@ -36,7 +36,7 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
     shipped = _of_package() if folder != checkout.CONFIGS else _of_commit(folder)
     if shipped is None:
         if resets:
-            raise ConfigError(f"{RESET_ENV}: {folder} is no git checkout, so what was shipped is not known here")
+            raise ConfigError(f"{RESET_ENV}: {folder} is not a git checkout, so what was shipped is not known here")
         return
     try:
         _settle(folder, shipped, resets, console)

@@ -36,7 +36,7 @@ def parse(key: str, text: str) -> Multiaddr:
     try:
         return Multiaddr.parse(text)
     except ValueError as error:
-        raise ConfigError(f"{key}={text} is no address: {error}") from error
+        raise ConfigError(f"{key}={text} is not an address: {error}") from error
 
 
 def choose_port(wanted: int | None, listen: Multiaddr, before: SwarmFile | None, console: Console) -> int:

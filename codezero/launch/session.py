@@ -112,7 +112,7 @@ def _waiting_for(app: SignInApp, login_dir: Path) -> str:
         why = ascii(alchemy.removeprefix("unreachable: ")[:200])[1:-1]
         return f"Alchemy, which signs you in, is not reached from here ({why}); a local wallet does not need it"
     if users(login_dir):
-        return "a user is known, and the key for this machine is not activated yet: go on in the browser"
+        return "a user is known, and the key for this machine is not activated yet: continue in the browser"
     return "waiting for you to sign in in the browser"
 
 

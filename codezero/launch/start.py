@@ -175,7 +175,7 @@ def _for_app(options: StartOptions, config: NodeConfig) -> dict[str, str]:
 def _port(environment: Mapping[str, str]) -> int:
     text = environment.get(PORT_ENV, "") or "3000"
     if not text.isdigit() or not 0 < int(text) < 65536:
-        raise ConfigError(f"{PORT_ENV}={text} is no port: use 1 to 65535, such as 3000")
+        raise ConfigError(f"{PORT_ENV}={text} is not a port: use 1 to 65535, such as 3000")
     return int(text)
 
 

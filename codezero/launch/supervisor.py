@@ -186,4 +186,4 @@ class Supervisor:
         pause_s = min(self._first_pause_s * 2 ** min(child.crashes - 1, 20), MAX_PAUSE_S)
         child.state, child.starts_at_s = ChildState.WAITING, time.monotonic() + pause_s
         what = "that may pass" if code == OUTAGE else f"crashed: {how}"
-        self.say(child.program.name, f"{what}; starts again in {pause_s:g} s where it was")
+        self.say(child.program.name, f"{what}; starts again in {pause_s:g} s where it stopped")

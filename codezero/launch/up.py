@@ -188,7 +188,7 @@ def _header(options: UpOptions, swarm: SwarmFile, each: str) -> list[str]:
         f"logs: {folder}/node-1/output.log has all that a node prints, {folder}/node-1/logs/ its rounds; so for each",
         f"watch: codezero status --watch {folder}, or codezero dashboard {folder} in a browser",
         f"invite other machines: codezero swarm invite --folder {folder}",
-        "stop: Ctrl-C, again to stop at once; the same command goes on where it was",
+        "stop: Ctrl-C, again to stop at once; the same command continues where it stopped",
     ]
 
 

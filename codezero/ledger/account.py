@@ -48,7 +48,7 @@ class Account:
     """Signs and sends calls as one account."""
 
     def __init__(self, key: bytes, rpc: Rpc, *, max_fee_gwei: float = 100.0) -> None:
-        """`max_fee_gwei` is the most to pay for a unit of gas. Raises ValueError: `key` is no private key."""
+        """`max_fee_gwei` is the most to pay for a unit of gas. Raises ValueError: `key` is not a private key."""
         self._signer = local_account(key)
         self.address = str(self._signer.address)
         self._rpc, self._max_fee_wei = rpc, round(max_fee_gwei * GWEI)
@@ -68,7 +68,7 @@ class Account:
                     raise
                 logger.info("%s, try %d: %s", call.name, attempt, error)
             except InsufficientFunds as error:
-                raise InsufficientFunds(f"{error} at {self.address}; training goes on") from error
+                raise InsufficientFunds(f"{error} at {self.address}; training continues") from error
             time.sleep(random.uniform(*NONCE_WAIT_S))
         raise AssertionError("unreachable")
 
@@ -184,8 +184,8 @@ def _lock(descriptor: int, deadline: float) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 logger.warning(
-                    "another process holds the account for more than %g s: going on. If it comes again, a node of this "
-                    "account hangs: stop that one",
+                    "another process holds the account for more than %g s: continuing. If it happens again, a node of "
+                    "this account hangs: stop that one",
                     LOCK_WAIT_S,
                 )
                 return

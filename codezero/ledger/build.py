@@ -103,7 +103,7 @@ def _usable(addresses: Sequence[str]) -> list[str]:
         try:
             address = Multiaddr.parse(text)
         except ValueError as error:
-            logger.warning("a bootnode of the contract is left out: %s. Only the contract's owner can mend it", error)
+            logger.warning("a bootnode of the contract is left out: %s. Only its owner can correct it", error)
             continue
         if address.peer is not None:
             found.append(str(address))

@@ -48,7 +48,7 @@ class ChainLedger:
             waited_s = time.monotonic() - waited_since_s
             if self.submitter.is_away and waited_s >= self._patience_s:
                 logger.warning(
-                    "going on without the chain: %s. Rewards wait on disk until it answers; if it stays away, check "
+                    "continuing without the chain: %s. Rewards wait on disk until it answers; if it stays away, check "
                     "ledger.rpc_url",
                     self.submitter.trouble,
                 )

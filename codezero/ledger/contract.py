@@ -120,10 +120,10 @@ def checksummed(address: str) -> str:
     from eth_utils.address import is_address, to_checksum_address
 
     if not address.startswith("0x") or not is_address(address):
-        raise ValueError(f"{address!r} is no address: an address has 0x and 40 hex digits")
+        raise ValueError(f"{address!r} is not an address: an address has 0x and 40 hex digits")
     correct = str(to_checksum_address(address))
     if address not in (correct, address.lower()):
-        raise ValueError(f"{address!r} is no address: its upper and lower case do not fit its digits, so one is wrong")
+        raise ValueError(f"{address!r} is not an address: its checksum in upper and lower case is wrong")
     return correct
 
 

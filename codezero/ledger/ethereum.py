@@ -24,7 +24,7 @@ def recursion_limit_kept() -> Iterator[None]:
 
 
 def local_account(key: bytes) -> Any:
-    """Returns eth-account's LocalAccount of a key, which signs. Raises ValueError: it is no private key."""
+    """Returns eth-account's LocalAccount of a key, which signs. Raises ValueError: it is not a private key."""
     with recursion_limit_kept():
         from eth_account import Account
         from eth_utils.exceptions import ValidationError

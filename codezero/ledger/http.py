@@ -69,7 +69,7 @@ class Server:
         except (httpx2.HTTPError, OSError) as error:
             reason = shown(str(error)).rstrip(".") or type(error).__name__
             raise RpcUnreachable(
-                f"{self.place} cannot be reached ({reason}): see that it runs and {self._setting} is right"
+                f"{self.place} cannot be reached ({reason}): check that it runs and {self._setting} is right"
             ) from error
 
     async def _post(self, content: bytes, path: str, more: Mapping[str, str]) -> HttpReply:
@@ -130,5 +130,5 @@ def _host(url: str, setting: str) -> tuple[str, bool]:
     except ValueError:
         usable = None
     if not usable or parts.username or parts.password or parts.fragment:
-        raise LedgerError(f"{setting} is no plain HTTP address: write it as https://HOST/PATH, without user")
+        raise LedgerError(f"{setting} is not a plain HTTP address: write it as https://HOST/PATH, without user")
     return f"{parts.hostname}{port}", is_loopback(str(parts.hostname))

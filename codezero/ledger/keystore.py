@@ -39,7 +39,7 @@ def parse_key(text: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != 32 or len(digits) != 64:
-        raise WalletError("this is no private key: a key has 64 hex digits, with 0x before them or without")
+        raise WalletError("this is not a private key: a key has 64 hex digits, with 0x before them or without")
     _address(key)
     return key
 
@@ -121,14 +121,14 @@ def ask(prompt: str) -> str:
 
 
 def _taken(path: Path) -> WalletError:
-    return WalletError(f"{path} is there already: move it away, it may be the only copy of a key, or name another")
+    return WalletError(f"{path} already exists: move it away, it may be the only copy of a key, or name another")
 
 
 def _address(key: bytes) -> str:
     try:
         return str(ethereum.local_account(key).address)
     except ValueError as error:
-        raise WalletError("this is no private key of an account: its number is out of range") from error
+        raise WalletError("this is not a private key of an account: its number is out of range") from error
 
 
 def _stored_address(stored: dict[str, Any], path: Path) -> str:
@@ -149,9 +149,9 @@ def _read(path: Path) -> dict[str, Any]:
             f"cannot read the keystore {path}: {error.strerror}; `codezero wallet create` makes one"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise WalletError(f"{path} is no keystore: restore it from a backup, or give another") from error
+        raise WalletError(f"{path} is not a keystore: restore it from a backup, or give another") from error
     if not isinstance(stored, dict) or stored.get("version") != 3:
-        raise WalletError(f"{path} is no keystore of version 3: restore it from a backup, or give another")
+        raise WalletError(f"{path} is not a keystore of version 3: restore it from a backup, or give another")
     return stored
 
 
@@ -159,4 +159,4 @@ def _encoded(passphrase: str) -> bytes:
     try:
         return passphrase.encode()
     except UnicodeEncodeError as error:
-        raise WalletError("the passphrase is no valid UTF-8: use another one") from error
+        raise WalletError("the passphrase is not valid UTF-8: use another one") from error

@@ -87,7 +87,7 @@ class AppAccount:
             raise ProxyFault(f"{self._server.place} sent {error}: the chain tells whether it arrived") from error
         if not _HASH.fullmatch(found):
             raise ProxyFault(
-                f"{self._server.place} sent {shown(found[:40])!r}, which is no hash: the chain tells whether it arrived"
+                f"{self._server.place} sent {shown(found[:40])!r}, not a hash: the chain will tell if it arrived"
             )
         return found
 

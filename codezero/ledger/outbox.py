@@ -287,8 +287,8 @@ class Outbox:
                 yield
             except sqlite3.Error as error:
                 raise OutboxError(
-                    f"cannot use the outbox {self._path}: {error}; free some disk, or see that the file is whole and "
-                    "writable"
+                    f"cannot use the outbox {self._path}: {error}; free some disk, or check that the file is complete "
+                    "and writable"
                 ) from error
 
 

@@ -123,7 +123,7 @@ class Rpc:
             raise self._not_hex(text, what) from error
 
     def text(self, answer: Answer, what: str) -> str:
-        """Returns hex digits with 0x. Raises a refusal's error (see `fault`); RpcBadReply: the answer is no hex."""
+        """Returns hex digits with 0x. Raises a refusal's error (see `fault`); RpcBadReply: the answer is not hex."""
         if isinstance(answer, RpcRefusal):
             raise self.fault(answer, what)
         if not isinstance(answer, str) or not answer.startswith("0x") or not answer.isascii():

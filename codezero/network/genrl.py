@@ -213,7 +213,7 @@ class _GenrlFeed(Generic[T]):
 
 def _require_bearable(record: bytes) -> None:
     if len(record) > MAX_OWN_BYTES:
-        raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes stand {MAX_OWN_BYTES}")
+        raise WireError(Reason.OVERSIZED, f"{len(record)} bytes, GenRL's nodes accept {MAX_OWN_BYTES}")
 
 
 def _versions(

@@ -89,8 +89,8 @@ class GroupsFile:
         except OSError as error:
             if not self._warned:
                 logger.warning(
-                    "cannot write %s: %s; the node goes on, but its solutions cannot be looked at: free space or make "
-                    "the folder writable",
+                    "cannot write %s: %s; the node continues, but its solutions cannot be looked at: free space or "
+                    "make the folder writable",
                     self._path,
                     error.strerror,
                 )

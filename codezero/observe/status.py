@@ -182,7 +182,7 @@ class StatusFile:
         except OSError as error:
             if not self._warned:
                 logger.warning(
-                    "cannot write %s: %s; the node goes on, but codezero status and the dashboard will not see "
+                    "cannot write %s: %s; the node continues, but codezero status and the dashboard will not see "
                     "what it does: free space or make the folder writable",
                     self._path,
                     error.strerror,

@@ -54,7 +54,7 @@ def train_config(config: ProposerConfig) -> TrainConfig:
 
 
 def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
-    """Returns the peak memory in bytes of a proposer with this model. Raises ModelError: its weights cannot be had."""
+    """Returns the peak memory in bytes of a proposer with this model. Raises ModelError: weights are not available."""
     load = Workload(
         num_local=1,
         num_external=0,
@@ -74,7 +74,7 @@ def num_bytes(config: NodeConfig, name: str, device: torch.device) -> int:
 def load(config: NodeConfig, console: Console) -> LoadedModel:
     """Loads the proposer's model, with adapters if it is trained.
 
-    Raises ModelError: its weights cannot be had, or do not fit into memory.
+    Raises ModelError: its weights are not available, or do not fit into memory.
     """
     device = devices.choose_device(config.model.device)
     devices.set_threads(config.model.threads)

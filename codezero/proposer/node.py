@@ -111,7 +111,7 @@ class ProposerNode:
         where = f"problems in {self._out}, " if self._out is not None else ""
         self._console.line(
             f"{where}state in {self._folder}, reports in {self._config.tracking.log_dir}/proposals.jsonl; start again "
-            "with the same settings to go on"
+            "with the same settings to continue"
         )
 
     def _make_model(self) -> tuple[Model, LoadedModel | None]:
@@ -169,7 +169,7 @@ class ProposerNode:
             self._engine.load_state_dict(found.learner["engine"])
             self._learner.load_state_dict(kept["learner"])
         self._monitor.resume(BatchReport(**kept["report"]))
-        self._console.line(f"state: going on in {self._folder} after batch {found.round}")
+        self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
         return found.round
 
     def _save(self, report: BatchReport) -> None:

@@ -1,1 +1,1 @@
-"""Publishes the trained model on the Hugging Face hub while training goes on."""
+"""Publishes the trained model on the Hugging Face hub while training continues."""

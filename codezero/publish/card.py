@@ -87,8 +87,8 @@ def card(facts: NodeFacts, reports: Sequence[RoundReport]) -> str:
         f"# {facts.model}, trained in a swarm",
         "",
         f"{what} {facts.base or facts.model}, as a node of a peer-to-peer swarm has them after round {last.round}. The "
-        "node trains with GRPO on programming problems, from its own solutions and those of other nodes, and goes on; "
-        "this repository follows it.",
+        "node trains with GRPO on programming problems, from its own solutions and those of other nodes. It continues, "
+        "and this repository gets its newer versions.",
         "",
         "| | |",
         "|---|---|",
@@ -98,7 +98,7 @@ def card(facts: NodeFacts, reports: Sequence[RoundReport]) -> str:
         "",
     ]
     if facts.quantised:
-        lines += ["Training started from a 4-bit release of the base model, so it started a little beside it.", ""]
+        lines += ["Training started from a 4-bit release of the base model, whose weights differ slightly.", ""]
     return "\n".join([*lines, "## Loading it", "", "```python", *_code(facts), "```", ""])
 
 

@@ -1,6 +1,6 @@
 """Writes the folder that is pushed: the weights of one policy version in the files that other programs load.
 
-The weights come from a checkpoint and not from the model, which goes on training meanwhile. A checkpoint is of one
+The weights come from a checkpoint and not from the model, which is trained meanwhile. A checkpoint is of one
 policy version and is written anyway; reading it takes no second copy in memory, no lock on the model, and no time of a
 round.
 """
@@ -28,7 +28,7 @@ _GIB = 1 << 30
 
 
 class PublishError(CodezeroError):
-    """Raised if the model cannot be pushed this time; training goes on."""
+    """Raised if the model cannot be pushed this time; training continues."""
 
     may_pass = True
 

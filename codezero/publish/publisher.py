@@ -194,7 +194,7 @@ class Publisher:
         busy = "the hub is busy or limits us" if answer.status == 429 else "the hub cannot be reached or used now"
         self._warn(
             "limited" if answer.status == 429 else "unreachable",
-            f"push: {busy}, {what}{said}; tried again in {pause_s / 60:.0f} minutes, training goes on",
+            f"push: {busy}, {what}{said}; tried again in {pause_s / 60:.0f} minutes, training continues",
         )
         if attempt == ATTEMPTS - 1:
             self._not_before_s = self._clock() + pause_s

@@ -55,5 +55,5 @@ def _read(path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             return file.read(_MAX_CHARACTERS + 2).strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigError(f"cannot read push.token_file={path}: {reason}") from error

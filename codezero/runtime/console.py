@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 PLAIN_INTERVAL_S = 30.0
-"""Seconds between two progress lines if the output is no terminal."""
+"""Seconds between two progress lines if the output is not a terminal."""
 LIVE_INTERVAL_S = 0.2
 """Seconds between two updates of the progress line on a terminal."""
 REMEMBERED = 500

@@ -21,7 +21,7 @@ def reading(path: Path, what: str) -> Iterator[sqlite3.Connection]:
         with read_only(path, BUSY_S) as db:
             yield db
     except (sqlite3.Error, ValueError, TypeError) as error:  # the latter two: rows of another format
-        raise LedgerError(f"cannot read the {what} {path}: {error}; see that the file is whole and readable") from error
+        raise LedgerError(f"cannot read the {what} {path}: {error}; check that it is complete and readable") from error
 
 
 @contextmanager

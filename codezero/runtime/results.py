@@ -31,7 +31,7 @@ class Results:
         """
         self._path, self._made_with, self._fields = path, made_with, set(fields)
         if path.exists() and not path.is_file():
-            raise StateError(f"{path} is no file, so nothing could go on from it: give another --out")
+            raise StateError(f"{path} is not a file, so no run could continue from it: give another --out")
         with told_as(StateError, f"cannot use {path}", "give another --out"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = path.open("a+b")
@@ -83,7 +83,7 @@ class Results:
             if made_with.get(key) != settings.get(key):
                 raise StateError(
                     f"{self._path} holds results with {key}={made_with.get(key)}, not {settings.get(key)}: "
-                    "give another --out, or the same settings to go on"
+                    "give another --out, or the same settings to continue"
                 )
 
     def _read(self, lines_a_group: int) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ def write(log_dir: Path) -> None:
         (log_dir / NAME).write_text(text, encoding="utf-8")
     except OSError as error:
         logger.warning(
-            "cannot write %s/%s (%s): free space; the node goes on without it", log_dir, NAME, error.strerror
+            "cannot write %s/%s (%s): free space; the node continues without it", log_dir, NAME, error.strerror
         )
 
 

@@ -34,7 +34,7 @@ UNCONFINED = "CODEZERO_UNCONFINED"
 _REFUSED = (
     "this machine permits no sandbox (namespaces of Linux, with mounts), so nothing is run: use Linux outside of a "
     "container, or a virtual machine of its own; Ubuntu 24 permits it after `sudo sysctl "
-    f"kernel.apparmor_restrict_unprivileged_userns=0`. {UNCONFINED}=1 runs the code all the same, and it may then "
+    f"kernel.apparmor_restrict_unprivileged_userns=0`. {UNCONFINED}=1 runs the code anyway, and it may then "
     "read, change and send whatever you may"
 )
 _UNCONFINED_LINE = f"NO SANDBOX ({UNCONFINED}=1): the code may read, change and send whatever this user may"

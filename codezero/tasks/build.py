@@ -141,10 +141,10 @@ def _report_lost(lost: dict[str, HubUnreachable], fallback: bool) -> None:
     names = " and ".join(lost)
     if not fallback:
         paths = " ".join(f"tasks.{name}.path=FILE" for name in lost)
-        raise TaskError(f"{names} cannot be had from the hub: {reasons}. Give {paths}, or tasks=builtin")
+        raise TaskError(f"{names} cannot be loaded from the hub: {reasons}. Give {paths}, or tasks=builtin")
     logger.warning(
-        "%s cannot be had from the hub: %s. Drawing built-in problems instead, until the next start; give %s to draw "
-        "from a file",
+        "%s cannot be loaded from the hub: %s. Drawing built-in problems instead, until the next start; give %s to "
+        "draw from a file",
         names,
         reasons,
         " ".join(f"tasks.{name}.path=FILE" for name in lost),

@@ -50,7 +50,7 @@ class TestSuite:
     __test__ = False  # not for pytest to collect
 
     setup: str = ""
-    """The statements that are no cases: imports, definitions, assignments."""
+    """The statements that are not cases: imports, definitions, assignments."""
     statements: tuple[Statement, ...] = ()
     examples: tuple[StdinExample, ...] = ()
 

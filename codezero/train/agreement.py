@@ -52,7 +52,7 @@ def warn_unless_same(found: Agreement, engine: RolloutEngine) -> None:
     other = "rollout.engine=transformers" if engine is RolloutEngine.llama_cpp else "model.dtype=float32"
     logger.warning(
         "sampler and learner disagree: half of the sampled tokens differ by more than %.3f nats, where %s is within "
-        "%.3f (effective sample size %.2f). The round was learned from all the same; if it comes again, give "
+        "%.3f (effective sample size %.2f). The round was learned from anyway; if it happens again, give "
         "%s, and please report it",
         found.median_gap,
         engine.value,

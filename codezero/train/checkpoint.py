@@ -105,7 +105,7 @@ class CheckpointStore:
             except _DAMAGED as error:
                 logger.warning(
                     "checkpoint %s is damaged and skipped: %s. The one before is tried, which costs the rounds "
-                    "between; check the disk if it comes again",
+                    "between; check the disk if it happens again",
                     path.name,
                     error,
                 )
@@ -152,7 +152,7 @@ class CheckpointStore:
             shutil.rmtree(before, ignore_errors=True)
         except OSError as error:
             logger.warning(
-                "the best checkpoint is not kept: %s. Free space, or leave it: training goes on", error.strerror
+                "the best checkpoint is not kept: %s. Free space, or leave it: training continues", error.strerror
             )
             return False
         return True

@@ -64,18 +64,18 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         return Presence(state="unknown", text="not running, and has noted no status yet")
     ago = span(now_s - status.updated_at_s)
     if pid is None and status.ended == STOPPED:
-        return Presence(state="stopped", text=f"stopped {ago} ago", do="the same command goes on where it was")
+        return Presence(state="stopped", text=f"stopped {ago} ago", do="the same command continues where it stopped")
     if pid is None and status.ended:
         do = "do what the message says; docs/troubleshooting.md has more"
         return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
     if pid is None:
-        meaning = "it was killed: for want of memory (`dmesg | grep -i oom` tells), by hand, or with the machine"
-        do = "start it again, it goes on where it was; against a want of memory train.method=lora helps"
+        meaning = "it was killed: because memory ran out (`dmesg | grep -i oom` shows it), by hand, or with the machine"
+        do = "start it again, it continues where it stopped; if memory is short, train.method=lora helps"
         return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)
     if now_s - status.updated_at_s > SILENT_S:
         meaning = "it hangs, is suspended, or this machine is out of memory or very busy"
         ends = f"`kill {pid}` ends it (`kill -9 {pid}` where that does not)"
-        do = f"see the end of its log; {ends}, and it goes on where it was when started again"
+        do = f"see the end of its log; {ends}, and it continues where it stopped when started again"
         return Presence(state="silent", text=f"no sign of life for {ago}", meaning=meaning, do=do)
     what = "round" if status.role == "solver" else "batch"
     number = "" if status.round is None or status.stage == STARTING else f"{what} {status.round}: "
@@ -123,7 +123,7 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
     if middle and peaks[-1] > 1.2 * middle:  # a peak never falls
         what = f"the node's peak grew from {gib(middle)} to {gib(peaks[-1])} in {len(peaks) // 2} rounds"
         meaning = "it may run out of memory"
-        do = "start it again, it goes on where it was; and report it, with the archive of codezero doctor"
+        do = "start it again, it continues where it stopped; and report it, with the archive of codezero doctor"
         found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
     return found + (_told(recent, status) if recent else [])
 
@@ -139,8 +139,8 @@ def _told(recent: Sequence[RoundReport], status: Status | None) -> list[Obstacle
         ("ledger", last.ledger, "rewards wait on this machine and are handed in later; nothing is lost", ""),
         ("swarm", alone, "the node trains alone", "with `group_size` all nodes need one rollout.num_generations"),
         ("judge", last.judge, "the judge service gives no score; training does not need it", ""),
-        ("market", last.market if last.market != last.judge else "", "it places no bets; training goes on", ""),
-        ("push", status.push_trouble if status else "", "training does not need the push, and goes on", ""),
+        ("market", last.market if last.market != last.judge else "", "it places no bets; training continues", ""),
+        ("push", status.push_trouble if status else "", "training does not need the push, and continues", ""),
     )
     return [Obstacle(part=part, what=what, meaning=meaning, do=do) for part, what, meaning, do in told if what]
 
@@ -152,13 +152,13 @@ def proposer_obstacles(batches: Sequence[BatchReport]) -> list[Obstacle]:
     if written and valid * 5 < written:
         reasons = sum((Counter(one.rejected) for one in recent), Counter[str]())
         most = f", most for {reasons.most_common(1)[0][0]}" if reasons else ""
-        what = f"{valid} of {written} problems of late could be published{most}"
+        what = f"{valid} of {written} recent problems could be published{most}"
         meaning = "the model writes few that pass the checks"
         do = "a larger one (proposer.model) writes more"
         found.append(Obstacle(part="problems", what=what, meaning=meaning, do=do))
     if len(recent) >= FEW_BATCHES and not any(one.num_judged for one in recent):
-        what = "no solver has answered a problem of late"
+        what = "no solver has recently answered a problem"
         meaning = "without answers the level cannot follow"
-        do = "see that solvers run in the same swarm"
+        do = "check that solvers run in the same swarm"
         found.append(Obstacle(part="swarm", what=what, meaning=meaning, do=do))
     return found

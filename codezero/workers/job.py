@@ -76,7 +76,7 @@ class Death:
 
 
 def framed(message: object) -> bytes:
-    """Encodes a message as a frame. Raises ValueError: it is too long, or has text that is no Unicode."""
+    """Encodes a message as a frame. Raises ValueError: it is too long, or has text that is not Unicode."""
     data = msgspec.msgpack.encode(message)
     if len(data) > MAX_FRAME_BYTES:
         raise ValueError(f"a message of {len(data):,} bytes, {MAX_FRAME_BYTES:,} are allowed")

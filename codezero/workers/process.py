@@ -93,7 +93,7 @@ class WorkerProcess:
             )[1:-1]
             self.end()
             raise WorkerError(
-                f"the worker process that reads other nodes' code does not start ({reason[:300]}): see that "
+                f"the worker process that reads other nodes' code does not start ({reason[:300]}): check that "
                 f"{sys.executable} runs, and that the machine has memory and processes to spare (ulimit -v, -u)"
             )
         self._complaints.close()
@@ -146,8 +146,8 @@ class WorkerProcess:
                 )
             except OSError as error:
                 raise WorkerError(
-                    f"the worker process that reads other nodes' code cannot be started: {error}; see that the machine "
-                    "has memory and processes to spare (ulimit -v, -u)"
+                    f"the worker process that reads other nodes' code cannot be started: {error}; check that the "
+                    "machine has memory and processes to spare (ulimit -v, -u)"
                 ) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None

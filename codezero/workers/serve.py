@@ -1,8 +1,8 @@
 """The worker's side: it gives up its rights, then does one job after the other until its node is gone.
 
 It has no secrets and cannot get any: all files but its pipes are closed, none can be opened, and where the kernel
-permits namespaces there is no network. It is no sandbox for running code: nothing here executes what it reads, and the
-limits only bound the damage of a bug in codezero or a library.
+permits namespaces there is no network. It is not a sandbox for running code: nothing here executes what it reads, and
+the limits only bound the damage of a bug in codezero or a library.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def test_a_node_by_itself_keeps_its_key_and_its_rounds_in_volumes(project, compo
         assert "done: 1 round " in ended.stdout
         outputs.append(ended.stdout)
     assert "state: new in state" in outputs[0]
-    assert "state: going on in state after round 1" in outputs[1]
+    assert "state: continuing in state after round 1" in outputs[1]
     first, second = (re.findall(r"^peer: (\w+),", output, re.M) for output in outputs)
     assert first == second
     looked = project.compose("run", "--rm", "-T", "--entrypoint", "stat -c %a:%u keys/swarm.pem", ALONE)
@@ -224,7 +224,7 @@ def assert_shown(project, peers, state):
 
 def resumed_after(project, service):
     project.wait_until(lambda: "\nstate: " in project.logs(service), "its state")  # it may be healthy before
-    (number,) = re.findall(r"^state: going on in /data/state after round (\d+)$", project.logs(service), re.M)
+    (number,) = re.findall(r"^state: continuing in /data/state after round (\d+)$", project.logs(service), re.M)
     return int(number)
 
 

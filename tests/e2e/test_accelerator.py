@@ -50,7 +50,7 @@ def test_whole_rounds_are_played_and_taken_up_again(played):
     parent, lines, counts = played
     assert [one["code"] for one in counts] == [0, 0, 0, 0]
     assert [report["round"] for report in reports(parent / "full")] == [1, 2, 3, 4]
-    assert any("going on" in line and "after round 3" in line for line in lines)
+    assert any("continuing" in line and "after round 3" in line for line in lines)
     for name in ("full", "lora", "small"):
         updates = [report for report in reports(parent / name) if report["loss"] is not None]
         assert updates, name

@@ -131,7 +131,7 @@ def test_rewards_that_no_chain_takes_wait_and_arrive_after_a_restart(chain, cont
     play(command(tmp_path, chain.url, contract, "--rounds", "1"))
     nowhere = "http://127.0.0.1:9"
     output = play(command(tmp_path, nowhere, contract, "--rounds", "1", "ledger.patience_s=0"))
-    assert "going on without the chain: the RPC at 127.0.0.1" in output
+    assert "continuing without the chain: the RPC at 127.0.0.1" in output
     assert "| ledger: the RPC at 127.0.0.1" in output
     assert "trouble the RPC at 127.0.0.1" in status(tmp_path)
     view = read_view(tmp_path / "state")

@@ -68,7 +68,7 @@ def test_a_solver_goes_on_where_it_was(old, name, peer_id, rewards, capsys):
     # weights stay as they are restored
     still = ("train.learning_rate=1e-12", "train.lora_learning_rate=1e-12", "probe.share=0")
     assert main(["run", *noted(f"{name}/state", "rounds=1", *still)]) == 0
-    assert f"state: going on in {name}/state after round 2" in capsys.readouterr().out
+    assert f"state: continuing in {name}/state after round 2" in capsys.readouterr().out
 
     (after,) = find_runs(Path(name) / "state")
     assert Path(name, "logs", "rounds.jsonl").read_bytes().startswith(lines)
@@ -140,7 +140,7 @@ def test_a_proposer_that_learns_goes_on_where_it_was(old, capsys):
     before, saved = batches(), Path("proposer/state/proposer/checkpoints")
     version = json.loads((saved / "round-00000003" / "manifest.json").read_text())["policy_version"]
     assert main(["propose", *noted("proposer/state/proposer", "proposer.batches=1")]) == 0
-    assert "state: going on in proposer/state/proposer after batch 3" in capsys.readouterr().out
+    assert "state: continuing in proposer/state/proposer after batch 3" in capsys.readouterr().out
     *kept, last = batches()
     assert kept == before
     assert (last["batch"], last["num_judged"], last["rejected"]) == (4, 1, {"unreadable": 2})  # what was heard in 3

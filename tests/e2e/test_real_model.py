@@ -63,6 +63,6 @@ def test_one_real_round_changes_the_weights_reports_all_and_resumes(tmp_path):
             assert torch.isfinite(after).all()
     del saved
 
-    assert "going on" in run_one_round(tmp_path)
+    assert "continuing" in run_one_round(tmp_path)
     rounds = [json.loads(line)["round"] for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
     assert rounds == [1, 2]

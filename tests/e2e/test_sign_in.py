@@ -1,5 +1,5 @@
 """A node with `ledger=modal`, through the real sign-in app as it is built, to a contract on a real chain. Stand-ins are
-the bundler and Alchemy's signer; the session is there already, as after a sign-in."""
+the bundler and Alchemy's signer; the session already exists, as after a sign-in."""
 
 import contextlib
 import json

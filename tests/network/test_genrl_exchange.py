@@ -57,7 +57,7 @@ def test_hostile_records_are_dropped_with_their_reasons(swarm):
 
 
 def test_a_poisoned_value_under_a_subkey_keeps_nobody_waiting(swarm):
-    """A value that is no msgpack at all, stored as GenRL's servers let anybody; hivemind's own get waits for ever."""
+    """A value that is not msgpack at all, stored as GenRL's servers let anybody; hivemind's own get waits for ever."""
     mallory, alice, bob = trio(swarm)
     for target in (alice, bob):
         for name in (mallory.peer_id, alice.peer_id):

@@ -37,7 +37,7 @@ def choose_backend(
         return Backend.transformers, "memory holds it"
     if can_leave:
         return Backend.llama_cpp, "memory does not hold a judge in this process"
-    missing = "its weights are no known GGUF file" if has_llama_cpp else f"{PACKAGE} is not installed"
+    missing = "no GGUF file of its weights is known" if has_llama_cpp else f"{PACKAGE} is not installed"
     return Backend.transformers, f"memory is short, but {missing}"
 
 

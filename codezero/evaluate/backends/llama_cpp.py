@@ -84,7 +84,7 @@ class LlamaCppBackend:
                 if not died or left == 0:
                     raise
                 logger.warning(
-                    "%s died and is started again. Nothing has to be done, unless it comes again: then memory is "
+                    "%s died and is started again. Nothing has to be done, unless it happens again: then memory is "
                     "short, and evaluator.backend=transformers or a smaller evaluator.model need less",
                     self.name,
                 )

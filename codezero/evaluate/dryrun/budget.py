@@ -164,7 +164,7 @@ class Meter:
 
     def work(self, size: int) -> None:
         """Charges one host call over `size` items or bytes. A size may come from the program: a negative one refunds
-        nothing, and one that is no integer raises TypeError before anything is charged."""
+        nothing, and one that is not an integer raises TypeError before anything is charged."""
         steps = size >> _WORK_SHIFT
         self.left -= 1 + steps if steps > 0 else 1
         if self.left < 0:

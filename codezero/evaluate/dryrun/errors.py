@@ -21,7 +21,7 @@ class Raised(Exception):
 
 
 def throwable(value: Any) -> BaseException:
-    """Returns the host exception of `raise value`; a TypeError if `value` is no exception."""
+    """Returns the host exception of `raise value`; a TypeError if `value` is not an exception."""
     if type(value) is TypeValue and issubclass(value.host, BaseException):
         value = value()
     if isinstance(value, PROGRAM_ERRORS):

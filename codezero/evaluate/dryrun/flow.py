@@ -110,7 +110,7 @@ class Handler:
 
 
 def _is_error(error: BaseException, kind: Any) -> bool:
-    """Returns True if `except kind` catches the error. Raises TypeError if `kind` is no exception class or tuple of
+    """Returns True if `except kind` catches the error. Raises TypeError if `kind` is not an exception class or tuple of
     such."""
     return any(_is_instance(error, one) for one in charged(kind if type(kind) is tuple else (kind,)))
 

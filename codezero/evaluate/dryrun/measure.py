@@ -109,7 +109,7 @@ def measure(value: Any) -> int:
             stack.extend(part)
             stack.extend(part.values())
             if kind is Counter and not ATOMS.issuperset(map(type, part.values())):
-                raise Stop("counts that are no numbers")  # compared twice, so each level of nesting doubles the time
+                raise Stop("counts that are not numbers")  # compared twice, so each level of nesting doubles the time
             if len(part) > _MAX_COLLISIONS:
                 tables.append(part)
         elif kind is slice:

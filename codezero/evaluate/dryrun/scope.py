@@ -51,7 +51,7 @@ class Scope:
         return name
 
     def target_scope(self) -> Scope:
-        """Returns the scope where `:=` binds: the innermost that is no comprehension."""
+        """Returns the scope where `:=` binds: the innermost that is not a comprehension."""
         scope = self
         while scope.kind == "function" and scope.parent is not None and scope.is_comprehension:
             scope = scope.parent

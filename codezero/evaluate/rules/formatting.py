@@ -23,7 +23,7 @@ def fence(solution: Solution) -> RuleScore:
         return broken(f"the answer holds {len(marks) // 2} blocks instead of one", 0.5)
     outside = len(solution.text.strip()) - len(solution.code) if marks else 0
     if outside > MAX_OUTSIDE_CHARS:
-        return broken(f"{outside} characters of text stand around the block", 0.5)
+        return broken(f"{outside} characters of text are around the block", 0.5)
     return KEPT
 
 

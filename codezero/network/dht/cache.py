@@ -62,7 +62,7 @@ def _read(path: Path) -> dict[str, float]:
             raise ValueError("it is too large")
         found = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(found, dict):
-            raise ValueError("it is no mapping")
+            raise ValueError("it is not a mapping")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Writes and reads records in a Kademlia DHT: hivemind's protocol with an own server (`server`) and own searches.
 
 hivemind's `get` decodes untrusted values inside its search, where one that cannot be decoded makes the caller wait for
-ever; it merges the answers of replicas, so that a lying one can hide the others; and its search goes on as long as a
+ever; it merges the answers of replicas, so that a lying one can hide the others; and its search continues as long as a
 node names ever nearer nodes. Here the replicas' answers stay apart, as bytes, and all requests and searches have time
 limits.
 """

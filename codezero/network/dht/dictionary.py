@@ -33,7 +33,7 @@ _SUBKEY = Decoder(str)
 
 
 def read_dictionary(raw: bytes) -> list[Packed]:
-    """Returns the entries of a directory that can be decoded; none if it is no directory."""
+    """Returns the entries of a directory that can be decoded; none if it is not a directory."""
     try:
         outer = _EXT.decode(raw)
         entries = _DIRECTORY.decode(outer.data)[2] if outer.code == _EXT_CODE else []
@@ -56,7 +56,7 @@ def pack_dictionary(entries: Iterable[Packed]) -> bytes:
 
 
 def read_subkey(tag: bytes) -> str | None:
-    """Decodes the subkey in a request to store an entry; None if it is no text or too long."""
+    """Decodes the subkey in a request to store an entry; None if it is not text or too long."""
     try:
         subkey = _SUBKEY.decode(tag)
     except UNREADABLE:

@@ -206,7 +206,7 @@ class SwarmLink:
             objection = "" if problem else await self._dht.objection(peer_id)
             if objection:
                 logger.warning(
-                    "%s finds: %s; others may not see what we publish. If it is about time, set this "
+                    "%s objects: %s; other nodes may not see what this node publishes. If it is about time, set this "
                     "machine's clock (NTP)",
                     address,
                     objection,

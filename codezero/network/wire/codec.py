@@ -69,7 +69,7 @@ class WireError(Exception):
 
 
 def sized(raw: object, limit: int) -> bytes:
-    """Returns `raw`. Raises WireError: it is no bytes (a peer may store any type in the DHT), or too long."""
+    """Returns `raw`. Raises WireError: it is not bytes (a peer may store any type in the DHT), or too long."""
     if not isinstance(raw, bytes):
         raise WireError(Reason.MALFORMED, f"{type(raw).__name__} instead of bytes")
     if len(raw) > limit:

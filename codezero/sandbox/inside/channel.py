@@ -14,7 +14,7 @@ MAX_MESSAGE_BYTES = 32 << 20
 
 
 class Gone(BaseException):
-    """The other process has ended or sent no message. It is no Exception, so that tests do not catch it."""
+    """The other process has ended or sent no message. It is not an Exception, so that tests do not catch it."""
 
 
 class Channel:

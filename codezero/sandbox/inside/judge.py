@@ -28,7 +28,7 @@ class Together(BaseException):
 
 
 class SolutionError(Exception):
-    """The solution raised an error that is no ordinary exception, such as SystemExit."""
+    """The solution raised an error that is not an ordinary exception, such as SystemExit."""
 
 
 class Session:
@@ -102,7 +102,7 @@ class Session:
 
 
 class Remote:
-    """A stand-in for an object of the solution that is no plain data: a function, a class, or an instance of one."""
+    """A stand-in for an object of the solution that is not plain data: a function, a class, or an instance of one."""
 
     def __init__(self, session: Session, number: int) -> None:
         object.__setattr__(self, "_session", session)

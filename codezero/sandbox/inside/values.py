@@ -30,11 +30,11 @@ _ITERATORS_OF = ("builtins", "itertools")
 
 
 class NotData(Exception):
-    """The value is no plain data."""
+    """The value is not plain data."""
 
 
 def encode(value: Any, refer: Callable[[Any], int]) -> Any:
-    """Returns `value` as JSON. An object that is no plain data becomes the number `refer(value)`, which may raise."""
+    """Returns `value` as JSON. An object that is not plain data becomes the number `refer(value)`, which may raise."""
     if value is None or value is True or value is False:
         return value
     if isinstance(value, int):

@@ -44,7 +44,7 @@ def stakes(fraction: float, max_bet: str) -> Stakes:
     """Returns the stakes of the settings: a share from 0 to 1, and tokens as a decimal number, empty for no cap. Raises
     ValueError: one of them is not valid."""
     if not 0 <= fraction <= 1:
-        raise ValueError(f"market.fraction={fraction} is no share of the balance: use 0 to 1, such as 0.25")
+        raise ValueError(f"market.fraction={fraction} is not a share of the balance: use 0 to 1, such as 0.25")
     return Stakes(fraction=Fraction(str(fraction)), most=units(max_bet) if max_bet else None)
 
 
@@ -55,7 +55,7 @@ def units(tokens: str) -> int:
     except (InvalidOperation, ValueError, OverflowError):  # ValueError for NaN, OverflowError for infinity
         exact = Fraction(-1)
     if exact.denominator != 1 or not 0 <= exact <= MAX_AMOUNT:
-        raise ValueError(f"market.max_bet={tokens!r} is no amount: write tokens such as 2.5, with 18 decimals at most")
+        raise ValueError(f"market.max_bet={tokens!r} is not an amount: write tokens such as 2.5, up to 18 decimals")
     return int(exact)
 
 

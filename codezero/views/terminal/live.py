@@ -53,7 +53,7 @@ def pressed(choice: ViewOptions, key: str, page: int, nodes: int) -> ViewOptions
 
 class View:
     """A context manager that shows the snapshots that `read` returns. Whatever goes wrong with it, it leaves the
-    terminal as it was, and the nodes that it shows go on."""
+    terminal as it was, and the nodes that it shows continue."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class View:
         except OSError as error:  # the terminal is gone
             logger.info("the view ended: %s", error)
         except Exception:  # an error of the view must not cost the node its terminal
-            logger.exception("the view ended; the node goes on, and prints lines")
+            logger.exception("the view ended; the node continues, and prints lines")
         finally:
             self.leave()
 

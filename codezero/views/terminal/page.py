@@ -77,7 +77,7 @@ def lines(snapshots: Sequence[Snapshot], width: int, height: int, choice: ViewOp
 
 
 def plain(snapshot: Snapshot) -> list[str]:
-    """Returns one node's page and its last warning as lines of any length, for output that is no screen."""
+    """Returns one node's page and its last warning as lines of any length, for output that is not a screen."""
     warnings = [row("Warning", f"{local(one.at_s)} {safe(one.text)}") for one in snapshot.messages if one.warns]
     return [line.plain.rstrip() for line in [*_page(snapshot, PLAIN_WIDTH), *warnings[-1:]] if line.plain]
 

@@ -66,7 +66,7 @@ class Guard:
                 await self._app({**scope, "method": "GET"}, receive, answer)
             except Exception:  # the outermost boundary: a page that fails must neither end the server nor say why
                 logger.error(
-                    "a page failed, nodes and other pages go on: nothing has to be done but to report this\n%s",
+                    "a page failed; nodes and other pages continue. Nothing has to be done; please report this\n%s",
                     printable(traceback.format_exc()),
                 )
                 if not answer.begun:

@@ -60,12 +60,12 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def listening(host: str, port: int) -> socket.socket:
     """Returns a socket that listens on the address. Raises DashboardError if it is not available."""
     if not 0 <= port < 2**16:
-        raise DashboardError(f"--port {port} is no port: give one from 1 to 65535, or 0 for a free one")
+        raise DashboardError(f"--port {port} is not a port: give one from 1 to 65535, or 0 for a free one")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise DashboardError(f"--host {host} is no address of this machine: {error.strerror}") from error
+        raise DashboardError(f"--host {host} is not an address of this machine: {error.strerror}") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

@@ -194,8 +194,8 @@ def test_a_key_moves_by_export_and_import(peer, folder, capsys, monkeypatch):
 def test_export_never_replaces_a_file_and_import_never_a_key(peer, folder, capsys, monkeypatch):
     monkeypatch.setenv("CODEZERO_PASSPHRASE", "12345678")
     (folder / "backup.pem").write_text("precious")
-    assert "backup.pem is there already: give another name" in error_of(["identity", "export", "backup.pem"], capsys)
-    assert "swarm.pem is there already: move it away" in error_of(["identity", "import", "backup.pem"], capsys)
+    assert "backup.pem already exists: give another name" in error_of(["identity", "export", "backup.pem"], capsys)
+    assert "swarm.pem already exists: move it away" in error_of(["identity", "import", "backup.pem"], capsys)
     assert (folder / "backup.pem").read_text() == "precious"
     assert load(folder / "swarm.pem").peer_id == peer.peer_id
 

@@ -61,7 +61,7 @@ def test_what_could_not_be_read_is_said():
         kind="chain", where="0xC0 on chain 7", read_block=50, head_block=90, is_whole=False, problem="the RPC is down"
     )
     assert list(lines(board, 0.0)) == [
-        "0xC0 on chain 7: 0 peers, read up to block 50 of 90 only: ask again to go on",
+        "0xC0 on chain 7: 0 peers, read up to block 50 of 90 only: ask again to continue",
         "trouble  the RPC is down",
     ]
 

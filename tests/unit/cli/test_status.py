@@ -63,7 +63,7 @@ def test_a_stopped_node_in_lines(tmp_path, capsys, utc):
         "thorny fishy meerkat codezero 0.1.0 solver".replace("0.1.0", __version__),
         f"{NODE['peer_id']} tiny, full ! stopped",
     ]
-    assert lines[2:5] == ["Round 6", "stopped 0 s ago", "the same command goes on where it was"]
+    assert lines[2:5] == ["Round 6", "stopped 0 s ago", "the same command continues where it stopped"]
     for line in (
         "Learns Not measured: a run of fewer than 20 rounds takes no probe, nor does probe.share=0.",
         "Learned policy version 6 loss -0.0123 grad 1.5",

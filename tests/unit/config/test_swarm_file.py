@@ -99,7 +99,7 @@ HOSTILE = {
     "bootnode without a port": (content(bootnodes=[f"/ip4/1.2.3.4/tcp/0/p2p/{PEER}"]), "name the port"),
     "bootnode that is an option": (
         content(bootnodes=["--listen=/unix/x"]),
-        "bootnodes: '--listen=/unix/x' is no address",
+        "bootnodes: '--listen=/unix/x' is not an address",
     ),
     "bootnode with a comma": (content(bootnodes=[ADDRESS + ",/ip4/1.2.3.4"]), "is no address"),
 }

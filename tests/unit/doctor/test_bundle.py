@@ -152,7 +152,7 @@ def test_only_fields_of_the_lists_come_in(tmp_path):
     assert contents.files["state/status.json"] == b'{"role": "solver"}'
     settings = json.loads(contents.files["state/settings.json"])
     assert settings == {"model.name": "tiny", "train.lora_r": 8, "ledger.org_id": "[set]"}
-    assert contents.left_out["state/proposer/status.json"] == "it is no JSON object"
+    assert contents.left_out["state/proposer/status.json"] == "it is not a JSON object"
     config = contents.files["config.yaml"].decode()
     assert "name: ours\n" in config
     assert "wandb_entity: '[set]'\n" in config
@@ -196,7 +196,7 @@ def test_the_archive_is_its_owners_and_never_replaces_a_file(tmp_path):
     assert any(line.startswith("  doctor.json (") for line in lines)
     assert "look" in lines[-2]
     before = path.read_bytes()
-    with pytest.raises(StateError, match="is there already: give another name"):
+    with pytest.raises(StateError, match="already exists: give another name"):
         bundle.write(path, case, [])
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["support.tar.gz"]  # and no temporary one
@@ -266,8 +266,8 @@ def test_files_that_are_none_or_not_what_they_should_be(tmp_path):
     (case.state_dir / "settings.json").write_text("x" * 200_000)
     (case.state_dir / "outbox.sqlite").write_text("no database")
     found = left_out(case)
-    assert found["logs/swarm.log"] == "it is no plain file"
-    assert found["logs/yarn.log"] == "it is no plain file"
+    assert found["logs/swarm.log"] == "it is not a plain file"
+    assert found["logs/yarn.log"] == "it is not a plain file"
     assert found["logs/rounds.jsonl"] == "it is binary"
     assert found["state/settings.json"].startswith("it has 200000 bytes")
     assert found["outbox.json"].startswith("cannot read the outbox")
@@ -291,7 +291,7 @@ def test_a_file_of_which_a_secret_cannot_be_taken_is_left_out(tmp_path, monkeypa
     monkeypatch.setattr(bundle.secrets, "values", lambda _: {b"hunter2hunter2"})
     monkeypatch.setattr(bundle.Redactor, "__call__", lambda _, text: text)
     contents = bundle.collect(case, [])
-    assert contents.left_out == {"logs/swarm.log": "a secret could not be taken out of it"}
+    assert contents.left_out == {"logs/swarm.log": "a secret could not be removed from it"}
 
 
 def test_bytes_that_are_no_text_do_not_hide_a_secret(tmp_path):

@@ -143,7 +143,7 @@ def test_a_bundle_is_told_of_and_one_that_cannot_be_written_is_an_error(monkeypa
     with tarfile.open("support.tar.gz") as archive:
         assert "codezero-support/doctor.json" in archive.getnames()
     assert main(["doctor", "--bundle", "support.tar.gz"]) == 2
-    assert "support.tar.gz is there already" in capsys.readouterr().out
+    assert "support.tar.gz already exists" in capsys.readouterr().out
 
 
 def test_secrets_are_not_shown_either(monkeypatch, capsys):

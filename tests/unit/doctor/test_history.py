@@ -71,7 +71,7 @@ def test_failures_are_found_in_logs_as_nodes_write_them(tmp_path, form):
 
 def test_warnings_are_counted_and_the_last_is_shown(tmp_path):
     found = logged(tmp_path, *[AT.format(n) + f" WARNING codezero.x: number {n}" for n in range(5)])
-    assert "5 warnings of late" in told(found, "info")[0]
+    assert "5 warnings recently" in told(found, "info")[0]
     assert "number 4" in told(found, "info")[0]
 
 
@@ -84,7 +84,7 @@ def test_what_a_node_logs_is_found_again_in_either_format(tmp_path, log_format):
     logs.log_end(StateError("cannot save round 5"))
     found = list(state_folder.check_log(case_of(tmp_path)))
     assert "UTC: ended: cannot save round 5" in told(found, "warning")[0]
-    assert "1 warning of late" in told(found, "info")[0]
+    assert "1 warning recently" in told(found, "info")[0]
     assert "the hub is busy" in told(found, "info")[0]
     try:
         raise ValueError("of a bug")

@@ -118,7 +118,7 @@ def test_folders_that_cannot_be_written(tmp_path):
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     case = case_of(tmp_path, f"state_dir={tmp_path / 'file' / 'state'}", f"tracking.log_dir={tmp_path / 'broken'}")
     found = told(machine.check_disk(case), "error")
-    assert "it is no folder | nothing that is learnt can be saved | correct its rights, or give state_dir" in found[0]
+    assert "it is not a folder | nothing that is learnt can be saved | correct its rights" in found[0]
     assert "it is a link that leads nowhere" in found[1]
     assert len(found) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "file"]  # it has left nothing itself

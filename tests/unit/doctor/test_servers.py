@@ -156,7 +156,7 @@ def test_a_hub_that_is_away_and_what_that_means(tmp_path):
     folder.mkdir()
     assert "nothing of it is needed" in told(hub(tmp_path, "tasks=builtin", f"model.name={folder}", **away), "info")[0]
     (data,) = told(hub(tmp_path, "tasks=mbpp", f"model.name={folder}", **away), "warning")
-    assert "not to be had from it: the dataset mbpp" in data
+    assert "not available from it: the dataset mbpp" in data
     (weights,) = told(hub(tmp_path, "tasks=builtin", **away), "warning")
     assert "the weights of Qwen2.5-Coder-0.5B-Instruct; weights are tried from the package index" in weights
     assert "so no node can start" in told(hub(tmp_path, "tasks=builtin", "model.name=org/model", **away), "error")[0]
@@ -169,7 +169,7 @@ def test_a_hub_that_answers_and_an_index_that_does_not(tmp_path):
         assert told(hub(tmp_path, "tasks=mbpp", HF_ENDPOINT=url), "ok") == ["hub: 127.0.0.1 answers |  | "]
     index = f"http://user:hunter2@127.0.0.1:{closed_port()}/simple"
     (fault,) = told(services.check_index(case_of(tmp_path, PIP_INDEX_URL=index)), "warning")
-    assert "cannot be had from it" in fault
+    assert "cannot be downloaded from it" in fault
     assert "hunter2" not in fault
     assert list(services.check_index(case_of(tmp_path, f"model.name={tmp_path}"))) == []
 
@@ -236,7 +236,7 @@ def test_proxies_that_take_over_this_network(tmp_path):
 
 
 def test_proxies_that_spare_not_even_this_machine(tmp_path):
-    assert "asks this machine directly all the same" in told(proxied(tmp_path, HTTPS_PROXY="http://p:1"), "info")[0]
+    assert "asks this machine directly anyway" in told(proxied(tmp_path, HTTPS_PROXY="http://p:1"), "info")[0]
     assert told(proxied(tmp_path), "ok")
 
 
@@ -246,7 +246,7 @@ def test_a_judge_service_that_is_away_or_none(tmp_path):
     assert "nothing listens there | rounds have no judge score" in fault
     with answering(b"<html>") as url:
         (fault,) = told(services.check_judge(case_of(tmp_path, "judge.enabled=true", f"judge.url={url}")), "warning")
-        assert "no reply of its protocol" in fault
+        assert "a reply that its protocol does not have" in fault
     clue = b'{"game_id": -1, "clue_id": 0, "rounds_remaining": 0}'
     with answering(clue) as url:
         found = services.check_judge(case_of(tmp_path, "judge.enabled=true", f"judge.url={url}"))

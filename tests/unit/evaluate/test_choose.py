@@ -12,7 +12,7 @@ ROOMY = {"device_type": "cpu", "fits": True, "has_llama_cpp": True, "has_gguf": 
         ({}, Backend.transformers, "memory holds it"),
         ({"fits": False}, Backend.llama_cpp, "memory does not hold a judge in this process"),
         ({"fits": False, "has_llama_cpp": False}, Backend.transformers, "xllamacpp is not installed"),
-        ({"fits": False, "has_gguf": False}, Backend.transformers, "no known GGUF file"),
+        ({"fits": False, "has_gguf": False}, Backend.transformers, "no GGUF file of its weights is known"),
         ({"device_type": "cuda", "fits": False}, Backend.transformers, "cuda is faster"),
         ({"device_type": "mps"}, Backend.transformers, "mps is faster"),
         ({"begun_with": Backend.llama_cpp}, Backend.llama_cpp, "as in earlier rounds"),

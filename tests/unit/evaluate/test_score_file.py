@@ -183,7 +183,7 @@ def test_a_full_disk_is_said_in_one_line(tmp_path, stored, monkeypatch):
 
 
 def test_a_device_as_output_is_refused(stored):
-    with pytest.raises(StateError, match="/dev/null is no file"):
+    with pytest.raises(StateError, match="/dev/null is not a file"):
         score_file(str(stored), "/dev/null", [], alone(config_of("x")), Console())
 
 
@@ -237,7 +237,7 @@ def test_an_interrupted_command_says_so_and_goes_on(tmp_path):
     command = ["score", source, "--out", target, f"evaluator.model={save_tiny(tmp_path / 'model')}", "model.device=cpu"]
     source.write_text("".join(line(id=n, question=str(n), solution=endless.format(n)) + "\n" for n in range(20)))
     code, said = interrupted(command, target)
-    assert (code, said[-1]) == (130, f"stopped: lines scored so far are in {target}; the same command goes on")
+    assert (code, said[-1]) == (130, f"stopped: lines scored so far are in {target}; the same command continues")
     before = target.read_bytes()
     assert 0 < before.count(b"\n") < 20
     done = run(command)

@@ -202,7 +202,7 @@ def test_a_key_that_cannot_be_one_is_refused_and_not_shown(monkeypatch, key):
     ],
 )
 def test_an_address_that_is_none_is_refused_and_not_shown(kind, url):
-    with pytest.raises(EvaluatorError, match=r"evaluator\.url is no plain server address") as caught:
+    with pytest.raises(EvaluatorError, match=r"evaluator\.url is not a plain server address") as caught:
         make_outside(kind, EvaluatorConfig(model="judge", url=url), None, 1)
     assert "secret" not in str(caught.value)
     assert str(caught.value).isprintable()

@@ -183,7 +183,7 @@ def test_an_interrupted_run_says_so_and_the_same_command_goes_on(model, tmp_path
     command = ["eval", "--dataset", "mbpp", "--path", path, "--model", model, "--device", "cpu", "--threads", 1]
     command += ["--max-new-tokens", 8, "--batch", 1, "--out", out]
     code, said = interrupted(command, out / "results.jsonl")
-    assert (code, said[-1]) == (130, f"stopped: results so far are in {out}; the same command goes on")
+    assert (code, said[-1]) == (130, f"stopped: results so far are in {out}; the same command continues")
     assert any("0/400" in line for line in said)
     before = rows_in(out)
     done = run([*command, "--limit", len(before) + 1])

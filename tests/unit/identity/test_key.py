@@ -66,7 +66,7 @@ def test_a_first_start_makes_the_key_and_later_ones_keep_it(tmp_path):
 def test_save_never_replaces_a_key(tmp_path, key):
     path = tmp_path / "swarm.pem"
     save(key, path)
-    with pytest.raises(IdentityError, match=r"swarm\.pem is there already: move it away first"):
+    with pytest.raises(IdentityError, match=r"swarm\.pem already exists: move it away first"):
         save(Identity.generate(), path)
     assert load(path).peer_id == key.peer_id
     assert [entry.name for entry in tmp_path.iterdir()] == ["swarm.pem"]

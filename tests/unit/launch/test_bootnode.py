@@ -110,7 +110,7 @@ def test_a_port_that_is_taken_is_refused_though_the_daemon_would_share_it(tmp_pa
 def test_a_listen_address_that_is_none_is_refused(tmp_path):
     code, output = ending(start(tmp_path, "localhost:4001"))
     assert code == 1
-    assert output.startswith("error: --listen=localhost:4001 is no address: it is not of the form /ip4/")
+    assert output.startswith("error: --listen=localhost:4001 is not an address: it is not of the form /ip4/")
 
 
 @pytest.mark.parametrize("announced", [(), ("--announce", "/dns/bootnode/tcp/4001")])

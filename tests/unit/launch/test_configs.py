@@ -87,7 +87,7 @@ def test_where_nothing_says_what_was_shipped_nothing_is_told_or_reset(tmp_path, 
     monkeypatch.setattr(source, "CONFIGS", tmp_path)
     monkeypatch.setattr(source, "git", lambda *_: None)
     assert settled() == ""
-    with pytest.raises(ConfigError, match="is no git checkout"):
+    with pytest.raises(ConfigError, match="is not a git checkout"):
         settled(CODEZERO_RESET_CONFIG="1")
 
 

@@ -149,7 +149,7 @@ def login(checkout):
 def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_signed_in(login, on_terminal):
     login.sign_in(ORG_ID, activated=False)
     tty = on_terminal("--testnet", "--sign-in", "app", "--yes")
-    tty.expect("is not activated yet: go on in the browser; 15 minutes left")
+    tty.expect("is not activated yet: continue in the browser; 15 minutes left")
     tty.type("\x03")
     tty.expect("left before a node was started; keys, sign-ins and settings are as they were")
     assert tty.wait() == 130
@@ -267,7 +267,7 @@ def test_settings_alone_run_a_node_as_configured(checkout):
 def test_a_crashed_node_is_started_again(checkout):
     code, shown = without_terminal(checkout, "--local", NODE="crashes")
     assert code == 0
-    assert "node | crashed: killed by signal 9, Killed; starts again in 1 s where it was\n" in shown
+    assert "node | crashed: killed by signal 9, Killed; starts again in 1 s where it stopped\n" in shown
     assert shown.count("starts run --stop-with-parent preset=local rounds=0\n") == 2
     log = (checkout.folder / "logs" / "swarm_launcher.log").read_text()
     assert "Z node | crashed: killed by signal 9, Killed; starts again in 1 s" in log

@@ -63,7 +63,7 @@ def test_a_crashed_program_goes_on_with_the_rounds_that_are_left(tmp_path):
     assert (child.state, child.rounds) == (ChildState.DONE, 5)
     assert child.summary() == "done, 5 rounds, 1 restart"
     assert sum(line.startswith("node-1 | round ") for line in lines) == 5
-    assert "node-1 | crashed: exit code 3; starts again in 0.01 s where it was" in lines
+    assert "node-1 | crashed: exit code 3; starts again in 0.01 s where it stopped" in lines
     assert lines[-1] == "node-1 | done, 5 rounds, 1 restart"
 
 
@@ -95,7 +95,7 @@ def test_a_program_that_always_crashes_is_given_up_while_others_go_on(tmp_path):
     assert (first.state, second.state) == (ChildState.FAILED, ChildState.DONE)
     assert starts(tmp_path, "bad") == [0] * 5
     pauses = [line.split("again in ")[1] for line in lines if "starts again" in line]
-    assert pauses == [f"{seconds} s where it was" for seconds in (0.01, 0.02, 0.04, 0.08)]
+    assert pauses == [f"{seconds} s where it stopped" for seconds in (0.01, 0.02, 0.04, 0.08)]
     assert any("bad  | failed for good: killed by signal 9, Killed, 5 crashes in a row" in line for line in lines)
     assert first.summary() == f"failed for good, 0 rounds, 4 restarts, see {tmp_path / 'bad.log'}"
 
@@ -131,7 +131,7 @@ def test_a_program_that_cannot_be_started_fails_for_good(tmp_path):
     missing = ChildProgram(name="node-1", command=lambda left: [str(tmp_path / "no")], log=tmp_path / "log")
     (child,), lines = supervised(missing)
     assert child.state is ChildState.FAILED
-    said = "node-1 | crashed: cannot be started: No such file or directory; starts again in 0.01 s where it was"
+    said = "node-1 | crashed: cannot be started: No such file or directory; starts again in 0.01 s where it stopped"
     assert said in lines
 
 
@@ -272,7 +272,7 @@ def test_an_outage_that_a_program_tells_is_waited_out(tmp_path, monkeypatch):
     (child,), lines = supervised(program(tmp_path, source))
     assert (child.state, child.num_starts) == (ChildState.STOPPED, 8)
     assert not [line for line in lines if "failed for good" in line]
-    assert "node-1 | that may pass; starts again in 0.02 s where it was" in lines
+    assert "node-1 | that may pass; starts again in 0.02 s where it stopped" in lines
 
 
 def test_rounds_of_earlier_runs_and_those_that_a_kill_takes_back_do_not_count(tmp_path):

@@ -266,7 +266,7 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
         ({"settings": ["proposer.batches=1"]}, "proposers write for as long as there are nodes"),
         ({"rounds": -1}, "--rounds -1 is not possible"),
         ({"port": 70000}, "--port 70000 is not possible"),
-        ({"announce": ["example.org"]}, "--announce=example.org is no address"),
+        ({"announce": ["example.org"]}, "--announce=example.org is not an address"),
         ({"settings": ["state_dir=x"]}, "state_dir=x is not possible here: every node has its own in --folder"),
         ({"settings": ["rounds=3"]}, "rounds=3 is not possible here: use --rounds"),
         ({"settings": ["swarm=alone"]}, "swarm=alone is not possible here: use swarm=native or swarm=genrl"),
@@ -274,7 +274,7 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
         ({"settings": ["swarm.bootnodes=[]"]}, "to join another one use codezero run swarm=FILE"),
         ({"settings": ["swarm.listen=[]"]}, r"swarm.listen=\[\] is not possible here"),
         ({"settings": ["swarm.listen=[/ip4/0.0.0.0/tcp/4001]"]}, "use port 0, every node needs its own"),
-        ({"settings": ["swarm.listen=[/unix/x]"]}, "swarm.listen=/unix/x is no address"),
+        ({"settings": ["swarm.listen=[/unix/x]"]}, "swarm.listen=/unix/x is not an address"),
         ({"settings": ["train.learnin_rate=1"]}, "unknown setting train.learnin_rate"),
     ],
 )

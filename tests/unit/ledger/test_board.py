@@ -70,7 +70,7 @@ def test_a_chain_s_leaderboard_is_what_its_contract_says(deployed, tmp_path):
 
 
 def test_what_anybody_registers_is_text_and_no_more(deployed, tmp_path):
-    """Also what is no UTF-8, which the contract takes and eth-abi does not."""
+    """Also what is not UTF-8, which the contract takes and eth-abi does not."""
     account = deployed.account()
     odd = [b"\xff\xfe", b"\x1b[2Jx", b"y" * 1000]
     register = deployed.contract.call("registerPeer(string)", "x").data[:10]

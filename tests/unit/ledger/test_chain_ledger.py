@@ -71,7 +71,7 @@ def test_a_slower_node_skips_to_the_contract_s_round_and_says_so(tmp_path, caplo
 def test_an_rpc_that_is_away_keeps_no_node_from_training_for_ever(tmp_path, caplog):
     submitter = Submitter(4, is_away=True, trouble="the RPC is down")
     assert ledger(tmp_path, submitter, patience_s=0.0).next_round(RoundId(number=4)) == RoundId(number=5)
-    assert "going on without the chain: the RPC is down" in caplog.text
+    assert "continuing without the chain: the RPC is down" in caplog.text
 
 
 def test_a_chain_that_answers_is_waited_for_however_slow_its_clock(tmp_path):

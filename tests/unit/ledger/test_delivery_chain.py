@@ -294,7 +294,7 @@ def test_an_account_without_funds_sends_nothing_and_goes_on_when_it_has_some(nod
     writer = CoordinatorWriter(deployed.contract, poor)
     node.delivery = Submissions(node.outbox, node.reads, writer, "peer")
     node.writer = writer
-    with pytest.raises(InsufficientFunds, match=rf"send it some ETH at {poor.address}; training goes on"):
+    with pytest.raises(InsufficientFunds, match=rf"send it some ETH at {poor.address}; training continues"):
         step(node)
     assert node.outbox.open_items()[0].state is ItemState.WAITING
     deployed.chain.fund(poor.address)

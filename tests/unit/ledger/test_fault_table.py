@@ -200,7 +200,7 @@ def test_a_round_that_no_clock_reaches_is_no_round(hostile):
 
 @pytest.mark.parametrize("url", ["", "rpc.example", "ftp://host/", "https://user:secret@host/", "http://host:x/"])
 def test_an_unusable_url_is_refused_and_not_shown(url):
-    with pytest.raises(LedgerError, match=r"ledger\.rpc_url is no plain HTTP address") as caught:
+    with pytest.raises(LedgerError, match=r"ledger\.rpc_url is not a plain HTTP address") as caught:
         JsonRpc(url)
     assert "secret" not in str(caught.value)
 

@@ -195,7 +195,7 @@ HOSTILE_LOGS = {
     "another event": lambda found: [found[0] | {"topics": [word(1)]}],
     "no data": lambda found: [found[0] | {"data": "0x"}],
     "odd data": lambda found: [found[0] | {"data": "0x1"}],
-    "data that is no hex": lambda found: [found[0] | {"data": "0xzz"}],
+    "data that is not hex": lambda found: [found[0] | {"data": "0xzz"}],
     "cut off": lambda found: [found[0] | {"data": found[0]["data"][:-64]}],
     "an offset out of this world": lambda found: [found[0] | {"data": "0x" + "ff" * 64}],
     "an endless list": lambda found: [found[-1] | {"data": "0x" + word(64)[2:] + word(64)[2:] + "ff" * 32}],

@@ -55,7 +55,7 @@ def test_a_keystore_of_other_software_opens(path):
 
 def test_nothing_is_ever_overwritten(path):
     path.write_text("precious")
-    with pytest.raises(WalletError, match=r"wallet\.json is there already"):
+    with pytest.raises(WalletError, match=r"wallet\.json already exists"):
         keystore.save(KEY, path, PASSPHRASE, scrypt_n=2)
     assert path.read_text() == "precious"
 
@@ -87,7 +87,7 @@ def test_keys_as_people_have_them(text):
 
 @pytest.mark.parametrize("text", ["", "0x", "12", KEY.hex()[:-1], KEY.hex() + "00", "00" * 32, "ff" * 32, "zz" * 32])
 def test_what_is_no_key_is_refused_and_not_shown(text):
-    with pytest.raises(WalletError, match="this is no private key") as caught:
+    with pytest.raises(WalletError, match="this is not a private key") as caught:
         keystore.parse_key(text)
     assert len(text) < 4 or text not in str(caught.value)
 
@@ -134,7 +134,7 @@ def test_the_commands(path, tmp_path, monkeypatch, capsys, quick, deployed):
     assert main([*balance[:-1], "http://127.0.0.1:9"]) == 1
     assert re.search(r"cannot be reached .* and --rpc-url is right$", capsys.readouterr().err)
     assert main(["wallet", "create", "--keystore", str(path)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["wallet", "create", "--keystore", str(tmp_path / "new.json")]) == 0
     printed = capsys.readouterr()
     assert keystore.load(tmp_path / "new.json", PASSPHRASE).hex() not in printed.out + printed.err

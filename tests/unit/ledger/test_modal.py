@@ -157,7 +157,7 @@ def test_an_app_that_is_not_up_is_named(deployed, app, tmp_path):
         ("user not found", "does not know the user 7f1d2c9a"),
         ("500", r"HTTP 500 \(API key not activated \\x1b\[2J\): the chain tells whether it arrived"),
         ("bad request", r"refuses register-peer \(bad request: orgId\)"),
-        ("hash is text", r"is no hash: the chain tells"),
+        ("hash is text", r"not a hash: the chain will tell"),
         ("huge", "more than 4194304 bytes: use another ledger.proxy_url"),
     ],
 )
@@ -303,7 +303,7 @@ def test_settings_stand_in_for_the_app_s_files(deployed, app, tmp_path):
         (
             "userApiKey.json",
             f'{{"{ORG_ID}": [{{"activated": true, "accountAddress": "0x12"}}]}}',
-            r"ledger\.account_address: '0x12' is no address",
+            r"ledger\.account_address: '0x12' is not an address",
         ),
     ],
 )

@@ -38,5 +38,5 @@ def test_from_a_keystore_to_the_chain_and_back(deployed, tmp_path):
 
 
 def test_a_mistyped_contract_address_is_named():
-    with pytest.raises(LedgerError, match=r"ledger\.contract_address: '0x12' is no address"):
+    with pytest.raises(LedgerError, match=r"ledger\.contract_address: '0x12' is not an address"):
         open_contract("SwarmCoordinator", "0x12", rpc_url="http://127.0.0.1:9", chain_id=1)

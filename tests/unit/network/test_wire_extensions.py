@@ -107,7 +107,7 @@ def test_any_extension_is_skipped(extensions):
         "too many",
         "one name twice",
         "another encoding of the map",
-        "a name that is no UTF-8",
+        "a name that is not UTF-8",
         "a large value",
         "a nesting bomb of lists",
         "a nesting bomb of maps",

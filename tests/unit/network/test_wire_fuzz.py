@@ -145,7 +145,7 @@ def test_any_value_of_msgpack(value):
 
 
 def test_any_public_key():
-    """The peer id fits the key, and the key is no key."""
+    """The peer id fits the key, and the key is not a key."""
     rng = random.Random(5)
     for _ in range(500):
         key = broken_bytes(identity().public_key, rng)

@@ -43,7 +43,7 @@ def test_a_folder_that_cannot_be_written_is_warned_of_once_and_stops_nothing(tmp
     missing = tmp_path / "missing"
     with StatusFile(missing, new_status("solver", tmp_path, tmp_path)) as file:
         file.stage("solve")
-    assert [record.getMessage().count("the node goes on") for record in caplog.records] == [1]
+    assert [record.getMessage().count("the node continues") for record in caplog.records] == [1]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"role": 1}', b"\xff\xfe", b'{"role":"solver"}'])

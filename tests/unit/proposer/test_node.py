@@ -73,7 +73,7 @@ def test_a_restarted_proposer_goes_on_and_writes_nothing_twice(tmp_path, capsys)
         propose(tmp_path, server, 1)
     with serve(write_problem) as server:  # the same problems once more, then new ones
         assert propose(tmp_path, server, 2) == 0
-    assert "going on in " in capsys.readouterr().out
+    assert "continuing in " in capsys.readouterr().out
     reports = lines(tmp_path / "logs" / "proposals.jsonl")
     assert [report["batch"] for report in reports] == [1, 2, 3]
     assert [report["num_valid"] for report in reports] == [2, 0, 2]

@@ -45,7 +45,7 @@ def test_a_file_wins(tmp_path):
         (None, {"HF_TOKEN": "secr\x1bet"}, "^HF_TOKEN holds no token of the hub"),
         (b"", {}, "needs a token"),
         (b"secret\nsecret", {}, "token' holds no token|token holds no token of the hub"),
-        (b"\xff\xfe", {}, "cannot read push.token_file=.*: it is no text"),
+        (b"\xff\xfe", {}, "cannot read push.token_file=.*: it is not text"),
         (b"secret" * 1000, {}, "holds no token of the hub"),
     ],
 )

@@ -39,4 +39,4 @@ def test_a_disk_that_does_not_take_it_is_warned_of_once(tmp_path, caplog):
     caplog.set_level(logging.WARNING, "codezero")
     (tmp_path / "system_info.txt").mkdir()
     system_info.write(tmp_path)
-    assert "free space; the node goes on without it" in caplog.text
+    assert "free space; the node continues without it" in caplog.text

@@ -65,10 +65,10 @@ def test_both_run_until_the_node_ends(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "error", "message"),
     [
-        ("market.max_bet=lots", ConfigError, "market.max_bet='lots' is no amount"),
-        ("market.max_bet=-1", ConfigError, "market.max_bet='-1' is no amount"),
-        (f"market.contract_address=0x{'z' * 40}", LedgerError, r"market\.contract_address: '0xz+' is no address"),
-        ("judge.url=ftp://x", JudgeServiceError, "judge.url is no plain server address: .* or query$"),
+        ("market.max_bet=lots", ConfigError, "market.max_bet='lots' is not an amount"),
+        ("market.max_bet=-1", ConfigError, "market.max_bet='-1' is not an amount"),
+        (f"market.contract_address=0x{'z' * 40}", LedgerError, r"market\.contract_address: '0xz+' is not an address"),
+        ("judge.url=ftp://x", JudgeServiceError, "judge.url is not a plain server address: .* or query$"),
     ],
 )
 def test_what_cannot_be_is_told_at_the_start(tmp_path, setting, error, message):

@@ -67,8 +67,8 @@ def test_without_hub_the_builtin_problems_stand_in_with_one_warning(no_hub, capl
         drawn = make_task_source(config, seed=0).draw(10)
     assert {task.origin.value for task in drawn} == {"builtin"}
     assert [record.message for record in caplog.records] == [
-        "mbpp and code_contests cannot be had from the hub: asking the hub failed. Drawing built-in problems instead, "
-        "until the next start; give tasks.mbpp.path=FILE tasks.code_contests.path=FILE to draw from a file"
+        "mbpp and code_contests cannot be loaded from the hub: asking the hub failed. Drawing built-in problems "
+        "instead, until the next start; give tasks.mbpp.path=FILE tasks.code_contests.path=FILE to draw from a file"
     ]
 
 

@@ -82,8 +82,8 @@ def test_a_healthy_node_has_nothing_in_its_way():
 def test_what_is_in_a_proposers_way():
     bad = [dataclasses.replace(batch_report(number), num_valid=0, num_judged=0) for number in range(1, 13)]
     assert [one.what for one in proposer_obstacles(bad)] == [
-        "0 of 48 problems of late could be published, most for unreadable",
-        "no solver has answered a problem of late",
+        "0 of 48 recent problems could be published, most for unreadable",
+        "no solver has recently answered a problem",
     ]
     assert proposer_obstacles([batch_report(number) for number in range(1, 13)]) == []
 

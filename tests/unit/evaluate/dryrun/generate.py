@@ -49,7 +49,7 @@ SYNTAX = [
       "multiplied", "sliced", "deleted", "stored", "looped", "yielded", "deep", "spun", "Point", "Wrong", "managed",
       "swallowed", "placed", "around", "attributed", "written", "Rows", "Table", "Level", "Data", "Named"],
 ]  # fmt: skip
-"""What is no call of a table's function, as functions."""
+"""What is not a call of a table's function, as functions."""
 
 FORMS = {
     "once": "    kept.append({call})",

@@ -38,7 +38,7 @@ def test_bytes_of_a_terminal_become_names_and_what_means_nothing_is_left_out():
     assert _named(b"q") == ["quit"]
     assert _named(b"\x1b[A\x1b[Bl?") == ["up", "down", "log", "help"]
     assert _named(b"xyz\xff") == []
-    assert _named(b"\x1b[99;99Rq") == []  # a terminal's answer is no key
+    assert _named(b"\x1b[99;99Rq") == []  # a terminal's answer is not a key
     assert _named(b"\x1b[5~\x1bOB") == ["page up", "down"]
 
 
