@@ -81,7 +81,7 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
     elif evaluator.backend is Backend.execution:
         found = "evaluator.backend=execution RUNS what models wrote, in a sandbox"
         means = "a weakness of the sandbox is one of this machine"
-        yield warning("evaluator", found, means, "evaluator.backend=auto never runs any of it")
+        yield warning("evaluator", found, means, "use evaluator.backend=auto, which runs no code")
     if config.proposer.url:
         purpose = Purpose(who="the proposer's model", section="proposer", error=ProposerError)
         key_env = config.proposer.api_key_env

@@ -83,7 +83,7 @@ def why_not(text: str) -> str | None:
             if "/ws" in address.over:
                 return None  # a WebSocket begins with HTTP, so HELLO would not be answered
             connection.sendall(HELLO)
-            return None if _said(connection) else "something else than libp2p answers there"
+            return None if _said(connection) else "something other than libp2p answers there"
     except socket.gaierror:
         return f"the name {address.host} is not found (DNS)"
     except ConnectionRefusedError:

@@ -55,7 +55,7 @@ def gpus(case: Case, torch: Mapping[str, Any], seen: list[str] | None) -> Iterat
         return
     named = f"{', '.join(seen)} there, " if seen else "model.device=cuda, "
     make = error if wanted is Device.cuda else warning
-    means = "no node can start" if wanted is Device.cuda else "the GPU lies idle"
+    means = "no node can start" if wanted is Device.cuda else "the GPU is not used"
     if not torch["cuda"]:
         found = f"{named}and this torch is built for the CPU only"
         do = "remove .venv and start ./run_rl_swarm.sh without CPU_ONLY" if checkout.ROOT else _AGAIN

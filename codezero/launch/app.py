@@ -70,7 +70,7 @@ class SignInApp:
     def __enter__(self) -> SignInApp:
         """Raises ConfigError or LedgerError: the app cannot be built or started, or another program has its port."""
         if self.health() is not None:
-            self._console.line(f"sign-in: the app runs at {self._place.url} already")
+            self._console.line(f"sign-in: the app already runs at {self._place.url}")
             return self
         self._require_free_port()
         self._command = self._built()

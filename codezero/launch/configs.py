@@ -42,7 +42,7 @@ def settle(environment: Mapping[str, str], console: Console) -> None:
         _settle(folder, shipped, resets, console)
     except OSError as error:
         raise ConfigError(
-            f"cannot settle the configuration in {folder}: {error.strerror} ({error.filename})"
+            f"cannot update the configuration in {folder}: {error.strerror} ({error.filename})"
         ) from error
 
 
@@ -68,7 +68,7 @@ def _settle(folder: Path, shipped: Mapping[str, bytes], resets: bool, console: C
         for name in edited:
             (backup / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / name, backup / name)
-        console.line(f"configuration: {_listed(edited)} as shipped again; yours lie in {backup}")
+        console.line(f"configuration: {_listed(edited)} as shipped again; yours are in {backup}")
     elif edited:
         console.line(f"configuration: yours differ from the shipped ones and are kept ({RESET_ENV}=1 puts those back)")
         for name in edited[:_MOST_TOLD]:

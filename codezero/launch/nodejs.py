@@ -35,7 +35,7 @@ def find(console: Console) -> NodeJs:
     """Returns a Node.js that is new enough; installs the wheel if there is none. Raises ConfigError: that failed."""
     found = _of_machine() or _of_wheel()
     if found is None:
-        console.line(f"Node.js {OLDEST[0]}.{OLDEST[1]} or newer is not there: putting {WHEEL} into {sys.prefix}")
+        console.line(f"Node.js {OLDEST[0]}.{OLDEST[1]} or newer is missing: installing {WHEEL} into {sys.prefix}")
         _install()
         found = _of_wheel()
     if found is None:

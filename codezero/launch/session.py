@@ -64,7 +64,7 @@ def signed_in(app: SignInApp, request: SignInRequest, environment: Mapping[str, 
     """
     active = _active(app, request)
     if active is not None:
-        console.line(f"sign-in: user {active} is signed in already")
+        console.line(f"sign-in: user {active} is already signed in")
         return active
     try:
         _tell_where(app, request, environment, console)

@@ -73,7 +73,7 @@ def start(options: StartOptions, environment: Mapping[str, str] = os.environ) ->
                 return 0
             return _start(options, chosen, environment, terminal, console)
     except (NotAnswered, KeyboardInterrupt):
-        console.line("left before a node was started; keys, sign-ins and settings are as they were")
+        console.line("stopped before a node was started; keys, sign-ins and settings are unchanged")
         return LEFT
 
 

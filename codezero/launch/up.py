@@ -91,7 +91,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         settings = shared_settings(options, before)
         config = _checked_config(options, settings)
         swarm = describe(options, config, before, console)
-        console.line("looking at memory and models")
+        console.line("checking memory and models")
         node_bytes, proposer_bytes = prepare(settings, options.nodes, options.proposers)
         swarm_file.write(hosting.swarm_path(folder), swarm)
         threads = threads_of_each(config, options.nodes + options.proposers)

@@ -163,7 +163,7 @@ class Account:
             descriptor = open_lock(Path(tempfile.gettempdir(), name))
         except (IdentityError, FileNotFoundError) as error:  # the latter: there is no folder for temporary files
             logger.warning(
-                "other nodes of this user are not waited for: %s. Nothing has to be done: should two of them use "
+                "cannot wait for other nodes of this user: %s. Nothing has to be done: if two of them use "
                 "one account at once, what is refused is sent again",
                 error,
             )

@@ -174,8 +174,8 @@ def check_round(seen: RoundId | None, found: RoundId, elapsed_s: float) -> None:
         )
     if found.number - seen.number > MAX_LEAP + elapsed_s * MAX_ROUNDS_PER_S:
         raise StaleChain(
-            f"the chain is at round {found.number} and was at {seen.number} {elapsed_s:.0f} s ago, which no clock "
-            "does: the RPC mixes up answers"
+            f"the chain is at round {found.number} and was at {seen.number} {elapsed_s:.0f} s ago, which is "
+            "impossible: the RPC mixes up answers"
         )
 
 

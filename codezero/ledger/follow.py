@@ -137,7 +137,7 @@ class Follower:
         found = block.get("hash")
         is_hash = isinstance(found, str) and _HASH.fullmatch(found)
         if not is_hash or self._rpc.quantity(block.get("number"), "eth_getBlockByNumber") != number:
-            raise RpcBadReply(f"the RPC sent something else than block {number}: a proxy in between may have sent it")
+            raise RpcBadReply(f"the RPC sent something other than block {number}: a proxy in between may have sent it")
         return str(found).lower()
 
 

@@ -64,7 +64,7 @@ class Server:
             return await asyncio.wait_for(self._post(content, path, headers), self._timeout_s)
         except asyncio.TimeoutError as error:
             raise RpcTimeout(
-                f"{self.place} gave no whole answer in {self._timeout_s:g} s: it is busy or hangs"
+                f"{self.place} gave no complete answer in {self._timeout_s:g} s: it is busy or hangs"
             ) from error
         except (httpx2.HTTPError, OSError) as error:
             reason = shown(str(error)).rstrip(".") or type(error).__name__

@@ -83,7 +83,7 @@ class JsonRpc:
         if reply.status == 429:
             raise self._rate_limited(reply.retry_after_s)
         if reply.status >= 500:
-            raise RpcServerError(f"{self.place} answered HTTP {reply.status}: it is out of order")
+            raise RpcServerError(f"{self.place} answered HTTP {reply.status}: it has failed")
         if reply.status != 200:
             raise RpcRefused(
                 f"{self.place} answered HTTP {reply.status} {shown(reply.body.decode('utf-8', 'replace'))}: check "

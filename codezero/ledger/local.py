@@ -80,8 +80,8 @@ class LocalLedger:
         wait_s = self._start_s + first * self._round_s - time.time()
         if wait_s > 2 * self._round_s:
             logger.warning(
-                "the clock of %s comes to round %d in %.0f s: it was set back, or the ledger is another one than this "
-                "node's state. Set the clock (NTP), or give the ledger.path that belongs to this state_dir",
+                "the clock of %s begins round %d only in %.0f s: it was set back, or the ledger does not belong to "
+                "this node's state. Set the clock (NTP), or set ledger.path to the ledger of this state_dir",
                 self._path,
                 first,
                 wait_s,
@@ -153,8 +153,8 @@ def warn_skipped(after: RoundId, now: int) -> None:
     if now > after.number + 1:
         skipped = now - after.number - 1
         logger.warning(
-            "the swarm is at round %d: skipped %d round%s. Nothing has to be done; if it is always so, this node is "
-            "slow: fewer tasks (swarm.num_local) or a smaller model keep up",
+            "the swarm is at round %d: skipped %d round%s. Nothing has to be done; if it is always so, the node is "
+            "too slow: use fewer tasks (swarm.num_local) or a smaller model",
             now,
             skipped,
             "s" * (skipped > 1),

@@ -142,7 +142,7 @@ class Rpc:
         """Returns the error that a refusal stands for."""
         message = refusal.message.lower()
         if any(words in message for words in _NONCE_RACE):
-            return NonceRace(f"another transaction of the account took the nonce ({refusal.message}): sent anew")
+            return NonceRace(f"another transaction of the account took the nonce ({refusal.message}): sent again")
         if any(words in message for words in _ALREADY_KNOWN):
             return AlreadyKnown(f"{self._transport.place} has this transaction already")
         if any(words in message for words in _NO_FUNDS):

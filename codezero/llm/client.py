@@ -124,9 +124,9 @@ class JsonClient:
                 return await asyncio.wait_for(self._send(client, path, body), self._timeout_s)
             except asyncio.TimeoutError as error:
                 # No retry: it would give a busy server even more to do.
-                also = ", or use a smaller model" if self._purpose.serves_model else ""
+                tip = ", or use a smaller model" if self._purpose.serves_model else ""
                 raise self._purpose.error(
-                    f"{self._who} gave no whole reply in {self._timeout_s:g} s: raise {self._section}.timeout_s{also}"
+                    f"{self._who} gave no complete reply in {self._timeout_s:g} s: raise {self._section}.timeout_s{tip}"
                 ) from error
             except (httpx2.HTTPError, _Unavailable) as error:
                 failure = error

@@ -116,7 +116,7 @@ def _permuted(name: str, weight: Tensor, config: Mapping[str, Any]) -> Tensor:
 def _translated(names: gguf.TensorNameMap, name: str) -> str:
     found: str | None = names.get_name(name, (".weight", ".bias"))
     if found is None:
-        raise ModelError(f"the llama.cpp sampler has no place for the weight {name}: {_ELSE}")
+        raise ModelError(f"the llama.cpp sampler does not support the weight {name}: {_ELSE}")
     return found
 
 

@@ -58,7 +58,7 @@ def download(
     # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors
     except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
         raise ModelError(
-            f"the hub did not give {repo}, {first_line(error)}: try again later, or use a name from "
+            f"the hub did not send {repo}, {first_line(error)}: try again later, or use a name from "
             "`codezero models list` or a local folder"
         ) from error
     shutil.rmtree(folder / ".cache", ignore_errors=True)

@@ -99,7 +99,7 @@ def _from_hub(model: CatalogueModel, downloads: Path, work: Path, report: Report
         raise ModelError("the hub is switched off by HF_HUB_OFFLINE") from error
     # HTTPError is httpx's, under the only name that all hub versions have; hf_xet raises bare RuntimeErrors
     except (HTTPError, EntryNotFoundError, FileMetadataError, RuntimeError) as error:
-        raise ModelError(f"the hub did not give the file, {first_line(error)}") from error
+        raise ModelError(f"the hub did not send the file, {first_line(error)}") from error
     path = Path(got)
     try:
         _check(path, model)

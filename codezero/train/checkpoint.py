@@ -139,7 +139,7 @@ class CheckpointStore:
         building, before = self._folder / f"{_TEMPORARY_PREFIX}{BEST}", self._folder / f"{_TEMPORARY_PREFIX}before"
         try:
             if shutil.disk_usage(self._folder).free < 2 * (newest / _LEARNER).stat().st_size:
-                raise OSError(0, "less room than two more checkpoints take")
+                raise OSError(0, "too little space for two more checkpoints")
             shutil.rmtree(building, ignore_errors=True)
             building.mkdir()
             for name in (_LEARNER, _NODE, _MANIFEST):

@@ -61,7 +61,7 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
     if status is None or (pid is not None and pid != status.pid):
         if pid is not None:
             return Presence(state="running", text="running, and has not said yet what it does")
-        return Presence(state="unknown", text="not running, and has noted no status yet")
+        return Presence(state="unknown", text="not running, and has written no status yet")
     ago = span(now_s - status.updated_at_s)
     if pid is None and status.ended == STOPPED:
         return Presence(state="stopped", text=f"stopped {ago} ago", do="the same command continues where it stopped")

@@ -200,7 +200,7 @@ def test_the_launch_script_starts_the_app_and_a_node_for_who_has_signed_in(chain
             BUNDLER_URL=bundler,
             ALCHEMY_BASE_URL=NO_ONE,
         )
-    assert f"sign-in: user {ORG_ID} is signed in already" in output
+    assert f"sign-in: user {ORG_ID} is already signed in" in output
     (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
     assert contract.read("getEoa(string[])", [peer_id]) == [SMART_ACCOUNT.address]
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])

@@ -56,7 +56,7 @@ _ROUND = (
 _BATCH = (
     ("batch/number", "batch", "batch", "Number of the last finished batch"),
     ("proposer/level", "level", "level", "Level of the last batch, 1 to 5"),
-    ("proposer/signal_share", "signal_share", "signal_ratio", "Judged ones that solvers had both right and wrong"),
+    ("proposer/signal_share", "signal_share", "signal_ratio", "Share of judged problems with mixed attempts"),
     ("reward/mean", "reward_mean", "reward_mean", "Mean reward of own problems"),
     ("train/loss", "loss", "train_loss", "Loss of the last update"),
 )
@@ -75,7 +75,7 @@ def round_metrics(report: RoundReport, learning: Learning | None = None) -> list
         _count("rollout/tokens", report.num_tokens, "codezero_generated_tokens", "Completion tokens generated"),
         _one("swarm/peers", len(report.external_groups), "codezero_peers", "Peers whose groups were trained on"),
         *_each("dropped/", report.dropped, "codezero_dropped", "Groups and tasks left out", "reason", counts=True),
-        *_each("trouble/", _troubles(report), "codezero_trouble", "1 while this keeps from doing its part", "of"),
+        *_each("trouble/", _troubles(report), "codezero_trouble", "1 while this part has a problem", "of"),
         *_each("time/", report.seconds, *stages, suffix="_s"),
         _one("time/round_s", sum(report.seconds.values()), "codezero_round_seconds", "Wall seconds of the last round"),
     ]

@@ -38,7 +38,7 @@ class Prometheus(Collector):
         except OSError as error:
             where = f"{self._host}:{self._port}"
             raise OSError(
-                f"cannot listen on {where} ({error.strerror}): give another port, or 0 to leave it"
+                f"cannot listen on {where} ({error.strerror}): give another port, or 0 to serve nothing"
             ) from error
 
     def log(self, step: int, metrics: Sequence[Metric]) -> None:

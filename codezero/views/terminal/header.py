@@ -16,7 +16,7 @@ def identity(snapshot: Snapshot, width: int) -> list[Text]:
     """Returns two lines: name and version; peer, model and uptime."""
     status = snapshot.status
     if status is None:
-        return [Text(safe(snapshot.name or snapshot.role), BOLD), row(" ", "it has noted no status yet")]
+        return [Text(safe(snapshot.name or snapshot.role), BOLD), row(" ", "it has written no status yet")]
     name = status.animal or f"a {safe(status.role)} without a key"
     prefix = f"{safe(snapshot.name)}: " if snapshot.name else ""
     version = Text(f"codezero {safe(status.version)} {safe(status.role)}", DIM)

@@ -184,7 +184,7 @@ def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
         at["none"] = "/onion/x/p2p/y"
         found = {name: swarm.why_not(address) for name, address in at.items()}
         assert found["good"] is None
-        assert found["other"] == "something else than libp2p answers there"
+        assert found["other"] == "something other than libp2p answers there"
         assert "down, or a firewall" in found["silent"]
         assert found["closed"].endswith("the address is of this machine itself, so it is right only there")
         assert "(DNS)" in found["name"]

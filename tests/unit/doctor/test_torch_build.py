@@ -120,7 +120,7 @@ def test_a_later_minor_runs_what_was_built_for_an_earlier_one(tmp_path):
 
 def test_a_gpu_that_torch_does_not_use(tmp_path):
     (idle,) = told(gpus(tmp_path, {"cuda": None}, ["NVIDIA H200"]), "warning")
-    assert "NVIDIA H200 there, and this torch is built for the CPU only | the GPU lies idle" in idle
+    assert "NVIDIA H200 there, and this torch is built for the CPU only | the GPU is not used" in idle
     (old,) = told(gpus(tmp_path, {"said": ["The NVIDIA driver on your system is too old"]}, ["NVIDIA H200"]), "warning")
     assert "(The NVIDIA driver on your system is too old)" in old
     assert "update the NVIDIA driver" in old

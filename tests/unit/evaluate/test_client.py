@@ -80,7 +80,7 @@ SLOW = {
 @pytest.mark.parametrize("slow", SLOW.values(), ids=SLOW)
 def test_timeout_is_of_the_whole_exchange_and_not_repeated(slow):
     with serve(slow) as server:
-        with pytest.raises(EvaluatorError, match=r"no whole reply in 0\.4 s: raise evaluator\.timeout_s"):
+        with pytest.raises(EvaluatorError, match=r"no complete reply in 0\.4 s: raise evaluator\.timeout_s"):
             backend(OPENAI, server, timeout_s=0.4, retries=3).choose([CHAT], CHOICES)
         assert len(server.bodies) == 1
 

@@ -188,7 +188,7 @@ def test_a_process_that_dies_of_every_question_is_given_up_for_this_time(tmp_pat
 
 def test_a_process_that_hangs_is_ended_and_the_next_question_finds_a_new_one(tmp_path):
     with stand_in(tmp_path, "time.sleep(60 if starts == 1 else 0)", timeout_s=1.0) as made:
-        with pytest.raises(EvaluatorError, match=r"no whole reply in 1 s"):
+        with pytest.raises(EvaluatorError, match=r"no complete reply in 1 s"):
             made.write([CHAT], 1)
         assert made.write([CHAT], 1) == ["start 2"]
 

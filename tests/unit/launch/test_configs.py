@@ -57,7 +57,7 @@ def test_reset_puts_the_shipped_ones_back_and_keeps_a_copy(own):
     settled()
     (own / "train" / "lora.yaml").write_text("mine: 1\n")
     shown = settled(CODEZERO_RESET_CONFIG="1")
-    assert shown.startswith("configuration: train/lora.yaml as shipped again; yours lie in ")
+    assert shown.startswith("configuration: train/lora.yaml as shipped again; yours are in ")
     assert (own / "train" / "lora.yaml").read_bytes() == (source.CONFIGS / "train" / "lora.yaml").read_bytes()
     (backup,) = own.glob("backup-*/train/lora.yaml")
     assert backup.read_text() == "mine: 1\n"
@@ -105,5 +105,5 @@ def test_a_reset_that_means_nothing_is_refused(own):
 def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CODEZERO_CONFIG_DIR", str(tmp_path / "file"))
-    with pytest.raises(ConfigError, match="cannot settle the configuration in"):
+    with pytest.raises(ConfigError, match="cannot update the configuration in"):
         settled()

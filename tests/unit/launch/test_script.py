@@ -151,7 +151,7 @@ def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_sig
     tty = on_terminal("--testnet", "--sign-in", "app", "--yes")
     tty.expect("is not activated yet: continue in the browser; 15 minutes left")
     tty.type("\x03")
-    tty.expect("left before a node was started; keys, sign-ins and settings are as they were")
+    tty.expect("stopped before a node was started; keys, sign-ins and settings are unchanged")
     assert tty.wait() == 130
     assert (login.folder / "temp-data" / "userData.json").exists()
     assert (login.folder / "temp-data" / "userApiKey.json").exists()
@@ -161,7 +161,7 @@ def test_ctrl_c_while_waiting_for_the_sign_in_ends_the_app_and_keeps_what_is_sig
 def test_a_session_is_resumed_for_a_node_that_the_app_ends_with(login, on_terminal):
     login.sign_in(ORG_ID)
     tty = on_terminal("--testnet", "--yes", HUGGINGFACE_ACCESS_TOKEN="hf_secret")
-    tty.expect(f"sign-in: user {ORG_ID} is signed in already")
+    tty.expect(f"sign-in: user {ORG_ID} is already signed in")
     tty.expect("starts run --stop-with-parent swarm=genrl rollout.num_generations=2 judge.enabled=true ledger=modal")
     tty.expect(f"ledger.proxy_url='http://localhost:{login.port}' ledger.org_id='{ORG_ID}' ledger.login_dir='")
     tty.expect("HUGGINGFACE_ACCESS_TOKEN hf_secret")
@@ -207,7 +207,7 @@ def test_leaving_at_a_question_starts_nothing(checkout, on_terminal, key):
     tty = on_terminal()
     tty.expect("number:")
     tty.type(key)
-    tty.expect("left before a node was started")
+    tty.expect("stopped before a node was started")
     assert tty.wait() == 130
     assert not (checkout.folder / "starts.txt").exists()
 
@@ -282,7 +282,7 @@ def test_an_edited_configuration_is_used_and_told_until_it_is_reset(checkout):
     assert "  node.yaml: seed: 9\n" in shown
     assert "\nseed: 9\n" in without_terminal(checkout, "--local", "--show-config")[1]
     _, shown = without_terminal(checkout, "--local", CODEZERO_RESET_CONFIG="1")
-    assert "configuration: node.yaml as shipped again; yours lie in " in shown
+    assert "configuration: node.yaml as shipped again; yours are in " in shown
     assert "\nseed: 0\n" in without_terminal(checkout, "--local", "--show-config")[1]
 
 

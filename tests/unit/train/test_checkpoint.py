@@ -198,7 +198,7 @@ def test_a_full_disk_costs_the_best_a_warning(tmp_path, monkeypatch, caplog):
     save(store, 2)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 0}))
     assert not store.keep_best()
-    assert "less room than two more checkpoints take. Free space" in caplog.text
+    assert "too little space for two more checkpoints. Free space" in caplog.text
     assert store.load_best().round == 1
 
 

@@ -170,7 +170,7 @@ def test_a_hostile_answer_is_one_plain_line(behave):
 
 @pytest.mark.parametrize("behave", [never, drip(b"HTTP/1.1 200 OK\r\n\r\n", b" ")], ids=["never", "drips"])
 def test_a_slow_judge_costs_its_timeout(behave):
-    with pytest.raises(JudgeServiceError, match=r"no whole reply in 0\.3 s: raise judge\.timeout_s$"):
+    with pytest.raises(JudgeServiceError, match=r"no complete reply in 0\.3 s: raise judge\.timeout_s$"):
         current_clue(behave, timeout_s=0.3)
 
 
