@@ -33,7 +33,7 @@ a terminal.
 
 def add_commands(commands: Commands) -> None:
     about = "Shows what nodes do and have earned, from what they leave on disk. They may be running or not."
-    text = "show what a node does, what it has earned, and what is in the way"
+    text = "show what a node does, what it has earned, and what hinders it"
     status = add_command(commands, "status", _status, text, about=about, examples=_EPILOG)
     add_folders(status)
     status.add_argument("--state-dir", metavar="DIR", help="the same as FOLDER")
