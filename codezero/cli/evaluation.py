@@ -246,8 +246,8 @@ def _trained(options: argparse.Namespace) -> Trained | None:
         number = state.best_round(folder)
         if number is None:
             raise StateError(
-                f"{folder} has no best checkpoint: a node keeps one from its first whole pass of probes after the "
-                "start on; give the state_dir alone for the newest checkpoint"
+                f"{folder} has no best checkpoint: a node keeps one from its second whole pass of "
+                "probes on; give the state_dir alone for the newest checkpoint"
             )
         best = f"best, of round {number}"
     folder = folder.absolute()

@@ -30,7 +30,7 @@ script: PYTHON, TORCH, CODEZERO_VENV. docs/launch-script.md has what each means.
 
 
 def add_commands(commands: Commands) -> None:
-    about = "Starts a node or a swarm, asking for what is not said, and starts it again after a crash."
+    about = "Starts a node or a swarm, asks for missing choices, and starts it again after a crash."
     text = "ask what to start, sign in, and keep it running (what run_rl_swarm.sh does)"
     start = add_command(commands, "start", _start, text, about=about, examples=_EXAMPLES)
     where = start.add_argument_group("where to train (one of them; asked, or own)")

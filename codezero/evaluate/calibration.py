@@ -41,7 +41,7 @@ class Calibration:
     def by_case(self, p_whole: float, logprob: float) -> float:
         """Returns the probability that one test passes; nan if `p_whole` or `logprob` is not a number.
 
-        It may be below `p_whole`, which knows less: kept above that, AUC was 0.77 instead of 0.82.
+        It may be below `p_whole`, which has less evidence: with that as a lower bound AUC was 0.77 instead of 0.82.
         """
         assert self.case is not None
         return _logistic(self.case, case_features(p_whole, logprob))

@@ -27,7 +27,7 @@ class Trained:
     lora_r: int
     """The rank of adapters; their lora_alpha is not stored with them and assumed to be the default."""
     is_best: bool = False
-    """Whether these are the weights that the node kept as its best, rather than the newest."""
+    """True if these are the weights that the node kept as its best, not the newest ones."""
 
 
 def load_policy(

@@ -22,7 +22,7 @@ PUBLIC_MARKET = "0x51D4db531ae706a6eC732458825465058fA23a35"
 
 
 class Way(Enum):
-    """Where a node trains. CODEZERO_JOIN takes `own`, `local`, `testnet` or the name of a swarm file."""
+    """A place to train. CODEZERO_JOIN takes `own`, `local`, `testnet` or the name of a swarm file."""
 
     OWN = "own"
     LOCAL = "local"

@@ -23,7 +23,7 @@ from codezero.runtime import state
 from codezero.runtime.console import Console
 
 LARGE_MODEL, LARGE_MODEL_MIB = "Qwen2.5-Coder-1.5B-Instruct", 40_000
-"""The model of GPUs with this memory, as the public node chooses it; nvidia-smi gives 40,960 for a card of 40 GB."""
+"""The model for GPUs with this memory, as on the public node; nvidia-smi gives 40,960 for a card of 40 GB."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 Command = Callable[[Sequence[str], int], Sequence[str]]
 """Returns a node's command line, for its settings and the rounds left to it (0: no limit)."""

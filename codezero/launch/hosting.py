@@ -147,6 +147,6 @@ def invite(folder: Path, out: Path | None, host: str | None, console: Console) -
     console.line(f"that machine must be able to reach port {reached[0].port} of this one while the swarm is up")
     if all(address.ip is not None and address.ip.is_private for address in reached):
         console.line(
-            "these addresses are good inside this network; for machines elsewhere forward the port to this machine "
+            "these addresses work inside this network; for machines elsewhere forward the port to this machine "
             "and make the file with --address HOST, the address under which this network is known"
         )

@@ -26,7 +26,7 @@ from codezero.ledger.rpc import LATEST, PENDING, Rpc, call_request
 from codezero.ledger.transactions import Journal, Transaction
 
 NONCE_TRIES = 12
-"""How often a call is signed, if others take its nonce."""
+"""The number of times a call is signed, if others take its nonce."""
 NONCE_WAIT_S = (0.02, 0.15)
 """Shortest and longest wait in seconds between two of these tries, drawn uniformly."""
 LOCK_WAIT_S = 20.0

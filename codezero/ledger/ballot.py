@@ -54,7 +54,7 @@ class Ballot:
         self, groups: Sequence[ScoredGroup], candidates: Sequence[ScoredGroup], lots: _Lots
     ) -> list[ScoredGroup]:
         """Returns the candidates without copies of this node's own groups and of groups of earlier rounds. Of equal
-        groups that come in the same round one, drawn by lot, counts: nobody can tell which was first."""
+        groups in one round only one counts, drawn by lot, since nobody can tell which was first."""
         old = self._known.keys() | {group.programs for group in groups if not group.external}
         claims: dict[bytes | int, list[ScoredGroup]] = defaultdict(list)
         for number, group in enumerate(candidates):

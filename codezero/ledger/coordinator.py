@@ -97,14 +97,14 @@ class Coordinator:
         return self._standing(peer_id, account, None, hashes)
 
     def reward(self, round_id: RoundId, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
-        """As `registration`, for the reward of a round."""
+        """Returns the state of the reward of a round, as `registration` does."""
         signature = "hasSubmittedRoundStageReward(uint256,uint256,string)"
         return self._standing(
             peer_id, account, self._contract.call(signature, round_id.number, round_id.stage, peer_id), hashes
         )
 
     def vote(self, round_number: int, peer_id: str, account: str, hashes: Sequence[str]) -> Standing:
-        """As `registration`, for the vote of a round."""
+        """Returns the state of the vote of a round, as `registration` does."""
         return self._standing(
             peer_id, account, self._contract.call("getVoterVotes(uint256,string)", round_number, peer_id), hashes
         )

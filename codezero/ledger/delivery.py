@@ -37,7 +37,7 @@ MAX_BACKOFF_S, MAX_REVERTED_BACKOFF_S = 600.0, 3600.0
 FIRST_CLAIM_WAIT_S, MAX_CLAIM_WAIT_S = 60.0, 6 * 3600.0
 """The shortest and the longest wait in seconds between two tries of a claim; refused ones are mostly of lost bets."""
 _HASHES = 16
-"""How many of an item's transactions are looked up, the newest ones."""
+"""The number of an item's transactions that are looked up, the newest ones."""
 
 logger = logging.getLogger(__name__)
 

@@ -51,7 +51,7 @@ class Leaderboard:
     is_whole: bool = True
     """True if the ledger was read to its end, as of `as_of_s`; else the next call reads the blocks that are missing."""
     problem: str = ""
-    """Why the leaderboard is missing or not newer than `as_of_s`, in words; untrusted text in part."""
+    """The reason why the leaderboard is missing or not newer than `as_of_s`, in words; untrusted text in part."""
 
 
 def read_leaderboard(path: Path) -> Sequence[LeaderboardRow]:

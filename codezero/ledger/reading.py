@@ -31,7 +31,7 @@ class Pending:
     owed: Sequence[tuple[LedgerScope, float]]
     """Points that are in no item yet."""
     trouble: str
-    """Why items do not reach the chain, in words; empty if they do. Untrusted text in part."""
+    """The reason why items do not reach the chain, in words; empty if they do. Untrusted text in part."""
 
 
 def read_pending(path: Path) -> Pending:

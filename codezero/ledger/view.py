@@ -34,7 +34,7 @@ class SubmissionView(_Submission):
     at_s: float
     """The Unix time at which it was taken or refused."""
     reason: str = ""
-    """Why it was refused, else empty; untrusted text in part."""
+    """The reason why it was refused, else empty; untrusted text in part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class PendingItem(_Submission):
     next_try_s: float
     """The Unix time of the next try; if that is past, the node tries at its next poll of the chain."""
     why: str
-    """Why it is not on the chain yet; untrusted text in part."""
+    """The reason why it is not on the chain yet; untrusted text in part."""
     last_error: str
     """The error of the last try, else empty; untrusted text in part."""
 

@@ -74,10 +74,9 @@ class CompletionScorer:
         states = self._states_after_prompt(completion_ids) if self._shared else self._states_of_all(completion_ids)
         head = self._lm.get_output_embeddings()
         bias = getattr(head, "bias", None)
-        targets = completion_ids[mask]
+        rows = chunk_tokens or head_chunk(head.weight.device.type)
         kept: Tensor = _HeadLogprobs.apply(  # type: ignore[no-untyped-call]
-            *(states[mask], head.weight, bias, targets, temperature),
-            chunk_tokens or head_chunk(head.weight.device.type),
+            states[mask], head.weight, bias, completion_ids[mask], temperature, rows
         )
         return kept.new_zeros(mask.shape).masked_scatter(mask, kept)
 

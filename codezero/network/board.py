@@ -35,7 +35,7 @@ class Notice:
     is_direct: bool = False
     """True if this node has seen the peer's own connection from the address; False if others have told the address."""
     age: int | None = None
-    """How many of this node's rounds ago it was published; None if that is before the window."""
+    """The publication's age in this node's rounds; None if it is older than the window."""
 
 
 @dataclass(slots=True)

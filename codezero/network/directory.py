@@ -31,7 +31,7 @@ DEPTH_ERROR = 0.4
 """The difference in bits that is allowed between the depths of publisher and reader: the estimate of a swarm's size is
 off by a tenth or two, and a fifth is 0.3 bits."""
 MAX_CLOCK_ERROR_S = 60.0
-"""How far in the future an announcement may be dated, since clocks differ."""
+"""The most seconds by which an announcement may be dated in the future, since clocks differ."""
 
 
 def depth(num_nodes: float) -> float:

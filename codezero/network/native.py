@@ -19,7 +19,7 @@ from codezero.proposals import Proposal
 from codezero.types import RolloutGroup, RoundId
 
 DEEPER = 3
-"""How many depths a publisher tries if its shard is full, each one bit deeper."""
+"""The number of depths that a publisher tries if its shard is full, each one bit deeper."""
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from codezero.network.dht.dht import Dht, DirectoryEntry
 from codezero.network.wire import Announcement, Reason, WireError
 
 MIN_WITNESSES = 2
-"""How many replicas must agree on a publisher's address if this node has seen no connection of the publisher."""
+"""The number of replicas that must agree on a publisher's address if this node has seen no connection of it."""
 
 
 class SignedTopic:
@@ -139,5 +139,5 @@ def _agreed(claimed: Collection[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _verified(raw: bytes, swarm: str, topic: str, peer_id: str) -> Announcement:
-    """As `read_announcement`, cached because every replica and every look show the same announcements."""
+    """Calls `read_announcement`, cached because every replica and every look show the same announcements."""
     return wire.read_announcement(raw, swarm=swarm, topic=topic, peer_id=peer_id)

@@ -132,7 +132,7 @@ class NodePlan:
     room: Room
     judge: JudgeWeights
     backend: Backend
-    """Where the judge runs."""
+    """The judge's backend."""
     why: str
     """The reason for it in a few words."""
     memory: MemoryEstimate | None

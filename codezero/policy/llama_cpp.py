@@ -30,12 +30,11 @@ SILENCE_S = 120.0
 PROCESS_BYTES = 2 << 30
 """The most memory of sampling beside its base and its key-value cache: drawing from 64 rows takes 0.3 GiB, a batch of
 logits 0.2, and each thread's stack counts as 8 MiB."""
-COMMAND = (
-    *(sys.executable, "-s", "-c"),
+_PROGRAM = (
     "import sys; root = sys.argv[1]; sys.path[:1] = [] if root in sys.path[1:] else [root]; "
-    "from codezero.llm.llama_sampler import main; main()",
-    str(Path(codezero.__file__).parent.parent),
+    "from codezero.llm.llama_sampler import main; main()"
 )
+COMMAND = (sys.executable, "-s", "-c", _PROGRAM, str(Path(codezero.__file__).parent.parent))
 
 logger = logging.getLogger(__name__)
 

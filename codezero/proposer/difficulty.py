@@ -132,12 +132,12 @@ class TargetPolicy:
     """A policy that stays at a home level while its success rate may be in the band, and moves when the posterior
     probability says that it is not.
 
-    Home moves to the next harder (or easier) level; levels that are probably too easy (or too hard) too are passed
-    over. If a level on the way is probably beyond the band on the other side, home stays or moves to a known level that
-    is almost certainly nearer to the middle of the band. Evidence fades, so that changes of skill are noticed.
+    Home moves to the next harder (or easier) level, past levels that are probably too easy (or too hard) as well. If a
+    level on the way is probably beyond the band on the other side, home stays, or moves to a known level that is almost
+    certainly nearer to the middle of the band. Evidence fades, so that changes of skill are noticed.
 
-    A share `explore` of batches, evenly spaced, is written at the neighbour level with less evidence. While home is
-    outside the band these alternate between the neighbour on the way and the level with the least evidence of all,
+    A share `explore` of batches, evenly spaced, is written at the neighbouring level with less evidence. While home is
+    outside the band they alternate between the next level on the way and the level with the least evidence of all,
     since a model's levels need not be in order of difficulty.
     """
 

@@ -34,7 +34,7 @@ class NodeFacts:
     licence: str
     """The licence in the hub's spelling; empty if not known."""
     quantised: bool
-    """Whether training started from the weights of a 4-bit file."""
+    """True if training started from the weights of a 4-bit file."""
     method: TrainMethod
     peer_id: str
 

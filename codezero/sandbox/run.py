@@ -63,7 +63,7 @@ class Limits:
     output_bytes: int = 4 << 20
     """The most bytes that a program may print."""
     stop_at_failure_from: int = 0
-    """In suites with this many cases or more, those after the first failed one stay unknown; 0 always runs all."""
+    """The number of cases from which on a suite stops after its first failed case; 0 always runs all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

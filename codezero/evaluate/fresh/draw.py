@@ -106,9 +106,10 @@ def _literal(text: str) -> list[Any]:
 def recalled_by(
     program: str, suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float
 ) -> Recalled:
-    """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` inputs
-    like theirs, without a reference. If it gives one value for all of them and several for the visible inputs, this is
-    the default of a table; except a boolean, which right functions give too. `seconds` are of processor time."""
+    """Returns whether a program that passes its tests seems to contain their answers, by its values for `count` similar
+    inputs, without a reference. It does if it gives one value for all of these and several for the visible inputs, as a
+    table with a default does; not if the value is a boolean, which right functions give too. `seconds` are of processor
+    time."""
     ends = process_time() + seconds
     alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
     if alike is None:

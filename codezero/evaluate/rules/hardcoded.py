@@ -99,7 +99,7 @@ def _words(solution: Solution) -> set[str]:
 
 
 def _spellings(argument: ast.expr, literals: Literals) -> Iterator[int]:
-    """Yields the numbers of the argument's value, and of its text by str and repr."""
+    """Yields the numbers (`Literals`) of the argument's value, and of its text by str and repr."""
     number = literals.of(argument)
     if number is None:
         return

@@ -39,8 +39,8 @@ class AddressBook:
         return self._seen.get(peer_id.to_base58(), UNKNOWN)
 
     async def address_of(self, peer_id: PeerID, *, calling: bool = False) -> str:
-        """As `seen`, but looks at the connections if the peer is unknown. With `calling` it waits for the next look,
-        since a peer that is calling this node has a connection."""
+        """Returns the same as `seen`, after a look at the connections if the peer is unknown. With `calling` it waits
+        for the next look, since a peer that is calling this node has a connection."""
         wait_s = self._next_look_s - time.monotonic()
         if self.seen(peer_id) == UNKNOWN and (calling or wait_s <= 0):
             if self._next_look is None or self._next_look.done():

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from hivemind.dht.routing import DHTID
 
 NUM_AROUND = 10
-"""How many of the nearest nodes to a position are used."""
+"""The number of nearest nodes to a position that are used."""
 MAX_PLACES = 32
 """The most positions that are kept, the latest ones."""
 MIN_WITNESSES = 2
-"""How many nodes must name a node before it counts, since a single one can invent any number."""
+"""The number of nodes that must name a node before it counts, since a single one can invent any number."""
 
 
 class Density:

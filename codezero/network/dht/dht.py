@@ -30,11 +30,11 @@ from codezero.network.dht.records import MAX_ENTRIES, OfferedRecord
 from codezero.network.dht.server import MAX_VALUE_BYTES, OWN, OWNERS, RecordRules, RecordServer, read_owners
 
 REPLICAS = 3
-"""How many nodes are asked to keep a record, the nearest to its key."""
+"""The number of nodes that are asked to keep a record, the nearest to its key."""
 READ_REPLICAS = 4
-"""How many nodes are asked for a directory: one more, in case a nearer node has just joined."""
+"""The number of nodes that are asked for a directory: one more, in case a nearer node has just joined."""
 MAX_FETCH_STEPS = 12
-"""How many nodes are asked for a plain record; each about halves the distance to its key."""
+"""The number of nodes that are asked for a plain record; each about halves the distance to its key."""
 MAX_SEARCH_S = 8.0
 """Seconds after which a search ends with what it has; four steps are enough for a million nodes."""
 BUCKET_SIZE = 20

@@ -17,7 +17,7 @@ from contextlib import suppress
 from codezero.runtime import kernel
 
 OWN_USERS_FROM = 2_000_000_000
-"""As root every sandbox runs as a user of its own, whose id is this plus its process id. systemd keeps the ids from
+"""The id of a sandbox's own user is this plus its process id, if codezero runs as root. systemd keeps the ids from
 1879048192 to 2147352575 unused (UIDS-GIDS in its documentation)."""
 NOBODY = 65_534
 FILES_BYTES = 32 << 20

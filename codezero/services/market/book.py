@@ -34,7 +34,7 @@ class Bet:
     text: str
     """The text of the choice, neutralised."""
     amount: int
-    """In units, as `held`."""
+    """The amount in units, like `held`."""
     held: int
     """The peer's tokens on the choice before the bet; if it holds more, the bet has arrived."""
 
@@ -71,11 +71,9 @@ class Book(Outbox):
 
     def last_clue(self, game: int) -> int | None:
         """Returns the latest clue of a game that was bet on, or None."""
+        query = "SELECT MAX(stage) FROM item WHERE (chain_id, contract, peer_id, kind, round) = (?, ?, ?, ?, ?)"
         with self._reading():
-            (clue,) = self._run(
-                "SELECT MAX(stage) FROM item WHERE (chain_id, contract, peer_id, kind, round) = (?, ?, ?, ?, ?)",
-                *(*self._key, Kind.BET, game),
-            ).fetchone()
+            (clue,) = self._run(query, *self._key, Kind.BET, game).fetchone()
         return None if clue is None else int(clue)
 
     def is_betting(self) -> bool:

@@ -83,16 +83,10 @@ class Market:
 
     def guess(self, game: int, clue: int, choice: int, amount: int, journal: Journal) -> str:
         """Bets `amount` units; returns and raises as `Sender.send`."""
-        call = self._contract.call(
-            "guessAnswer(uint256,string,uint256,uint256,uint256)",
-            *(game, self._peer_id, clue, choice, amount),
-            path="guess-answer",
-            gameId=game,
-            peerId=self._peer_id,
-            clueId=clue,
-            choiceIdx=choice,
-            bet=str(amount),  # decimal digits, since JavaScript would round a number
-        )
+        signature, peer = "guessAnswer(uint256,string,uint256,uint256,uint256)", self._peer_id
+        bet = str(amount)  # decimal digits, since JavaScript would round a number
+        fields = {"gameId": game, "peerId": peer, "clueId": clue, "choiceIdx": choice, "bet": bet}
+        call = self._contract.call(signature, game, peer, clue, choice, amount, path="guess-answer", **fields)
         return self._send(call, journal)
 
     def claim(self, game: int, journal: Journal) -> str:

@@ -102,7 +102,7 @@ def _updates(reports: Sequence[RoundReport], draw: _Charts) -> list[str]:
         draw.line(
             "Gradient norm",
             {"before clipping": [report.grad_norm for report in reports]},
-            "How hard the round pulled at the model. Jumps now and then are normal; steady growth is not.",
+            "The size of the round's gradient. Jumps now and then are normal; steady growth is not.",
             low=0,
         ),
         draw.line(
@@ -127,12 +127,12 @@ def _others(reports: Sequence[RoundReport], draw: _Charts) -> list[str]:
             "Dropped, by reason",
             parts(report.dropped for report in reports),
             "zero_advantage: all solutions equally good, nothing to learn; normal. unscored: no verdict. masked: "
-            "single solutions that nothing could tell of. Others: peers' groups that were not as they should be.",
+            "single solutions that could not be judged. Others: peers' groups that break a rule or limit.",
         ),
         draw.line(
             "Memory",
             {"peak": [report.peak_rss_bytes / 2**30 for report in reports]},
-            "The most that the process has ever held, so it never falls but at a restart.",
+            "The largest value so far, so it falls only at a restart.",
             unit="GiB",
             low=0,
         ),
@@ -144,7 +144,7 @@ def _others(reports: Sequence[RoundReport], draw: _Charts) -> list[str]:
         charts.append(draw.line("Sampler and learner", found, note))
     judge = [report.judge_score for report in reports]
     if any(score is not None for score in judge):
-        charts.append(draw.line("Judge service", {"score": judge}, "Its scores; no reward."))
+        charts.append(draw.line("Judge service", {"score": judge}, "Its scores, which are no rewards."))
     return charts
 
 
@@ -197,7 +197,7 @@ def swarm_chart(solvers: Mapping[str, Sequence[RoundReport]]) -> str:
         ((_, values),) = smoothed(name, [one.reward_mean for one in reports]).items()
         at = dict(zip([one.round for one in reports], values, strict=True))
         series[name] = [at.get(number) for number in rounds]
-    note = "Running means where a node has finished rounds enough; higher is better."
+    note = "Running means where a node has finished enough rounds; higher is better."
     return _Charts(rounds, "").line("Reward of each node", series, note)
 
 

@@ -21,7 +21,7 @@ MAX_PEERS = 20
 DROPPED = {
     "zero_advantage": "all solutions equally good: nothing to learn from",
     "unscored": "the evaluator had no verdict on two of its solutions",
-    "masked": "single solutions of which it could not tell whether they are right",
+    "masked": "single solutions that it could not judge",
     "stale": "of another node, from too many rounds ago",
     "duplicate": "of another node, seen before",
     "group_size": "of another node, with another number of solutions",

@@ -101,7 +101,7 @@ HOSTILE = {
         content(bootnodes=["--listen=/unix/x"]),
         "bootnodes: '--listen=/unix/x' is not an address",
     ),
-    "bootnode with a comma": (content(bootnodes=[ADDRESS + ",/ip4/1.2.3.4"]), "is no address"),
+    "bootnode with a comma": (content(bootnodes=[ADDRESS + ",/ip4/1.2.3.4"]), "is not an address"),
 }
 
 

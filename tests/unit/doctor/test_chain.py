@@ -96,7 +96,7 @@ def test_another_chain_and_no_contract(tmp_path, deployed):
     assert NOWHERE in fault
     assert "a node signs nothing there" in fault
     (fault,) = told(chain.check_chain(wallet(tmp_path, url, "0x" + "zz" * 20)), "error")
-    assert "is no address" in fault
+    assert "is not an address" in fault
 
 
 def test_a_market_that_is_none(tmp_path, deployed):

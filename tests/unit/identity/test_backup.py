@@ -53,7 +53,7 @@ def test_a_short_passphrase_is_refused(key, passphrase):
 
 
 def test_a_passphrase_that_is_no_text_is_refused(key):
-    with pytest.raises(IdentityError, match="no valid UTF-8"):
+    with pytest.raises(IdentityError, match="not valid UTF-8"):
         export_key(key, "12345678\udcff")
 
 

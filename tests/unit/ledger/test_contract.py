@@ -92,7 +92,7 @@ def test_text_that_is_no_utf8_is_a_bad_reply():
 def test_addresses_are_checked():
     assert checksummed(ADDRESS.lower()) == ADDRESS
     for wrong in ("", "0x12", ADDRESS[:-1] + "4", ADDRESS.replace("0x5F", "0x5f")):
-        with pytest.raises(ValueError, match="is no address"):
+        with pytest.raises(ValueError, match="is not an address"):
             checksummed(wrong)
 
 
