@@ -191,9 +191,8 @@ class TasksConfig:
 @dataclass
 class ProbeConfig:
     share: float = 0.05
-    """Share of the node's time for measuring it, by dry runs, on problems that it never trains on. The measurement
-    before the first round takes up to ten minutes. 0 measures nothing; a run of fewer than 20 rounds is not measured
-    either."""
+    """Share of the node's time for measuring it by dry runs on problems that it never trains on; before the first
+    round this takes up to ten minutes. 0 measures nothing, and a run of fewer than 20 rounds is not measured."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 0.5, "probe.share", self.share, "use a share such as 0.05, or 0 for no probes")
@@ -234,8 +233,7 @@ class TrainConfig:
     importance_cap: float = 3.0
     """The largest such weight (TRL's vllm_importance_sampling_clip_max)."""
     max_trained: int = 0
-    """The most attempts of a group to train on, chosen so that their rewards vary most; 0 takes all. All are
-    published."""
+    """The most attempts of a group to train on, those whose rewards vary most; 0 takes all. All are published."""
     num_iterations: int = 1
     """Passes over a round's groups."""
     minibatch_size: int = 0

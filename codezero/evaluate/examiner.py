@@ -129,8 +129,7 @@ class Examiner:
         return None if is_killer or reference is None else _sendable(reference), seed
 
     def _submit(self, ahead: Iterable[_Group], kills: Mapping[str, int]) -> None:
-        """Gives groups to the workers: all own ones, and at most as many of an author as workers that it may still
-        end."""
+        """Gives groups to the workers: all own ones, and of an author at most one per worker that it may still end."""
         busy = Counter(kills)
         for one in ahead:
             if one.answer is None and (not one.author or busy[one.author] < MAX_KILLS):

@@ -73,8 +73,7 @@ class Gain:
 
 
 def is_look(num_passes: int) -> bool:
-    """Returns whether there is a look after this many passes, the start not counted: 1, 2, 3, 4, 6, 8, 12, 16, 24,
-    ..."""
+    """Returns whether there is a look after this many passes, the start not counted: 1, 2, 3, 4, 6, 8, 12, 16, ..."""
     power = 1 << max(num_passes.bit_length() - 1, 0)
     return num_passes > 0 and num_passes in (power, power * 3 // 2)
 

@@ -32,9 +32,9 @@ def read_board(folder: Path, *, rpc_url: str = "", limit_s: float = 20.0, most: 
 def read_swarm_board(
     folders: Sequence[Path], *, rpc_url: str = "", limit_s: float = 20.0, most: int = MOST
 ) -> Leaderboard:
-    """Does the same for several nodes of one swarm. If one of them uses a chain, the result is that chain's
-    leaderboard (the first such node's); else it sums their ledger files, each of which has the rewards and votes of its
-    own nodes. `own` is set only for a single folder."""
+    """Returns the leaderboard of several nodes of one swarm. If one of them uses a chain, it is that chain's (the first
+    such node's); else it sums their ledger files, each of which has the rewards and votes of its own nodes. `own` is
+    set only for a single folder."""
     paths, peers, problems = [], [], []
     for folder in folders:
         try:

@@ -60,8 +60,7 @@ class NativeBoard:
         self._topic.duplicate_identity = False
 
     def _age(self, published_at_s: float) -> int | None:
-        """Returns an age in own exchanges; None if it is too old. During a node's first exchanges nothing is too
-        old."""
+        """Returns an age in own exchanges, or None if it is too old; in a node's first exchanges nothing is."""
         age = sum(looked_s > published_at_s for looked_s in self._exchanges_s)
         return None if self._exchanges_s.maxlen == age else age
 

@@ -119,8 +119,8 @@ class LlamaCppEngine:
             trouble = ascii(trouble)[1:-1][:300]
             if left:
                 logger.warning(
-                    "sampling with llama.cpp failed (%s) and starts again. Nothing has to be done, unless it comes "
-                    "again: then rollout.engine=transformers needs no such process",
+                    "sampling with llama.cpp failed (%s) and starts again. Nothing has to be done, unless it "
+                    "happens again: then rollout.engine=transformers needs no such process",
                     trouble,
                 )
         raise RolloutError(

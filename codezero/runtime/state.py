@@ -33,8 +33,7 @@ def locked_state(folder: Path) -> Iterator[Path]:
 @contextmanager
 def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[int]:
     """Locks a folder, and creates it if needed. Yields the lock's file descriptor; a process that inherits it shares
-    the
-    lock, which ends with the last such process. Raises StateError if the folder is locked or cannot be written.
+    the lock, which ends with the last such process. Raises StateError if the folder is locked or cannot be written.
     """
     with told_as(StateError, f"cannot use {what} {folder}", f"give another {setting}"):
         folder.mkdir(parents=True, exist_ok=True)

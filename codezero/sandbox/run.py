@@ -63,7 +63,7 @@ class Limits:
     output_bytes: int = 4 << 20
     """The most bytes that a program may print."""
     stop_at_failure_from: int = 0
-    """The number of cases from which on a suite stops after its first failed case; 0 always runs all."""
+    """The least number of cases of a suite that stops after its first failed one; 0 always runs all cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,8 +162,8 @@ class SwarmLink:
                 if self._closing:  # a call that fails as it is cancelled raises this and not CancelledError
                     return
                 logger.warning(
-                    "the p2p daemon does not answer (%s): starting it again. Nothing has to be done, unless it comes "
-                    "again and again: then the machine is too busy, or short of memory",
+                    "the p2p daemon does not answer (%s): starting it again. Nothing has to be done, unless it "
+                    "happens again and again: then the machine is too busy, or short of memory",
                     str(error) or type(error).__name__,
                 )
                 await self._restart()

@@ -165,7 +165,7 @@ def run_statements(suite: Mapping[str, Any], first: int, session: Session, repor
 
 
 def run_together(suite: Mapping[str, Any], first: int, code: str, report: Report) -> None:
-    """Does the same in one process with the solution. A malicious solution can then call `report`."""
+    """Runs the same statements in one process with the solution. A malicious solution can then call `report`."""
     try:
         module = solution.load(code, "solution")
     except BaseException as error:
