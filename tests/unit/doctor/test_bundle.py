@@ -194,7 +194,7 @@ def test_the_archive_is_its_owners_and_never_replaces_a_file(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert lines[0].startswith(f"{path} (")
     assert any(line.startswith("  doctor.json (") for line in lines)
-    assert "look" in lines[-2]
+    assert "read it" in lines[-1]
     before = path.read_bytes()
     with pytest.raises(StateError, match="already exists: give another name"):
         bundle.write(path, case, [])
