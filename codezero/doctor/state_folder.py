@@ -98,7 +98,7 @@ def _checkpoints(folder: Path, is_held: bool) -> Iterator[Finding]:
     yield ok("checkpoints", f"the newest whole one is {whole[0].name}, saved {span(age_s)} ago")
     leftovers = list(folder.glob(".saving-*"))
     if leftovers and not is_held:
-        yield info("checkpoints", f"{len(leftovers)} half written, of a killed save", "the next start clears them")
+        yield info("checkpoints", f"{len(leftovers)} incomplete, of an interrupted save", "the next start clears them")
 
 
 def _fault(checkpoint: Path) -> str | None:

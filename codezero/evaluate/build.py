@@ -88,8 +88,8 @@ class JudgeWeights:
         return devices.choose_dtype(wanted, self._device)
 
     def num_bytes(self, backend: Backend) -> int:
-        """Returns the bytes that a judge in this backend takes of the memory that is planned for. A model of the
-        catalogue is not downloaded for that."""
+        """Returns the bytes of the planned memory that a judge in this backend takes. A model of the catalogue is not
+        downloaded for that."""
         known = catalogue.find(self.name)
         if backend is Backend.transformers:
             parameters = known.parameters if known else memory.read_shape(self.folder()).num_parameters

@@ -34,7 +34,7 @@ def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> tupl
             process.kill()
             raise
     if process.returncode or not lines:
-        raise ModelError(f"preparing the models ended with exit code {process.returncode}: see above; free memory?")
+        raise ModelError(f"preparing the models ended with exit code {process.returncode}: see above, or free memory")
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise ModelError(answer["error"])

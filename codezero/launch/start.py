@@ -131,7 +131,7 @@ def _start(
 
 
 def _needs_app(chosen: Choices, config: NodeConfig) -> bool:
-    """Returns whether the launcher runs the app: not where the user names another one, or configured all by hand."""
+    """Returns whether the launcher runs the app: not if the user names another one, or configures everything."""
     named = any(setting.startswith("ledger.proxy_url=") for setting in chosen.settings)
     return config.ledger.kind is LedgerKind.modal and chosen.way in (Way.TESTNET, Way.JOIN) and not named
 

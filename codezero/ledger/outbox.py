@@ -111,7 +111,7 @@ class Outbox:
             )
 
     def ensure_registration(self, now_s: float | None = None) -> None:
-        """Makes an item of the registration, or opens the one that was done before: the chain may have lost it."""
+        """Adds the registration as an item, or reopens the one that was done before: the chain may have lost it."""
         now_s = time.time() if now_s is None else now_s
         with self._change():
             if not self._add(Kind.REGISTRATION, now_s, RoundId(number=0)):

@@ -148,7 +148,7 @@ class Submitter:
             self._stop_by_s = time.monotonic() + timeout_s
             self._worker.stop(timeout_s)
             if self._worker.is_alive:
-                logger.info("the RPC gave no answer in %g s: what is open is submitted at the next start", timeout_s)
+                logger.info("the RPC gave no answer in %g s: open items are submitted at the next start", timeout_s)
 
     def _work(self) -> float:
         is_last = self._worker.is_stopping  # read before the tick, which then sees all items that `stop` made

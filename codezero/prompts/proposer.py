@@ -122,8 +122,8 @@ def _written(answer: ParsedProblem, solution: bool) -> str:
 
 
 def prefix(idea: Idea) -> str:
-    """Returns the beginning of an answer to `messages`. It ends inside the function's name, so that this is no
-    placeholder, and where a token may end, which is not after an underscore or a space."""
+    """Returns the beginning of an answer to `messages`. It ends inside the function's name, so that the model writes
+    no placeholder for it, and where a token may end, which is not after an underscore or a space."""
     return f'```json\n{{"question": "Write a function `{idea.verb}'
 
 

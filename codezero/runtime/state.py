@@ -57,9 +57,9 @@ def locked(folder: Path, *, what: str, holder: str, setting: str) -> Iterator[in
 def holder(folder: Path, name: str = "node") -> int | None:
     """Returns the id of the process that has locked a folder under this name; None if no process has.
 
-    A try of the lock holds it for a moment, in which a program that starts would be refused, so the lock is not tried
-    if no process has the noted id. A folder mounted read-only is another container's, which has process ids of its own:
-    there the lock is always tried. Raises StateError if the folder cannot be read.
+    Trying the lock holds it for a moment, in which a starting program would be refused, so it is tried only if a
+    process with the noted id exists. A folder mounted read-only is another container's, which has process ids of its
+    own: there the lock is always tried. Raises StateError if the folder cannot be read.
     """
     try:
         with (folder / f"{name}.lock").open(encoding="utf-8") as file:

@@ -68,7 +68,7 @@ def test_a_torn_checkpoint_is_skipped_for_an_older_whole_one(tmp_path):
     findings = list(state_folder.check(case_of(tmp_path)))
     assert "round-00000008: learner.pt has 3 bytes, the manifest says 5" in told(findings, "warning")[0]
     assert "the newest whole one is round-00000007, saved " in told(findings, "ok")[0]
-    assert any("1 half written" in text for text in told(findings, "info"))
+    assert any("1 incomplete, of an interrupted save" in text for text in told(findings, "info"))
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", '{"files": 3}', '{"files": {"a": {}}}', "[" * 5000, None])
