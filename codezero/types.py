@@ -209,7 +209,7 @@ class Verdict:
 
     @property
     def tells(self) -> bool:
-        """True if the verdict says what the attempt is worth."""
+        """True if the verdict is neither unsure nor unavailable."""
         return self.outcome not in (Outcome.UNSURE, Outcome.UNAVAILABLE)
 
 

@@ -65,7 +65,7 @@ def _threads(case: Case, cores: int, quota: float | None, load: float) -> Iterat
 
 
 def check_memory(case: Case) -> Iterator[Finding]:
-    """Reports free memory and swap. Whether it is enough for the node is told by the memory plan (`torch_build`)."""
+    """Reports free memory and swap. The memory plan (`torch_build`) tells whether they suffice for the node."""
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
     line = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB free, swap {swap.free / GIB:.1f} GiB free"
     yield info("memory", line)

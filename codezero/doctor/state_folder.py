@@ -1,4 +1,4 @@
-"""Checks of what a node has left: its state folder, its last rounds and log, and what waits to be sent to the chain."""
+"""Checks of a node's files: its state folder, its last rounds and log, and what waits to be sent to the chain."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def _urls(case: Case) -> list[str]:
 
 
 def _is_near(url: str) -> bool:
-    """Returns whether a URL is of the local network, which a proxy does not know: a private address, or a name without
+    """Returns whether a URL is in the local network, which a proxy does not know: a private address, or a name without
     a dot as in Docker Compose. Loopback is not counted: codezero asks it without a proxy."""
     host = urlsplit(url).hostname or ""
     try:

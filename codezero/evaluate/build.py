@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 SMALL_JUDGE, LARGE_JUDGE = "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-1.5B-Instruct"
 LARGE_JUDGE_MEMORY_BYTES = 24 << 30
-"""The least usable memory of a CPU for which evaluator.model=auto is the large judge, in bytes: that of a machine of
+"""The least usable memory in bytes with which evaluator.model=auto is the large judge on a CPU: that of a machine of
 32 GB."""
 LARGE_JUDGE_PARAMETERS = 1_543_714_304
 LLAMA_CPP_BYTES = 400 << 20

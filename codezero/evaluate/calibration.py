@@ -17,7 +17,7 @@ from codezero.prompts.evaluator import review_messages, value_messages
 
 _FILE = Path(__file__).with_name("calibration.yaml")
 _LEAST_P = 1e-6
-"""The least distance of a probability from 0 and 1 for its log-odds; closer ones count as this far."""
+"""The least distance of a probability from 0 and 1 when its log-odds are computed, which keeps these finite."""
 LARGEST_MARGIN = 30.0
 """The largest absolute log-odds: a model's certainty beyond it has no further effect."""
 
@@ -47,8 +47,8 @@ class Calibration:
         return _logistic(self.case, case_features(p_whole, logprob))
 
     def by_logit(self, yes: float, no: float, passed: float = 0.0) -> float:
-        """Returns the probability that a solution is right from those of Yes and No, and `passed` of `features`; nan if
-        they are not probabilities."""
+        """Returns the probability that a solution is right, from the probabilities of Yes and No and `passed` of
+        `features`; nan if they are not probabilities."""
         if not (yes >= 0.0 and no >= 0.0 and yes + no > 0.0):
             return math.nan
         tiny = math.exp(-LARGEST_MARGIN)

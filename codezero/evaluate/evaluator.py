@@ -254,7 +254,7 @@ def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:
 
 
 def _num_bytes(submissions: Collection[Submission]) -> int:
-    """Returns the size in bytes, as UTF-8, of what a judge is shown of attempts at one task."""
+    """Returns the size in bytes, as UTF-8, of the texts of attempts at one task that a judge is shown."""
     texts = {text for one in submissions for text in (one.shown.question, one.shown.tests, one.shown.code)}
     return sum(len(text.encode("utf-8", "replace")) for text in texts)
 

@@ -24,8 +24,8 @@ ATTEMPT_S = 2.0
 """Processor seconds of dry runs per attempt of a group, for all of them together. One attempt may take nearly twice an
 even share of the time left, and at most `dryrun.Budget.total_seconds`."""
 READING_S = 0.5
-"""Processor seconds for reading one attempt: parsing it, the rules, and what the judge is shown. Hostile texts took
-0.3."""
+"""Processor seconds for reading one attempt: parsing it, applying the rules, and making the judge's texts. Hostile
+texts took 0.3."""
 MARGIN_S = 3.0
 """Processor seconds beyond those for reading and dry runs until the kernel ends the worker."""
 MOST_OF_FRESH = 0.7

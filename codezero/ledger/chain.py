@@ -72,7 +72,7 @@ class ChainLedger:
         return self.submitter.trouble
 
     def close(self) -> None:
-        """Submits what is left, for a few seconds at most; the rest is submitted at the next start."""
+        """Submits open items, for a few seconds at most; the rest is submitted at the next start."""
         try:
             self.submitter.stop()
         finally:

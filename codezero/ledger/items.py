@@ -163,7 +163,7 @@ def item_of(row: Sequence[Any]) -> LedgerItem:
 
 
 def in_words(item: LedgerItem) -> str:
-    """Returns a text that says what is submitted."""
+    """Returns a description of the submission in words."""
     peer = item.scope.peer_id
     if item.kind is Kind.REGISTRATION:
         return f"registration of peer {peer}"

@@ -16,7 +16,7 @@ class LeaderboardRow:
     """One peer's row, over all rounds in the file or on the chain."""
 
     peer_id: str
-    """Untrusted text where the peer is of another machine."""
+    """Untrusted text if the peer is on another machine."""
     reward: float
     rounds: int
     """The number of rounds with a reward; on a chain, of rewards submitted, each of which may sum many rounds."""

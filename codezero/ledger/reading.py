@@ -100,7 +100,7 @@ def _with_rounds(view: LedgerView, path: Path) -> LedgerView:
 
 
 def _with_outbox(view: LedgerView, path: Path, found: LedgerLocation | None, problems: list[str]) -> LedgerView:
-    """Adds what the outbox has. Raises LedgerError: the file cannot be read."""
+    """Adds the outbox's content. Raises LedgerError: the file cannot be read."""
     with reading(path, "outbox") as db:
         scope = (found and found.scope) or newest_scope(db)
         if scope is None:

@@ -183,7 +183,7 @@ class Tally:
         self._db.close()
 
     def _open(self) -> None:
-        """Opens the file and clears it if it is of another contract. Raises sqlite3.Error."""
+        """Opens the file and clears it if it belongs to another contract. Raises sqlite3.Error."""
         self._db = self._connected()
         try:
             self._db.execute("PRAGMA journal_mode=WAL")

@@ -33,7 +33,7 @@ class Notice:
     address: str = UNKNOWN
     """The publisher's address group (`dht.addresses`)."""
     is_direct: bool = False
-    """True if this node has seen the peer's own connection from the address; False if others have told the address."""
+    """True if this node has seen the peer's own connection from the address; False if it knows it from others only."""
     age: int | None = None
     """The publication's age in this node's rounds; None if it is older than the window."""
 

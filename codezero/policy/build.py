@@ -186,7 +186,7 @@ def plan_node(
 
 
 def _shape(config: NodeConfig) -> ModelShape | None:
-    """Returns the policy's shape from its files; before they are prepared only that of the smallest model is known."""
+    """Returns the policy's shape from its files; before they are prepared only the smallest model's shape is known."""
     folder = store.prepared(config.model.name, config.model.cache_dir)
     if folder is not None:
         return memory.read_shape(folder)

@@ -56,8 +56,8 @@ class Probe:
         """The result of the reports up to the last whole pass."""
 
     def resume(self, last_round: int) -> None:
-        """Restores the reports up to this round; later ones are of lost weights. A new node (0) keeps reports from
-        before a first round, which are of the same weights. Raises StateError: the file cannot be written."""
+        """Restores the reports up to this round; later ones belong to lost weights. A new node (0) keeps reports from
+        before a first round, which belong to the same weights. Raises StateError: the file cannot be written."""
         lines = self._file.lines(last_round)
         reports = []
         for line in lines:

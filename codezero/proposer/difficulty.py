@@ -62,7 +62,7 @@ class Difficulty(Protocol):
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores a state. Raises StateError: it is of the other policy."""
+        """Restores a state. Raises StateError: it belongs to the other policy."""
         ...
 
 

@@ -24,7 +24,7 @@ def why_not(workers: Workers, question: str, tests: str) -> str | None:
 
 
 def settle(workers: Workers, solution: str, tests: str) -> tuple[str, str | None]:
-    """Returns tests that the solution passes and None, or the given tests and the reason why there are none. Raises
+    """Returns the tests to publish and None, or the given tests and the reason why they are not published. Raises
     WorkerError."""
     found = workers.ask(SETTLE, (solution, tests), SETTLING_S)
     return (tests, _unchecked(found)) if isinstance(found, Death) else found

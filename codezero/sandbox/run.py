@@ -59,7 +59,7 @@ class Limits:
     files: int = 64
     """The most open files of a process."""
     processes: int = 8
-    """Processes and threads besides the first; none if they cannot be told from other processes of the user."""
+    """Processes and threads besides the first; none if they cannot be distinguished from the user's other processes."""
     output_bytes: int = 4 << 20
     """The most bytes that a program may print."""
     stop_at_failure_from: int = 0

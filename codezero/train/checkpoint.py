@@ -207,7 +207,7 @@ def trainable_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def restore_weights(current: Mapping[str, torch.Tensor], saved: Mapping[str, torch.Tensor]) -> None:
-    """Copies saved weights into the current ones. Raises CheckpointError: they are of another model or method."""
+    """Copies saved weights into the current ones. Raises CheckpointError: they belong to another model or method."""
     wrong = sorted(current.keys() ^ saved.keys()) or [n for n in current if current[n].shape != saved[n].shape]
     if wrong:
         raise CheckpointError(

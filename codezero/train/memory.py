@@ -78,7 +78,7 @@ class Workload:
     evaluator_bytes: int
     """The memory of the frozen evaluator on the same device; 0 if it runs elsewhere."""
     workers_bytes: int = 0
-    """The memory of the processes that read solutions; 0 if it is not that of `device_type`."""
+    """The memory of the processes that read solutions; 0 if it is not memory of `device_type`."""
     engine: RolloutEngine = RolloutEngine.transformers
     """The sampler."""
     most_local: int = 0

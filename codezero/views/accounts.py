@@ -22,7 +22,8 @@ class Accounts:
 
 
 def read_accounts(folder: Path) -> Accounts:
-    """Returns the accounts of a node, whether it runs or not. Never raises for what it finds, and locks nothing."""
+    """Returns the accounts of a node, whether it runs or not. Locks nothing, and never raises because of file
+    contents."""
     # imported here: a node without a market imports nothing of it
     from codezero.services.market.book import read_markets
 

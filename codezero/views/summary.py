@@ -68,7 +68,7 @@ class Document:
 
 
 def summarise(run: Run) -> RunSummary:
-    """Returns what is known of a run. Never raises for what it finds."""
+    """Returns the facts known of a run. Never raises because of what its files contain."""
     now = watched(run)()
     status = now.status
     return RunSummary(

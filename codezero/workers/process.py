@@ -113,7 +113,7 @@ class WorkerProcess:
         self._complaints.close()
 
     def close(self) -> None:
-        """Kills the process for good; a thread that waits for an answer gets a death."""
+        """Kills the process for good; a thread that waits for an answer gets a `Death`."""
         with self._lock:
             self._closed = True
             with suppress(ProcessLookupError):
@@ -184,7 +184,7 @@ class WorkerProcess:
         return Death(Cause.WALL_CLOCK)
 
     def _write(self, rest: memoryview) -> memoryview:
-        """Writes what the pipe takes and returns the rest; nothing if the pipe is closed, which reading notices too."""
+        """Writes what the pipe takes and returns the rest; nothing if the pipe is closed, which reading reports too."""
         try:
             return rest[os.write(self._writes, rest) :]
         except BlockingIOError:

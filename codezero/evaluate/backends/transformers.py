@@ -42,7 +42,8 @@ class TransformersBackend:
         self.name = model.name
 
     def check(self) -> None:
-        """Raises EvaluatorError: verdicts are read from one token, and the choices do not differ in their first."""
+        """Raises EvaluatorError: `evaluator.verdict` needs choices that differ in their first token, and these do
+        not."""
         if self._config.verdict is not VerdictMode.generate:
             self._first_tokens((YES, NO))
 
@@ -58,8 +59,8 @@ class TransformersBackend:
         return answers
 
     def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
-        """Implements backends.base.Reviewer. Answers to one prompt share its computation, in whatever order; on an
-        accelerator answers to all prompts share that of their common beginning."""
+        """Implements backends.base.Reviewer. Answers to one prompt share its computation, in any order; on an
+        accelerator answers to all prompts share the computation of their common beginning."""
         first = self._first_tokens(choices)
         model = self._model
         found: list[Review | None] = [None] * len(chats)

@@ -21,7 +21,7 @@ Decision = tuple[int, int]
 or 1 for the truth of an expression; for a call, the index of the operand that it returned (its object is 0, then its
 arguments), or -1."""
 _TELLING = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Call)
-"""Types of expressions whose truth is always recorded; that of others is recorded where they are conditions."""
+"""Types of expressions whose truth is always recorded; other expressions are recorded where they are conditions."""
 _NOTHING = object()
 _Place = list[Any]
 """A list of one item, the last value of an expression."""

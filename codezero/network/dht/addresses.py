@@ -87,7 +87,7 @@ def address_group(multiaddress: str) -> str:
 
 
 def is_direct(group: str) -> bool:
-    """Returns True if an address group is that of a peer's own connection, and no relay's."""
+    """Returns True if an address group belongs to a peer's own connection, not to a relay."""
     return group != UNKNOWN and not group.startswith(_RELAY)
 
 

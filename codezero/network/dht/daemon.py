@@ -148,7 +148,7 @@ def _interface_addresses() -> list[str]:
 
 
 def _is_local(multiaddress: str) -> bool:
-    """Returns True if an address is of this machine or its network; a DNS name counts as one of the internet."""
+    """Returns True if an address is on this machine or its network; a DNS name counts as one on the internet."""
     host = part(multiaddress, "ip4") or part(multiaddress, "ip6")
     return host is not None and not _is_global(host)
 

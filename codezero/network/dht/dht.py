@@ -142,7 +142,7 @@ class Dht:
     async def replace(
         self, key: Key, subkey: str, value: bytes, expires_at_s: float
     ) -> tuple[tuple[bool, ...], tuple[Mapping[str, DirectoryEntry], ...]]:
-        """Stores an entry of a directory. Returns the result of `store`, and that of `read` before it."""
+        """Stores an entry of a directory. Returns the result of `store`, and of a `read` before it."""
         item = self._item(key, subkey, value, expires_at_s)
         found = await self._search(item.key, REPLICAS)
         before = self._shown(item.key, found)

@@ -40,7 +40,7 @@ class Bet:
 
 
 class Book(Outbox):
-    """The bets and claims of one peer at one market. All methods raise OutboxError as those of `Outbox`."""
+    """The bets and claims of one peer at one market. All methods raise OutboxError as `Outbox` does."""
 
     def __init__(self, path: Path, scope: LedgerScope) -> None:
         super().__init__(path, scope)

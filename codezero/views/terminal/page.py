@@ -36,7 +36,7 @@ l shows the messages whole; arrows, PgUp, PgDn, Home and End scroll there, and c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions:
-    """The user's choice of what is shown."""
+    """The user's choices for the view."""
 
     chosen: int = 0
     """The index of the shown node, of several."""

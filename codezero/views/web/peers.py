@@ -10,7 +10,7 @@ from codezero.types import RoundReport
 from codezero.views.groups import MAX_ID, Head
 
 MAX_PEERS = 10_000
-"""The most peers that are told apart; more come from a damaged file."""
+"""The most peers that are distinguished; more come from a damaged file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
