@@ -100,7 +100,7 @@ class ChainClient:
                     raise ChainError(f"transaction {hash_} was mined but failed: try again")
                 return receipt
             time.sleep(POLL_S)
-        raise ChainError(f"{self.rpc_url} did not mine a transaction within {RECEIPT_S:.0f} s: see whether it is busy")
+        raise ChainError(f"{self.rpc_url} mined no transaction within {RECEIPT_S:.0f} s: check whether it is busy")
 
 
 def checksummed(address: str) -> str:

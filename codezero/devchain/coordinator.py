@@ -81,9 +81,9 @@ def add_bootnodes(path: Path, rpc_url: str | None, addresses: Sequence[str], con
         try:
             named = Multiaddr.parse(text).peer is not None
         except ValueError as error:
-            raise ChainError(f"{text} is no address: {error}") from error
+            raise ChainError(f"{text} is not an address: {error}") from error
         if not named:
-            raise ChainError(f"{text} is no bootnode: end it with /p2p/ and the peer id")
+            raise ChainError(f"{text} is not a bootnode: end it with /p2p/ and the peer id")
     client, contract = open_coordinator(path, rpc_url)
     known = client.read(contract, "getBootnodes()")
     new = [text for text in dict.fromkeys(addresses) if text not in known]

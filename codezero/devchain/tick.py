@@ -1,9 +1,9 @@
 """The stage manager: it advances the coordinator's stage, or round, when a period is over.
 
 It keeps no state: the start of the running stage and the time are read from the chain, so a manager that is started
-again goes on where the last one was. Two managers never advance twice for one period: both act as the same account,
-and each reads the account's next nonce *before* it checks whether the period is over. The second one then either sees
-the new stage or signs with a used nonce, which the chain refuses.
+again continues where the last one stopped. Two managers never advance twice for one period: both act as the same
+account, and each reads the account's next nonce *before* it checks whether the period is over. The second one then
+either sees the new stage or signs with a used nonce, which the chain refuses.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def run(client: ChainClient, contract: Contract, every_s: float, asked: threadin
     """
     role = client.read(contract, "STAGE_MANAGER_ROLE()")
     if not client.read(contract, "hasRole(bytes32,address)", role, client.address):
-        raise ChainError(f"{client.address} is no stage manager of {contract.address}: use the folder it owns")
+        raise ChainError(f"{client.address} is not a stage manager of {contract.address}: use the folder it owns")
     began = look(client, contract)
     console.line(f"round {began.round}, stage {began.stage}; advances every {every_s:g} s")
     trouble = ""

@@ -56,7 +56,7 @@ def up(options: ChainOptions) -> int:
                 console.line(line)
             while not asked.wait(CHECK_S):
                 check()
-    console.line("chain stopped; the same command goes on where it was")
+    console.line("chain stopped; the same command continues where it stopped")
     return 0
 
 
@@ -91,7 +91,7 @@ def introduction(chain: ChainFolder, host: str) -> list[str]:
         f"chain {chain.chain_id} ready at {chain.rpc_url} (kept in {chain.path})",
         f"{folder.NUM_ACCOUNTS} accounts with {FUNDS_WEI // 10**18} ETH each: keys in {chain.path}/accounts.json",
         f"deploy the coordinator: codezero chain deploy --folder {chain.path}",
-        "stop: Ctrl-C; the same command goes on where it was",
+        "stop: Ctrl-C; the same command continues where it stopped",
     ]
     if not is_loopback(host):
         lines.append(
@@ -121,7 +121,7 @@ def run(chain: ChainFolder, options: ChainOptions, lock: int, console: Console) 
             stack.callback(process.stop)
             proxy.start(port)
             stack.callback(proxy.shutdown)
-        # If this process is killed, anvil goes on and keeps the lock, so the lock file names it as the process to stop.
+        # If this process is killed, anvil keeps the lock, so the lock file names it as the process to stop.
         os.ftruncate(lock, 0)
         os.write(lock, str(process.pid).encode())
         copied_at_s = time.monotonic()

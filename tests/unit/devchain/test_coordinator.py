@@ -97,7 +97,7 @@ def test_an_amount_that_cannot_be_sent_is_refused(home, capsys, amount):
 def test_an_address_that_is_none_is_refused_before_any_money_is_sent(home, dev_chain, capsys):
     nonce = dev_chain.client(ACCOUNTS[4]).next_nonce()
     code, _, error = run(home, capsys, "fund", SOMEBODY, "0x1234")
-    assert (code, error) == (1, "error: '0x1234' is no address: an address has 0x and 40 hex digits\n")
+    assert (code, error) == (1, "error: '0x1234' is not an address: an address has 0x and 40 hex digits\n")
     assert dev_chain.client(ACCOUNTS[4]).next_nonce() == nonce
 
 

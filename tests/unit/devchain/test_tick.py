@@ -193,7 +193,7 @@ def test_with_stages_it_is_the_stage_that_advances(chain, clock):
 
 def test_who_is_no_stage_manager_is_told_at_once(chain):
     other = manager(chain, chain.coordinator(), ACCOUNTS[1])
-    with pytest.raises(ChainError, match=f"{ACCOUNTS[1].address} is no stage manager"):
+    with pytest.raises(ChainError, match=f"{ACCOUNTS[1].address} is not a stage manager"):
         tick.run(other.client, other.contract, 60, threading.Event(), Lines())
 
 

@@ -89,7 +89,7 @@ def test_a_chain_runs_is_alone_in_its_folder_and_goes_on_where_it_was(up, host):
     assert second.process.wait(30) == 1
     assert second.lines[-1].startswith(f"error: chain folder {first.path} is in use by the chain with process id ")
     code, rest = end(first)
-    assert (code, rest.splitlines()[-1]) == (0, "chain stopped; the same command goes on where it was")
+    assert (code, rest.splitlines()[-1]) == (0, "chain stopped; the same command continues where it stopped")
     again = up("--host", host)
     assert again.lines[0] == first.lines[0]
     assert registered(again.path, "early", "late") == [True, False]
@@ -104,7 +104,7 @@ def test_a_chain_stops_when_asked_and_leaves_no_process(up, host, how):
     children = [child.pid for child in psutil.Process(running.process.pid).children()]
     assert len(children) == 1
     running.process.stdin.close() if how == "parent gone" else running.process.send_signal(how)
-    assert running.process.stdout.read().endswith("chain stopped; the same command goes on where it was\n")
+    assert running.process.stdout.read().endswith("chain stopped; the same command continues where it stopped\n")
     assert running.process.wait(30) == 0
     wait_until_gone(children)
 
