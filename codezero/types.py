@@ -246,6 +246,8 @@ class ScoredGroup:
     refused: Refusal | None = None
     programs: bytes = b""
     """The fingerprint of its programs, equal for a copy with other names; empty if they are too short for one."""
+    weight: float = 1.0
+    """The factor of its advantages in an update."""
 
     @property
     def rewarded(self) -> tuple[tuple[Rollout, Verdict, Reward], ...]:

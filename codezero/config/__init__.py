@@ -39,6 +39,7 @@ from codezero.config.swarm import (
     Strategy,
     SwarmConfig,
     Vote,
+    Weighting,
 )
 from codezero.config.tracking import LogFormat, TerminalView, TrackingConfig, Wandb
 
@@ -85,6 +86,7 @@ __all__ = [
     "VerdictMode",
     "Vote",
     "Wandb",
+    "Weighting",
 ]
 
 

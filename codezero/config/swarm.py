@@ -27,6 +27,11 @@ class Strategy(Enum):
     fresh = "fresh"
 
 
+class Weighting(Enum):
+    none = "none"
+    accuracy = "accuracy"
+
+
 class Vote(Enum):
     mean = "mean"
     sum = "sum"
@@ -52,6 +57,9 @@ class SwarmConfig:
     strategy: Strategy = Strategy.uniform
     """Choice of the J groups from the pool: uniform, reward (higher mean reward more often), or fresh (newest
     first)."""
+    weighting: Weighting = Weighting.none
+    """Weight of peers' groups in an update: none, or accuracy, the share of right attempts among a peer's latest ones,
+    as this node judges them, over its own share, at most 2."""
     pool: int = 0
     """Most groups of other peers judged in a round, of which J are chosen; 0 takes 2 x num_external."""
     window: int = 2

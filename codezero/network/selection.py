@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from statistics import fmean
 
-from codezero.config import Strategy, SwarmConfig
+from codezero.config import Strategy, SwarmConfig, Weighting
 from codezero.network.shares import in_turns
+from codezero.network.weighting import AccuracyWeights
 from codezero.types import RoundId, ScoredGroup
 
 Rank = Callable[[Sequence[ScoredGroup], Random], float]
@@ -33,15 +34,18 @@ class SapoSelection:
 
     def __init__(self, config: SwarmConfig, seed: int) -> None:
         self._num_external, self._rank, self._seed = config.num_external, _RANKS[config.strategy], seed
+        self._weights = AccuracyWeights() if config.weighting is Weighting.accuracy else None
 
     def choose(self, round_id: RoundId, groups: Sequence[ScoredGroup]) -> tuple[ScoredGroup, ...]:
-        """Returns all own groups in their order, then at most J scored ones of peers whose rewards differ."""
+        """Returns all own groups in their order, then at most J scored ones of peers whose rewards differ, with their
+        weights."""
         own = [group for group in groups if not group.external]
         pool = [group for group in groups if group.external and group.has_advantage]
         pool.sort(key=lambda g: (g.group.address, g.group.peer_id, g.group.task.task_id, g.group.age))
         rng = Random(f"{self._seed}/{round_id.number}/{round_id.stage}")
         drawn = in_turns(pool, _SHARES, lambda groups: self._rank(groups, rng))
-        return (*own, *drawn[: self._num_external])
+        chosen = (*own, *drawn[: self._num_external])
+        return chosen if self._weights is None else self._weights.weigh(groups, chosen)
 
 
 def _uniform(groups: Sequence[ScoredGroup], rng: Random) -> float:

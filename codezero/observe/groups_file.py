@@ -79,8 +79,8 @@ class GroupsFile:
 
     def append(self, round_id: RoundId, scored: Sequence[ScoredGroup], chosen: Sequence[ScoredGroup]) -> None:
         """Appends a round. A failed write, as on a full or read-only disk, is logged once, as a warning."""
-        trained = {id(group) for group in chosen}
-        groups = [_group(group, id(group) in trained) for group in scored]
+        trained = {id(one.group) for one in chosen}
+        groups = [_group(one, id(one.group) in trained) for one in scored]
         line = msgspec.json.encode(SeenRound(round=round_id.number, groups=groups)) + b"\n"
         try:
             rotate(self._path, MAX_FILE_BYTES - len(line))

@@ -103,7 +103,11 @@ class GrpoLearner:
                 where = f"rewards {values} of {group.group.peer_id} on task {group.group.task.task_id}"
                 return self._skip(SkipReason.NOT_FINITE, where)
         advantages = group_advantages(rewards, self._config.scale_rewards, self._config.min_advantage)
-        useful = [(group, values) for group, values in zip(scored, advantages, strict=True) if group.has_advantage]
+        useful = [
+            (group, [group.weight * value for value in values])
+            for group, values in zip(scored, advantages, strict=True)
+            if group.has_advantage
+        ]
         num_zero = len(scored) - len(useful)
         if not useful:
             reason = SkipReason.ZERO_ADVANTAGE if scored else SkipReason.NO_GROUPS

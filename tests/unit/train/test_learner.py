@@ -1,6 +1,7 @@
 import copy
 import logging
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -514,3 +515,10 @@ def test_tokens_of_another_sampler_are_weighed_and_our_own_are_not():
     assert gradient_norm(RolloutEngine.llama_cpp, -0.5, importance=Importance.none) == plain
     assert gradient_norm(RolloutEngine.llama_cpp, -0.5) == pytest.approx(plain * math.exp(0.5), rel=1e-4)
     assert gradient_norm(RolloutEngine.llama_cpp, -5.0, importance_cap=2.0) == pytest.approx(plain * 2.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("weight", [0.5, 2.0])
+def test_a_group_s_weight_is_a_factor_of_its_gradient(weight):
+    group = good_and_bad()
+    plain, weighted = (learner(max_grad_norm=1e9).step([replace(group, weight=one)]) for one in (1.0, weight))
+    assert weighted.grad_norm == pytest.approx(weight * plain.grad_norm, rel=1e-5)
