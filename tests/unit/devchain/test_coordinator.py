@@ -73,7 +73,7 @@ def test_what_others_wrote_as_bootnodes_cannot_reach_the_terminal(home, capsys):
 def test_what_is_no_bootnode_is_refused(home, capsys, address):
     code, _, error = run(home, capsys, "bootnodes", "add", address)
     assert code == 1
-    assert error.startswith(f"error: {address} is no ")
+    assert error.startswith(f"error: {address} is not a")
 
 
 def test_money_is_sent(home, dev_chain, capsys):
