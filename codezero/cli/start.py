@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command
-from codezero.cli.swarm import add_up_options
+from codezero.cli.swarm import add_gpus_option, add_up_options
 from codezero.config.checkout import START
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ examples:
   {START} --nodes 3                      a swarm of your own: bootnode, proposer and three nodes
   {START} --join invite.yaml             join the swarm that you were invited to
   {START} --testnet --sign-in wallet     the Gensyn testnet, with a wallet of this machine
-  {START} --join invite.yaml --gpus all  a node on each GPU
+  {START} --join invite.yaml --gpus 0    a node on one of several GPUs, where each would get one
   {START} train.method=lora              only settings; all else by configs/node.yaml
 
 environment: CODEZERO_JOIN, CODEZERO_SIGN_IN, ORG_ID, HUGGINGFACE_ACCESS_TOKEN, MODEL_NAME, CODEZERO_MARKET, CPU_ONLY,
@@ -49,11 +49,10 @@ def add_commands(commands: Commands) -> None:
     rest.add_argument("--push", action=yes_no, help="push the model to Hugging Face (default no)")
     rest.add_argument("--model", default="", metavar="NAME", help="a name, hub id or folder (same as model.name=NAME)")
     rest.add_argument("--market", action=yes_no, help="the AI prediction market (default yes on the testnet)")
-    rest.add_argument("--gpus", default="", metavar="LIST", help="a node on each of these GPUs: all, or 0,1,...")
+    add_gpus_option(rest)
     rest.add_argument("--yes", action="store_true", help="ask nothing, take the defaults")
     rest.add_argument("--show-config", action="store_true", help="print the resulting configuration and exit")
     own = start.add_argument_group("a swarm of your own")
-    own.add_argument("--nodes", type=int, metavar="K", help="how many nodes (default 2)")
     add_up_options(own, folder=None, rounds=None)
     start.add_argument("settings", nargs="*", metavar="key=value", help="settings, as for codezero run")
 
@@ -76,7 +75,8 @@ def _start(options: argparse.Namespace) -> int:
         settings=options.settings,
     )
     own = UpOptions(
-        nodes=2 if options.nodes is None else options.nodes,
+        nodes=options.nodes or 0,
+        gpus=options.gpus,
         proposers=options.proposers,
         rounds=options.rounds or 0,
         folder=_folder(options, "swarms/home"),

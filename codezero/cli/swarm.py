@@ -22,8 +22,8 @@ def add_commands(commands: Commands) -> None:
 
     text = "run a bootnode, several nodes and a proposer on this machine"
     up = add_command(actions, "up", _up, text, examples=_EXAMPLES)
-    up.add_argument("--nodes", type=int, default=2, metavar="K", help="how many nodes (default 2)")
     add_up_options(up, folder=_FOLDER, rounds=0)
+    add_gpus_option(up)
     up.add_argument("settings", nargs="*", metavar="key=value", help="settings of all nodes, as for codezero run")
 
     invite = add_command(actions, "invite", _invite, "write the file with which other machines join the swarm")
@@ -52,7 +52,8 @@ def add_commands(commands: Commands) -> None:
 def add_up_options(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, folder: str | None, rounds: int | None
 ) -> None:
-    """Adds the options of `swarm up` except the number of nodes, with the given defaults."""
+    """Adds the options of `swarm up` with the given defaults."""
+    parser.add_argument("--nodes", type=int, metavar="K", help="how many nodes (default 2, or one for each GPU)")
     parser.add_argument(
         "--proposers", type=int, default=1, metavar="P", help="how many write problems for them (default 1)"
     )
@@ -72,6 +73,11 @@ def add_up_options(
     )
 
 
+def add_gpus_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    text = "GPUs to divide nodes among: all (default where there are several), or 0,1,..."
+    parser.add_argument("--gpus", default="", metavar="LIST", help=text)
+
+
 def _folder_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", default=_FOLDER, help=f"where the swarm is kept (default {_FOLDER})")
 
@@ -81,7 +87,8 @@ def _up(options: argparse.Namespace) -> int:
 
     return up(
         UpOptions(
-            nodes=options.nodes,
+            nodes=options.nodes or 0,
+            gpus=options.gpus,
             proposers=options.proposers,
             rounds=options.rounds,
             folder=Path(options.folder).expanduser(),

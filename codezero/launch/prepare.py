@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from codezero.config.load import load_config
 from codezero.errors import CodezeroError, ModelError
@@ -16,16 +16,18 @@ from codezero.runtime.logs import quiet_libraries
 from codezero.runtime.stop import stop_with_parent
 
 
-def prepare(settings: Sequence[str], num_nodes: int, num_proposers: int) -> tuple[int, int]:
+def prepare(
+    settings: Sequence[str], num_nodes: int, num_proposers: int, environment: Mapping[str, str]
+) -> tuple[int, int]:
     """Prepares the models that nodes with these settings load; returns the bytes of memory that a node may plan with,
-    and those of a proposer.
+    and those of a proposer, where so many share a machine, or the GPU that the environment names.
 
     Raises ModelError: weights are not available, or the process was killed.
     """
     command = [sys.executable, "-m", "codezero.launch.prepare", str(num_nodes), str(num_proposers), *settings]
     # It has its own session, since Ctrl-C is for the launcher, and stops when the pipe to its standard input closes.
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment
     ) as process:
         try:
             assert process.stdout is not None

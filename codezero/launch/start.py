@@ -19,9 +19,10 @@ from codezero.errors import ConfigError
 from codezero.identity import keyfile
 from codezero.launch import configs
 from codezero.launch.app import AppPlace, SignInApp
+from codezero.launch.cards import model_for
 from codezero.launch.child import ChildProgram
 from codezero.launch.choices import HUB_TOKEN_ENV, TOKEN_ENV, Choices, Options, Way, choose
-from codezero.launch.gpus import GpuOptions, model_for, run_on_gpus
+from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.session import LIMIT_S, SignInRequest, signed_in
 from codezero.launch.supervisor import Supervisor
@@ -89,28 +90,30 @@ def _start(
     others = {name: value for name, value in environment.items() if name != TOKEN_ENV}
     token = {TOKEN_ENV: chosen.token} if chosen.token else {}
     if chosen.way is Way.OWN:
-        if options.asked.gpus:
-            raise ConfigError("--gpus is for nodes that join a swarm: start your own first, then --join its swarm.yaml")
         return up(replace(options.own, settings=chosen.settings, environment=others, node_environment=token))
     with ExitStack() as stack:
         settings = list(chosen.settings)
         config = load_config(settings)
         console.log_to(Path(config.tracking.log_dir).expanduser())
+        gpus = options.asked.gpus or by_default(config, settings, environment, console)
         folders = [Path(config.state_dir).expanduser()]
-        if options.asked.gpus:
+        if gpus:
             folders = sorted(options.gpu_folder.glob("gpu-*/state"))
         for setting in model_for(config, settings, folders, environment):
             console.line(f"{setting}, as GPUs of 40 GiB allow or the state was begun; MODEL_NAME chooses another")
             settings.append(setting)
         if _needs_app(chosen, config):
             for_app = {name: value for name, value in others.items() if name != HUB_TOKEN_ENV}
-            settings += _sign_in(options, config, for_app, console, stack)
+            keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
+            if gpus:
+                keys = sorted(options.gpu_folder.absolute().glob("gpu-*/swarm.pem"))
+            settings += _sign_in(options, config, {**for_app, "NODE_KEYS": ",".join(map(str, keys))}, console, stack)
         for_node = {**others, **token}
         if config.ledger.kind is LedgerKind.wallet:
             for_node |= _unlocked(config, environment, terminal)
-        if options.asked.gpus:
+        if gpus:
             gpu_options = GpuOptions(
-                gpus=options.asked.gpus,
+                gpus=gpus,
                 folder=options.gpu_folder,
                 rounds=config.rounds,
                 settings=[setting for setting in settings if not setting.startswith("rounds=")],
@@ -145,7 +148,7 @@ def _sign_in(
         port=options.port_sign_in or _port(environment),
         log=Path(config.tracking.log_dir).expanduser().absolute() / "yarn.log",
     )
-    app = stack.enter_context(SignInApp(place, {**environment, **_for_app(options, config)}, console))
+    app = stack.enter_context(SignInApp(place, {**environment, **_for_app(config)}, console))
     request = SignInRequest(
         login_dir=place.login_dir,
         url=place.url,
@@ -157,17 +160,13 @@ def _sign_in(
     return [f"ledger.{key}={quoted(value)}" for key, value in found.items()]
 
 
-def _for_app(options: StartOptions, config: NodeConfig) -> dict[str, str]:
-    """Returns the app's environment variables that must agree with the node: its chain, contracts and keys."""
-    keys = [keyfile.identity_path(config.swarm.identity_path).absolute()]
-    if options.asked.gpus:
-        keys = sorted(options.gpu_folder.absolute().glob("gpu-*/swarm.pem"))
+def _for_app(config: NodeConfig) -> dict[str, str]:
+    """Returns the app's environment variables that must agree with the node: its chain and contracts."""
     market = config.market.contract_address
     named = {"PRG_CONTRACT_ADDRESS": market} if market else {}
     return {
         "SMART_CONTRACT_ADDRESS": config.ledger.contract_address,
         "CHAIN_ID": str(config.ledger.chain_id),
-        "NODE_KEYS": ",".join(map(str, keys)),
         **named,
     }
 

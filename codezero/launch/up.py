@@ -5,6 +5,8 @@
 <folder>/swarm_launcher.log    what `up` shows, with times
 <folder>/node-1/, node-2/ ...  swarm.pem, state/, logs/, output.log
 <folder>/proposer-1/ ...       the same
+
+On a machine with several GPUs each program sees one of them, in turn.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from typing import Any
 import psutil
 
 from codezero import __version__
-from codezero.config import Network, NodeConfig, swarm_file
+from codezero.config import Device, Network, NodeConfig, swarm_file
 from codezero.config.load import load_config
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
 from codezero.identity import key as identity
-from codezero.launch import hosting
+from codezero.launch import cards, hosting
+from codezero.launch.cards import Gpu
 from codezero.launch.child import ChildProgram
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
@@ -50,7 +53,7 @@ _OF_SWARM = {
 
 Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
-Prepare = Callable[[Sequence[str], int, int], tuple[int, int]]
+Prepare = Callable[[Sequence[str], int, int, Mapping[str, str]], tuple[int, int]]
 """The type of `prepare.prepare`."""
 BOOTNODE, NODE, PROPOSER = "bootnode", "node", "proposer"
 
@@ -59,7 +62,8 @@ BOOTNODE, NODE, PROPOSER = "bootnode", "node", "proposer"
 class UpOptions:
     """The options of `codezero swarm up`."""
 
-    nodes: int
+    nodes: int = 0
+    """0 takes two, or one for each GPU."""
     proposers: int = 1
     rounds: int = 0
     """Rounds that each node finishes in this run; 0 runs until stopped."""
@@ -68,6 +72,8 @@ class UpOptions:
     """The bootnode's port; None takes the one it had before, or a free one."""
     announce: Sequence[str] = ()
     """Multiaddresses under which others reach the bootnode, besides those of this machine's interfaces."""
+    gpus: str = ""
+    """`all`, or the GPUs' numbers by `nvidia-smi`, such as `0,2`; empty takes all where there are several."""
     settings: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment variables of all programs."""
@@ -90,21 +96,29 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         before = hosting.read_swarm(folder)
         settings = shared_settings(options, before)
         config = _checked_config(options, settings)
+        gpus = _gpus(options, config)
+        options = replace(options, nodes=options.nodes or max(2, len(gpus)))
         swarm = describe(options, config, before, console)
         console.line("checking memory and models")
-        node_bytes, proposer_bytes = prepare(settings, options.nodes, options.proposers)
+        on_each = len(gpus) or 1
+        node_bytes, proposer_bytes = prepare(
+            settings,
+            -(-options.nodes // on_each),
+            -(-options.proposers // on_each),
+            {**options.environment, **(gpus[0].environment if gpus else {})},
+        )
         swarm_file.write(hosting.swarm_path(folder), swarm)
         threads = threads_of_each(config, options.nodes + options.proposers)
         settings.append(f"model.threads={threads}")
         memory = {NODE: node_bytes, PROPOSER: proposer_bytes}
         each = f"{threads} thread{'s' * (threads > 1)} and {node_bytes / GIB:.1f} GiB of memory a node"
-        for line in _header(options, swarm, each):
+        for line in _header(options, swarm, gpus, each):
             console.line(line)
         with Supervisor(
             console, environment=environment_of(options.environment, threads), kept_open=[lock]
         ) as supervisor:
             command = command or partial(command_line, options, config, swarm, settings, memory)
-            return _supervise(supervisor, options, command)
+            return _supervise(supervisor, options, gpus, command)
 
 
 def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
@@ -143,7 +157,7 @@ def environment_of(environment: Mapping[str, str], threads: int) -> dict[str, st
 
 def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
     """Returns the configuration of every node. Raises ConfigError: an option or setting is impossible."""
-    if options.nodes < 1:
+    if options.nodes < 0:
         raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
     if options.proposers < 0:
         raise ConfigError(f"--proposers {options.proposers} is not possible: use 0 for built-in problems only")
@@ -162,6 +176,17 @@ def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
     return config
 
 
+def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:
+    """Returns the GPUs that programs are divided among, the one with the least memory first, since memory is planned
+    with; empty for those that every program finds itself. Raises ConfigError: there is none such."""
+    if options.gpus and config.model.device not in (Device.auto, Device.cuda):
+        raise ConfigError(f"model.device={config.model.device.value} and --gpus exclude each other: leave one out")
+    found = cards.several(config, options.environment)
+    if options.gpus:
+        found = cards.choose(options.gpus, cards.find(options.environment), options.environment)
+    return sorted(found, key=lambda gpu: gpu.memory_mib)
+
+
 def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, console: Console) -> SwarmFile:
     """Returns the swarm that is about to start, on a free port. Raises ConfigError: an address is not valid;
     NetworkError: the port cannot be used."""
@@ -177,13 +202,14 @@ def describe(options: UpOptions, config: NodeConfig, before: SwarmFile | None, c
     return swarm
 
 
-def _header(options: UpOptions, swarm: SwarmFile, each: str) -> list[str]:
+def _header(options: UpOptions, swarm: SwarmFile, gpus: Sequence[Gpu], each: str) -> list[str]:
     folder = options.folder
     nodes = _counted(options.nodes, "node")
     if options.proposers:
         nodes += f" and {_counted(options.proposers, 'proposer')}"
+    on = f" on GPU {', '.join(gpu.number for gpu in gpus)} in turn" if gpus else ""
     return [
-        f"codezero {__version__}: swarm '{swarm.name}' with {nodes}, {each}",
+        f"codezero {__version__}: swarm '{swarm.name}' with {nodes}{on}, {each}",
         f"bootnode: {swarm.bootnodes[0]}",
         f"logs: {folder}/node-1/output.log has all that a node prints, {folder}/node-1/logs/ its rounds; so for each",
         f"watch: codezero status --watch {folder}, or codezero dashboard {folder} in a browser",
@@ -196,16 +222,21 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count > 1)}"
 
 
-def _supervise(supervisor: Supervisor, options: UpOptions, command: Command) -> int:
+def _supervise(supervisor: Supervisor, options: UpOptions, gpus: Sequence[Gpu], command: Command) -> int:
     def program(name: str, **more: Any) -> ChildProgram:
         return kept_in(options.folder / name, partial(command, name), **more)
+
+    def on_gpu(place: int) -> Mapping[str, str]:
+        return gpus[place % len(gpus)].environment if gpus else {}
 
     bootnode = program(BOOTNODE, serves=True, ready="bootnode ")
     supervisor.wait_until_ready(supervisor.add(bootnode), BOOTNODE_TIMEOUT_S)
     for number in range(1, options.proposers + 1):
-        supervisor.add(program(f"{PROPOSER}-{number}", serves=True, reports="proposals.jsonl"))
+        its = on_gpu(options.nodes + number - 1)
+        supervisor.add(program(f"{PROPOSER}-{number}", serves=True, reports="proposals.jsonl", environment=its))
     for number in range(1, options.nodes + 1):
-        supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds, environment=options.node_environment))
+        its = {**options.node_environment, **on_gpu(number - 1)}
+        supervisor.add(program(f"{NODE}-{number}", rounds=options.rounds, environment=its))
     return supervisor.run()
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from codezero.config.load import load_config
 from codezero.errors import ConfigError
-from codezero.launch import gpus
-from codezero.launch.gpus import LARGE_MODEL, GpuOptions, choose, found_gpus, model_for, run_on_gpus
+from codezero.launch import cards, gpus
+from codezero.launch.cards import LARGE_MODEL, Gpu, choose, model_for
+from codezero.launch.gpus import GpuOptions, by_default, run_on_gpus
 from codezero.runtime import state
 from codezero.runtime.console import Console
 
@@ -20,6 +21,10 @@ def smi(folder, script):
     tool.write_text(f"#!/bin/sh\n{script}\n")
     tool.chmod(0o755)
     return {"PATH": f"{tool.parent}:/usr/bin:/bin"}
+
+
+def some_gpus(count):
+    return [Gpu(number=str(number), memory_mib=24564) for number in range(count)]
 
 
 def test_every_gpu_gets_a_node_that_sees_it_alone_and_has_what_is_its_own(tmp_path):
@@ -71,13 +76,13 @@ def test_nodes_share_the_account_and_nothing_else(tmp_path):
 
 def test_a_machine_without_gpus_says_so(tmp_path):
     with pytest.raises(ConfigError, match=r"no NVIDIA GPU that nvidia-smi can see \(it is not installed\)"):
-        found_gpus({"PATH": str(tmp_path)})
+        cards.find({"PATH": str(tmp_path)})
 
 
 @pytest.mark.parametrize("script", ["exit 9", "printf 'No devices were found\\n'"])
 def test_an_nvidia_smi_that_finds_nothing_is_no_gpu(tmp_path, script):
     with pytest.raises(ConfigError, match="--gpus: "):
-        found_gpus(smi(tmp_path, script))
+        cards.find(smi(tmp_path, script))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,7 @@ def test_an_nvidia_smi_that_finds_nothing_is_no_gpu(tmp_path, script):
     ],
 )
 def test_which_gpus_are_used(wanted, environment, names):
-    assert choose(wanted, ["0", "1", "2"], environment) == names
+    assert [gpu.number for gpu in choose(wanted, some_gpus(3), environment)] == names
 
 
 @pytest.mark.parametrize(
@@ -105,7 +110,7 @@ def test_which_gpus_are_used(wanted, environment, names):
 )
 def test_gpus_that_are_not_there_are_refused(wanted, environment, said):
     with pytest.raises(ConfigError, match=said):
-        choose(wanted, ["0", "1"], environment)
+        choose(wanted, some_gpus(2), environment)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,7 @@ def test_gpus_that_are_not_there_are_refused(wanted, environment, said):
     ],
 )
 def test_what_would_be_the_same_for_all_nodes_is_refused(tmp_path, monkeypatch, setting, said):
-    monkeypatch.setattr(gpus, "found_gpus", lambda _: ["0"])
+    monkeypatch.setattr(cards, "find", lambda _: some_gpus(1))
     with pytest.raises(ConfigError, match=said):
         run_on_gpus(GpuOptions(gpus="all", folder=tmp_path, settings=[setting]), {}, Console(io.StringIO()))
 
@@ -132,6 +137,7 @@ def test_what_would_be_the_same_for_all_nodes_is_refused(tmp_path, monkeypatch, 
         ((81559,), ["model.device=cpu"], None, None),
         ((81559,), [], "Qwen2.5-Coder-0.5B-Instruct", None),
         ((24564,), [], "other", "other"),
+        (("[N/A]",), [], None, None),
     ],
 )
 def test_large_gpus_get_the_larger_model_unless_one_is_named_or_begun_with(
@@ -139,10 +145,48 @@ def test_large_gpus_get_the_larger_model_unless_one_is_named_or_begun_with(
 ):
     if begun_with:
         state.bind_settings(tmp_path, {"model.name": begun_with})
-    environment = smi(tmp_path, "printf '" + "".join(f"{one}\\n" for one in memory_mib) + "'")
+    environment = smi(tmp_path, "printf '" + "".join(f"{i}, {one}\\n" for i, one in enumerate(memory_mib)) + "'")
     found = model_for(load_config(settings), settings, [tmp_path], environment)
     assert found == ([f"model.name='{wanted}'"] if wanted else [])
 
 
 def test_without_a_gpu_no_model_is_chosen(tmp_path):
     assert model_for(load_config([]), [], [tmp_path], {"PATH": str(tmp_path)}) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "wanted"),
+    [
+        ([], {}, "all"),
+        (["rounds=3"], {}, "all"),
+        (["swarm=alone"], {}, ""),
+        (["model.device=cpu"], {}, ""),
+        (["state_dir=elsewhere"], {}, ""),
+        (["swarm.announce=[/ip4/203.0.113.7/tcp/4001]"], {}, ""),
+        ([], {"CUDA_VISIBLE_DEVICES": "1"}, ""),
+    ],
+)
+def test_all_gpus_are_used_unless_one_node_is_meant(tmp_path, settings, environment, wanted):
+    settings = ["swarm=native", *settings]
+    environment |= smi(tmp_path, "printf '0, 24564\n1, 24564\n'")
+    assert by_default(load_config(settings), settings, environment, Console(io.StringIO())) == wanted
+
+
+@pytest.mark.parametrize("there", ["state", "swarm.pem"])
+def test_a_node_that_was_begun_alone_goes_on_and_says_what_else_could_be(tmp_path, monkeypatch, there):
+    monkeypatch.chdir(tmp_path)
+    if there == "state":
+        (tmp_path / "state").mkdir()
+        state.bind_settings(tmp_path / "state", {"model.name": "other"})
+    else:
+        (tmp_path / "swarm.pem").touch()
+    shown, environment = io.StringIO(), smi(tmp_path, "printf '0, 24564\n1, 24564\n'")
+    assert by_default(load_config(["swarm=native"]), ["swarm=native"], environment, Console(shown)) == ""
+    said = f"the node of {there} goes on, on one GPU; --gpus all runs 2 new ones\n"
+    assert shown.getvalue() == said
+
+
+def test_a_machine_with_one_gpu_or_none_has_nothing_to_divide(tmp_path):
+    config = load_config([])
+    assert cards.several(config, {"PATH": str(tmp_path)}) == []
+    assert cards.several(config, smi(tmp_path, "printf '0, 24564\n'")) == []

@@ -1,5 +1,6 @@
 """The launcher of a swarm as a process of its own, with small programs in the place of bootnode and nodes."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -35,7 +36,9 @@ folder, nodes, proposers, rounds, script, *settings = sys.argv[1:]
 sys.exit(up(
     UpOptions(folder=Path(folder), nodes=int(nodes), proposers=int(proposers), rounds=int(rounds), settings=settings),
     command=lambda name, left: [sys.executable, script, name, str(left)],
-    prepare=lambda settings, num_nodes, num_proposers: (1 << 30, 1 << 30),
+    prepare=lambda _, nodes, proposers, environment: (
+        print("prepared", nodes, proposers, environment.get("CUDA_VISIBLE_DEVICES")) or (1 << 30, 1 << 30)
+    ),
 ))
 """
 PROGRAM = """\
@@ -56,12 +59,13 @@ FOREVER = "time.sleep(600)"
 MEMORY = {"node": 2 << 30, "proposer": 1 << 30}
 
 
-def launch(folder, program, *, nodes=2, proposers=0, rounds=0, settings=()):
+def launch(folder, program, *, nodes=2, proposers=0, rounds=0, settings=(), environment=os.environ):
     script = folder.parent / f"{folder.name}.py"
     script.write_text(PROGRAM + textwrap.dedent(program))
     return subprocess.Popen(
         [sys.executable, "-c", LAUNCHER, str(folder), str(nodes), str(proposers), str(rounds), str(script), *settings],
         cwd=ROOT,
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -89,7 +93,7 @@ def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
     output, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0, output
     lines = output.splitlines()
-    assert lines[1].endswith("swarm 'home' with 2 nodes, 1 thread and 1.0 GiB of memory a node")
+    assert lines[2].endswith("swarm 'home' with 2 nodes, 1 thread and 1.0 GiB of memory a node")
     assert "node-1   | round 0 | of 1" in lines
     assert "node-2   | round 1 | of 2" in lines
     assert lines[-3:] == ["bootnode | stopped", "node-1   | done, 2 rounds", "node-2   | done, 2 rounds"]
@@ -115,6 +119,29 @@ def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_p
     assert launcher.returncode == 1
     assert "node-1   | failed for good, 0 rounds, see " in output
     assert "node-2   | done, 1 round\n" in output
+
+
+def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned_with(tmp_path):
+    program = """
+    if number == 0: time.sleep(600)
+    print("sees", os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if name == "node-3": sys.exit("error: the GPU is lost")
+    play(1)
+    if name[0] == "p": time.sleep(600)
+    """
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\nprintf '0, 24564\\n1, 81559\\n2, 16376\\n'\n")
+    tool.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, rounds=1, environment=environment)
+    output, _ = launcher.communicate(timeout=60)
+    lines = output.splitlines()
+    assert "prepared 1 1 2" in lines
+    assert any("with 3 nodes and 1 proposer on GPU 2, 0, 1 in turn, " in line for line in lines)
+    for name, gpu in {"node-1": 2, "node-2": 0, "node-3": 1, "proposer-1": 2}.items():
+        assert any(line.startswith(name) and line.endswith(f" | sees {gpu}") for line in lines)
+    assert sum(line.endswith("| done, 1 round") for line in lines) == 2  # in spite of the one that is lost
+    assert launcher.returncode == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -261,7 +288,8 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nodes": 0}, "--nodes 0 is not possible: use 1 or more"),
+        ({"nodes": -1}, "--nodes -1 is not possible: use 1 or more"),
+        ({"gpus": "0", "settings": ["model.device=cpu"]}, "model.device=cpu and --gpus exclude each other"),
         ({"proposers": -1}, "--proposers -1 is not possible: use 0 for built-in problems only"),
         ({"settings": ["proposer.batches=1"]}, "proposers write for as long as there are nodes"),
         ({"rounds": -1}, "--rounds -1 is not possible"),
@@ -312,9 +340,9 @@ def test_a_proposer_takes_its_part_of_the_memory_before_nodes_share_the_rest(tmp
 def test_the_process_that_prepares_gives_its_answer_or_its_error(tmp_path):
     model = save_tiny(tmp_path / "model")
     settings = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.memory_limit_gib=3"]
-    assert prepare(settings, 4, 1) == (3 << 30, 3 << 30)
+    assert prepare(settings, 4, 1, os.environ) == (3 << 30, 3 << 30)
     with pytest.raises(ModelError, match=f"folder {tmp_path} lacks config.json"):
-        prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0)
+        prepare([*settings, f"evaluator.model={tmp_path}"], 2, 0, os.environ)
 
 
 @pytest.fixture

@@ -1,0 +1,114 @@
+"""The NVIDIA GPUs of this machine, as nvidia-smi lists them, and those that nodes run on."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codezero.config import Device, ModelConfig, NodeConfig
+from codezero.config.swarm_file import quoted
+from codezero.errors import ConfigError
+from codezero.runtime import state
+
+LARGE_MODEL, LARGE_MODEL_MIB = "Qwen2.5-Coder-1.5B-Instruct", 40_000
+"""The model for GPUs with this memory, as on the public node; nvidia-smi gives 40,960 for a card of 40 GB."""
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    number: str
+    """As nvidia-smi counts."""
+    memory_mib: int
+    """0 where the driver does not tell, as with memory that the processor shares."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables of a program that sees no other GPU."""
+        return {_VISIBLE: self.number, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # the order of nvidia-smi
+
+
+def find(environment: Mapping[str, str]) -> list[Gpu]:
+    """Returns the NVIDIA GPUs of this machine. Raises ConfigError: there is none."""
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=index,memory.total", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+            env=dict(environment),
+        ).stdout
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--gpus: this machine has no NVIDIA GPU that nvidia-smi can see ({_why(error)})") from error
+    rows = [[field.strip() for field in f"{line},".split(",")] for line in answer.splitlines()]
+    found = [
+        Gpu(number=number, memory_mib=int(memory) if memory.isdigit() else 0)
+        for number, memory, *_ in rows
+        if number.isdigit()
+    ]
+    if not found:
+        raise ConfigError("--gpus: nvidia-smi lists no GPU on this machine: leave --gpus out")
+    return found
+
+
+def _why(error: Exception) -> str:
+    return "it is not installed" if isinstance(error, FileNotFoundError) else type(error).__name__
+
+
+def choose(wanted: str, found: Sequence[Gpu], environment: Mapping[str, str]) -> list[Gpu]:
+    """Returns the GPUs to use: those named, or all that CUDA_VISIBLE_DEVICES leaves. Raises ConfigError: there is no
+    such GPU, or one is named twice."""
+    by_number = {gpu.number: gpu for gpu in found}
+    if wanted == "all":
+        visible = environment.get(_VISIBLE)
+        if visible is None:
+            return list(found)
+        left = [by_number[name.strip()] for name in visible.split(",") if name.strip() in by_number]
+        if not left:
+            raise ConfigError(
+                f"--gpus all: {_VISIBLE}={visible} names none of the GPUs {', '.join(by_number)}: unset it"
+            )
+        return left
+    names = wanted.split(",")
+    for name in names:
+        if name not in by_number:
+            raise ConfigError(
+                f"--gpus {wanted}: there is no GPU '{name}' here, only {', '.join(by_number)}; or give all"
+            )
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--gpus {wanted} names a GPU twice: each runs one node")
+    return [by_number[name] for name in names]
+
+
+def several(config: NodeConfig, environment: Mapping[str, str]) -> list[Gpu]:
+    """Returns the GPUs that nodes with this configuration would be divided among; none unless there are two."""
+    if config.model.device not in (Device.auto, Device.cuda):
+        return []
+    try:
+        left = choose("all", find(environment), environment)
+    except ConfigError:
+        return []
+    return left if len(left) > 1 else []
+
+
+def model_for(
+    config: NodeConfig, settings: Sequence[str], folders: Iterable[Path], environment: Mapping[str, str]
+) -> list[str]:
+    """Returns the setting of the larger model where nothing names one and each GPU has memory for it. A state in
+    `folders` keeps the model that it was begun with."""
+    is_named = any(setting.startswith(("model=", "model.name=")) for setting in settings)
+    if is_named or config.model.device is Device.cpu or config.model.name != ModelConfig().name:
+        return []
+    begun_with = next(
+        (found["model.name"] for found in map(state.bound_settings, folders) if "model.name" in found), None
+    )
+    if begun_with is None:
+        try:
+            least_mib = min(gpu.memory_mib for gpu in find(environment))
+        except ConfigError:
+            return []
+        begun_with = LARGE_MODEL if least_mib >= LARGE_MODEL_MIB else config.model.name
+    return [f"model.name={quoted(begun_with)}"] if begun_with != config.model.name else []
