@@ -1,0 +1,53 @@
+"""benchmarks/gpu.sh, on the CPU."""
+
+import subprocess
+
+import pytest
+
+from benchmarks import gpu, harness
+from benchmarks.harness import ROOT
+
+
+@pytest.mark.slow
+def test_a_tiny_model_decodes_learns_and_is_killed_and_resumed(tmp_path):
+    pieces = ["decode tiny 8", "update tiny lora", "rounds tiny full"]
+    folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results"), "--device", "cpu"]
+    command = ["benchmarks/gpu.sh", "--tiny", *pieces, *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = harness.results("gpu", tmp_path / "results")["tiny"].counts
+    assert found["decode tiny 8"]["tokens"] == 8 * gpu.TOKENS
+    assert found["update tiny lora"]["planned"] > 0
+    assert " killed and resumed |" in done.stdout
+
+
+def test_a_piece_that_fails_is_told_in_its_row():
+    assert gpu.cells("rounds 0.5B full", {"error": "ended with 1; no output"})[1] == "ended with 1; no output"
+
+
+def test_an_unknown_piece_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        gpu.main(["rounds tiny neither"])
+    assert "rounds tiny neither is no piece: choose from decode 0.5B 8" in capsys.readouterr().err
+
+
+def test_only_the_real_shapes_have_targets():
+    found = {"tokens": 64 * gpu.TOKENS, "steps": gpu.TOKENS, "wall_s": 1.0, "waits": 16, "bytes": 2**30}
+    assert gpu.cells("decode 0.5B 64", found)[1:] == [
+        "8,192 tokens/s, at least 10,000: **missed**",
+        "1.0 GiB",
+        "0.12 a step, at most 0.06: **missed**",
+    ]
+    assert gpu.cells("decode tiny 8", found)[1:] == ["8,192 tokens/s", "1.0 GiB", "0.12 a step"]
+    learnt = {"wall_s": 1.5, "bytes": 9 * 2**30, "planned": 10 * 2**30, "waits": 1}
+    assert gpu.cells("update 0.5B full", learnt)[1:] == [
+        "1.50 s, at most 2 s: met",
+        "9.0 GiB of 10.0 planned, at most 10: met",
+        "1",
+    ]
+
+
+@pytest.mark.parametrize(("numbers", "said"), [([1, 2, 2, 3], "killed and resumed"), ([1, 2, 4], "**not resumed**")])
+def test_rounds_that_are_missing_are_told(numbers, said):
+    found = [{"round": number, "seconds": {"solve": 1.0}} for number in numbers]
+    assert said in gpu.cells("rounds 0.5B full", found)[1]
