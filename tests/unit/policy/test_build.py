@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from transformers import Qwen2Config
 
 from codezero.config import Backend, RolloutEngine, TrainMethod
 from codezero.config.checkout import ROOT
@@ -18,7 +19,7 @@ from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train.method import SMALLEST, Room
 from tests.builders import save_tiny, task
-from tests.plans import planned_gib
+from tests.plans import gpu_gib, planned_gib
 from tests.strangers import submission
 from tests.unit.evaluate.loopback import reply, serve
 from tests.unit.llm import gguf_files
@@ -203,6 +204,31 @@ def test_readme_says_what_a_node_plans_with(row, device, joined):
         for method in (TrainMethod.full, TrainMethod.lora)
     ]
     assert f"| {row} | {cells[0]} | {cells[1]} |" in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "inner", "layers", "heads", "tied"),
+    [
+        ("0.5B", 896, 4864, 24, 14, True),
+        ("1.5B", 1536, 8960, 28, 12, True),
+        ("3B", 2048, 11008, 36, 16, True),
+        ("7B", 3584, 18944, 28, 28, False),
+    ],
+)
+def test_the_page_says_what_models_need_on_a_gpu(tmp_path, name, width, inner, layers, heads, tied):
+    shape = Qwen2Config(
+        hidden_size=width,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=2 if tied else 4,
+        tie_word_embeddings=tied,
+        vocab_size=151_936 if tied else 152_064,
+    )
+    shape.save_pretrained(tmp_path)
+    cells = ["{:.1f} to {:.1f}".format(*gpu_gib(tmp_path, method)) for method in (TrainMethod.full, TrainMethod.lora)]
+    row = f"| {name} | {cells[0]} | {cells[1]} |"
+    assert row in (ROOT / "docs" / "models.md").read_text(encoding="utf-8").splitlines()
 
 
 def test_llama_cpp_samples_for_adapters_and_is_planned_for(tmp_path, monkeypatch):
