@@ -13,7 +13,8 @@ Every stage can be stopped at any time, and the same command goes on. A run is a
 folder of `state` and `logs` takes up a node that was trained by hand with these. `codezero eval` solves the problems
 of the run's split greedily and `SAMPLES` times at T=1 and executes what comes: 11 to 260 for runs that are reported,
 511 to 600 for those that choose settings; no run trains on either. Gains are paired over problems. A node takes no
-probes in a call of fewer than 20 rounds.
+probes in a call of fewer than 20 rounds. Whether sharing pays: `shared` is one of two nodes with two own tasks a round,
+`informative` such a node alone, `double` one alone with four.
 
 Without a file of MBPP (`--mbpp`) the problems come from the hub. `--quick` is a run of seconds, which shows only that
 all of it works; its results lie beside its state.
@@ -27,7 +28,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,8 @@ QUICK: Settings = {
 class Run:
     settings: Settings
     """Over those of configs/node.yaml."""
+    nodes: int = 1
+    """More than one train on each other's groups too; the first is evaluated."""
     split: Split = Split.report
     rollouts: int = ROLLOUTS
 
@@ -121,6 +124,8 @@ RUNS = {
     "informative": Run(settings=LEARNING),
     "uniform": Run(settings={**LEARNING, "tasks.draw": "uniform"}),
     "defaults": Run(settings=EARLIER),
+    "shared": Run(settings={**LEARNING, "swarm.num_external": 2}, nodes=2),
+    "double": Run(settings={**LEARNING, "swarm.num_local": 4}, rollouts=2 * ROLLOUTS),
     **SWEEP,
 }
 
@@ -130,20 +135,25 @@ def run_of(name: str, options: Any) -> tuple[str, Run]:
     run = RUNS[name]
     settings = {**ALWAYS, **run.settings, **(QUICK if options.quick else {}), "seed": options.seed}
     settings |= {"model.name": options.model, "evaluator.model": options.model}
+    if run.nodes > 1:
+        settings["swarm"] = "native"
     rollouts = options.rollouts or (8 if options.quick else run.rollouts)
-    return name + f"-seed{options.seed}" * (options.seed > 0), Run(
-        settings=settings, split=run.split, rollouts=rollouts
-    )
+    return name + f"-seed{options.seed}" * (options.seed > 0), replace(run, settings=settings, rollouts=rollouts)
+
+
+def folder_of(name: str, run: Run, options: Any) -> Path:
+    """The folder of the node that is evaluated."""
+    folder: Path = options.state / BENCHMARK / name
+    return folder / "node-1" if run.nodes > 1 else folder
 
 
 def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options: Any) -> None:
     """Evaluates the start (no run), or a run's newest or best checkpoint, as an arm of its own."""
-    folder = options.state / BENCHMARK / name
     settings = {"model": options.model, "split": split.name, "problems": data(options), "samples": samples(options)}
     settings |= {"max_new_tokens": 8 if options.quick else TOKENS}
     pieces = [learnt.GREEDY_PIECE, learnt.SAMPLED_PIECE]
     if run is not None:
-        weights = training.weights_of(folder, checkpoint)
+        weights = training.weights_of(folder_of(name, run, options), checkpoint)
         if not weights.exists():
             raise SystemExit(f"{weights} is not there: run `python -m benchmarks.learning train {name}` first")
         manifest = json.loads(weights.with_name("manifest.json").read_text(encoding="utf-8"))
@@ -166,7 +176,7 @@ def evaluate(name: str, run: Run | None, split: Split, checkpoint: str, options:
 def piece_of(
     name: str, run: Run | None, split: Split, checkpoint: str, settings: Settings, options: Any, piece: str
 ) -> Counts:
-    folder = options.state / BENCHMARK / name
+    folder = folder_of(name, run, options) if run else Path()
     if piece == learnt.PROBE_PIECE:
         return training.probed(folder)
     if piece == learnt.ATTEMPTS_PIECE:
@@ -224,7 +234,7 @@ def train(name: str, options: Any) -> None:
     arm.pieces.extend(f"rounds {block * rounds + 1}-{(block + 1) * rounds}" for block in range(blocks))
     settings = run.settings | ({"tasks.mbpp.path": options.mbpp.absolute()} if options.mbpp else {})
     print(f"settings: {' '.join(f'{key}={value}' for key, value in settings.items())}", flush=True)
-    with training.Node(settings, options.state / BENCHMARK / name, blocks * rounds) as node:
+    with training.Node(settings, folder_of(name, run, options), blocks * rounds, run.nodes) as node:
         harness.run(arm, node.block, options)
 
 

@@ -1,4 +1,4 @@
-"""A node as a child process: `codezero run` with given settings, in blocks of rounds, and what it has logged."""
+"""A node as a child process: `codezero run` or `swarm up` with given settings, in blocks of rounds, and its logs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class Node:
     """A node in a folder, which plays rounds up to a given one. It runs while blocks are asked for, ends at that round,
     and is stopped, as by Ctrl-C, with the `with` statement or this process."""
 
-    def __init__(self, settings: Mapping[str, Any], folder: Path, last_round: int) -> None:
-        self._settings, self._folder, self._last_round = settings, folder, last_round
+    def __init__(self, settings: Mapping[str, Any], folder: Path, last_round: int, num_nodes: int = 1) -> None:
+        """With several nodes the folder is the first one's, in that of their swarm."""
+        self._settings, self._folder, self._last_round, self._num_nodes = settings, folder, last_round, num_nodes
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Node:
@@ -74,14 +75,15 @@ class Node:
 
     def _start(self) -> None:
         folder = self._folder.absolute()
-        settings = {
-            **self._settings,
-            "rounds": self._last_round - saved(folder),
-            "state_dir": folder / "state",
-            "tracking.log_dir": folder / "logs",
-            "swarm.identity_path": folder / "swarm.pem",
-        }
-        command = [sys.executable, "-m", "codezero", "run", "--stop-with-parent", *map("=".join, _texts(settings))]
+        settings, rounds_left = dict(self._settings), self._last_round - saved(folder)
+        words = ["run"]
+        if self._num_nodes > 1:
+            words = ["swarm", "up", "--nodes", str(self._num_nodes), "--proposers", "0", "--rounds", str(rounds_left)]
+            words += ["--folder", str(folder.parent)]
+        else:
+            settings |= {"state_dir": folder / "state", "tracking.log_dir": folder / "logs", "rounds": rounds_left}
+            settings["swarm.identity_path"] = folder / "swarm.pem"
+        command = [sys.executable, "-m", "codezero", *words, "--stop-with-parent", *map("=".join, _texts(settings))]
         folder.mkdir(parents=True, exist_ok=True)
         # In a session of its own, since a second signal, such as the terminal's own, would end it without a checkpoint.
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True)

@@ -24,6 +24,7 @@ def add_commands(commands: Commands) -> None:
     up = add_command(actions, "up", _up, text, examples=_EXAMPLES)
     add_up_options(up, folder=_FOLDER, rounds=0)
     add_gpus_option(up)
+    add_stop_with_parent(up)
     up.add_argument("settings", nargs="*", metavar="key=value", help="settings of all nodes, as for codezero run")
 
     invite = add_command(actions, "invite", _invite, "write the file with which other machines join the swarm")

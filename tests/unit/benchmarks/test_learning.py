@@ -57,12 +57,28 @@ def test_a_quick_run_is_evaluated_trained_in_two_calls_evaluated_again_and_shown
     assert "done already" in stage("train", "informative")
 
 
+@pytest.mark.slow
+def test_two_nodes_are_trained_in_two_calls_and_the_first_is_evaluated(tmp_path, capfd):
+    def stage(*words):
+        main([*words, "--quick", "--state", str(tmp_path), "--mbpp", str(mbpp), "--model", model])
+
+    mbpp, model = mbpp_file(tmp_path), save_tiny(tmp_path / "model")
+    stage("train", "shared", "--rounds", "1")
+    stage("train", "shared")
+    stage("after", "shared")
+    found = harness.results("learning", tmp_path / "quick" / "results")
+    assert [block["round"] for block in found["shared-train"].counts.values()] == [[1], [2]]
+    assert found["shared-newest"].settings["round"] == 2
+    assert training.saved(tmp_path / "quick" / "learning" / "shared" / "node-2") == 2
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_settings_of_every_run_are_those_of_a_node_and_train_on_mbpp_alone(name):
     _, run = learning.run_of(name, learning.parse(["train", name]))
     config = load_config([f"{key}={value}" for key, value in run.settings.items()])
     assert (config.tasks.mbpp.split, config.tasks.mbpp.weight) == ("train", 1)
-    assert config.tasks.builtin.weight == config.tasks.code_contests.weight == config.swarm.num_external == 0
+    assert config.tasks.builtin.weight == config.tasks.code_contests.weight == 0
+    assert (config.swarm.num_external > 0) is (run.nodes > 1)
     assert (config.probe.share > 0) is (run.split is Split.report)
     assert run.rollouts % learning.BLOCK == 0
 
