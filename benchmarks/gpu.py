@@ -6,8 +6,9 @@
 
 Each piece is a process of its own, so that one that fails leaves the others: its result is then the error.
 
-- `decode SHAPE ROWS`: so many attempts of `TOKENS` tokens each, four a prompt, by the node's own sampler. Tokens a
-  second, memory, and how often the host waits for the device (`torch.cuda.set_sync_debug_mode`).
+- `decode SHAPE ROWS`: so many attempts of `TOKENS` tokens each, four a prompt, by the node's own sampler; `continuous`
+  by `rollout.engine=continuous`. Tokens a second, memory, and how often the host waits for the device
+  (`torch.cuda.set_sync_debug_mode`).
 - `update SHAPE METHOD`: an update from 64 attempts of `TRAINED` tokens by a node's own plan, its judge in memory too.
 - `rounds SHAPE METHOD`: `codezero run` for three rounds, killed without warning after the second, and started again.
 
@@ -35,10 +36,10 @@ from benchmarks.harness import ROOT, Arm, Counts, Result, Target
 from benchmarks.power import of_none
 from benchmarks.tables import against, markdown
 from codezero.config.load import load_config
+from codezero.llm import continuous, store
 from codezero.llm import device as devices
-from codezero.llm import store
 from codezero.llm.load import load_model
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleGroups, SamplingParams, sample_groups
 from codezero.policy.build import Models
 from codezero.prompts import solver
 from codezero.runtime.console import Console
@@ -72,9 +73,17 @@ SHAPES: Mapping[str, Shape] = {
 """Of Qwen2.5's models."""
 PIECES = (
     *("decode 0.5B 8", "decode 0.5B 64", "decode 0.5B 256", "decode 1.5B 64"),
+    *("continuous 0.5B 64", "continuous 0.5B 256"),
     *("update 0.5B full", "update 1.5B lora", "rounds 0.5B full", "rounds 0.5B lora"),
 )
-TINY = ("decode tiny 8", "update tiny full", "update tiny lora", "rounds tiny full", "rounds tiny lora")
+TINY = (
+    "decode tiny 8",
+    "continuous tiny 8",
+    "update tiny full",
+    "update tiny lora",
+    "rounds tiny full",
+    "rounds tiny lora",
+)
 SPEED = Target(figure="tokens/s, 0.5B at 64 attempts", at_least=10_000)
 WAITS = Target(figure="waits for the device a token of each attempt", at_most=1 / 16)
 SOON = Target(figure="seconds of an update from 64 attempts of 300 tokens", at_most=2.0)
@@ -104,7 +113,7 @@ def settings_of(shape: str, method: str, options: Any) -> list[str]:
     ]
 
 
-def decode(shape: str, rows: str, options: Any) -> Counts:
+def decode(engine: SampleGroups, shape: str, rows: str, options: Any) -> Counts:
     device = devices.choose_device(load_config([f"model.device={options.device}"]).model.device)
     dtype = devices.choose_dtype(load_config([]).model.dtype, device)
     loaded = load_model(shape, folder_of(shape, options), device, dtype)
@@ -113,7 +122,7 @@ def decode(shape: str, rows: str, options: Any) -> Counts:
 
     def sample(num_tokens: int) -> None:
         params, rng = SamplingParams(max_new_tokens=num_tokens), torch.Generator(device).manual_seed(0)
-        sample_groups(loaded.model, asked, G, params, end_ids=(), pad_id=loaded.pad_id, generator=rng)
+        engine(loaded.model, asked, G, params, end_ids=(), pad_id=loaded.pad_id, generator=rng)
 
     sample(WARM_UP_TOKENS)
     with Meter(device) as meter:
@@ -215,7 +224,12 @@ def rounds(shape: str, method: str, options: Any) -> Counts:
     return [{key: one[key] for key in kept} for one in played()]
 
 
-KINDS: Mapping[str, Callable[..., Counts]] = {"decode": decode, "update": update, "rounds": rounds}
+KINDS: Mapping[str, Callable[..., Counts]] = {
+    "decode": partial(decode, sample_groups),
+    "continuous": partial(decode, continuous.sample_groups),
+    "update": update,
+    "rounds": rounds,
+}
 
 
 def in_process(options: Any, piece: str) -> Counts:
@@ -245,10 +259,10 @@ def cells(piece: str, found: Counts) -> list[str]:
         shown = ", ".join(f"{one:.1f}" for one in seconds)
         return [piece, f"rounds {', '.join(map(str, numbers))} in {shown} s, killed and {resumed}", "", ""]
     held = found["bytes"] / GIB
-    if kind == "decode":
+    if kind in ("decode", "continuous"):
         speed, waits = found["tokens"] / found["wall_s"], found["waits"] / found["steps"]
         row = [f"{speed:,.0f} tokens/s", f"{held:.1f} GiB", f"{waits:.2f} a step"]
-        targets = [(SPEED, speed, "{:,.0f}")] if piece == "decode 0.5B 64" else [], [], [(WAITS, waits, "{:.2f}")]
+        targets = [(SPEED, speed, "{:,.0f}")] if f"{shape} {how}" == "0.5B 64" else [], [], [(WAITS, waits, "{:.2f}")]
     else:
         row = [
             f"{found['wall_s']:.2f} s",

@@ -48,6 +48,7 @@ class Moments(Enum):
 
 class RolloutEngine(Enum):
     transformers = "transformers"
+    continuous = "continuous"
     llama_cpp = "llama_cpp"
 
 
@@ -83,8 +84,9 @@ class ModelConfig:
 @dataclass
 class RolloutConfig:
     engine: RolloutEngine = RolloutEngine.transformers
-    """The sampler: transformers in this process, or llama_cpp in a process of its own, with a quantised copy of the
-    base and the adapter (on a CPU with train.method=lora; needs codezero[llama-cpp])."""
+    """The sampler: transformers in this process; continuous, which is transformers' continuous batching, for GPUs; or
+    llama_cpp in a process of its own, with a quantised copy of the base and the adapter (on a CPU with
+    train.method=lora; needs codezero[llama-cpp])."""
     num_generations: int = 4
     """Attempts per task, G: the group that advantages are relative to."""
     max_new_tokens: int = 256
@@ -107,6 +109,13 @@ class RolloutConfig:
         require(self.temperature > 0, "rollout.temperature", self.temperature, "use a value above 0, such as 1.0")
         require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
         require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
+        require(
+            self.engine is not RolloutEngine.continuous or (self.top_p == 1 and self.top_k == 0),
+            "rollout.engine",
+            "continuous",
+            "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0, or "
+            "rollout.engine=transformers",
+        )
 
 
 @dataclass

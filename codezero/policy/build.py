@@ -19,7 +19,7 @@ from codezero.evaluate.backends.llama_cpp import PACKAGE
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.evaluate.examiner import Examiner
-from codezero.llm import catalogue, store
+from codezero.llm import catalogue, continuous, store
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups, sample_groups
@@ -98,6 +98,8 @@ class Models:
         """The connection to the judge; None if no model is asked."""
         self.sample: SampleGroups = sample_groups
         """The function that samples rollouts."""
+        if config.rollout.engine is RolloutEngine.continuous:
+            self.sample = continuous.sample_groups
         if outside:
             engine = LlamaCppEngine(policy_folder, folder / "sampler", cache_bytes=2 * memory_plan.kv_cache)
             self.sample = engine.sample_groups

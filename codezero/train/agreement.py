@@ -15,7 +15,7 @@ from codezero.config import RolloutEngine
 
 logger = logging.getLogger(__name__)
 
-BOUNDS = {RolloutEngine.transformers: 0.005, RolloutEngine.llama_cpp: 0.005}
+BOUNDS = dict.fromkeys(RolloutEngine, 0.005)
 """The largest normal median of |difference| in a round, in nats. At version 0 the 0.5B model has 0.0001 to 0.0004 in
 llama.cpp (`benchmarks/rollout.py`), and in float32 no measurable one. A policy that is less sure of its tokens, or in
 bfloat16, has more; neither was measured, so the bounds leave room for them."""
@@ -49,7 +49,7 @@ def warn_unless_same(found: Agreement, engine: RolloutEngine) -> None:
     bound = BOUNDS[engine]
     if found.median_gap <= WARN_AT * bound:
         return
-    other = "rollout.engine=transformers" if engine is RolloutEngine.llama_cpp else "model.dtype=float32"
+    other = "model.dtype=float32" if engine is RolloutEngine.transformers else "rollout.engine=transformers"
     logger.warning(
         "sampler and learner disagree: half of the sampled tokens differ by more than %.3f nats, where %s is within "
         "%.3f (effective sample size %.2f). The round was learned from anyway; if it happens again, give "

@@ -56,7 +56,7 @@ class GrpoLearner:
         temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
         weights before any training (not of those that a resumed node starts with); needed if config.beta > 0 unless
         `model` is a peft model, whose frozen base is the reference. engine: the sampler of own rollouts;
-        train.importance has no effect with transformers. before_update: called before each change of weights and
+        train.importance has an effect with llama_cpp only. before_update: called before each change of weights and
         moments.
 
         Raises TrainingError: the reference is missing. ModelError: the model's logits are not its head's output.
@@ -69,7 +69,7 @@ class GrpoLearner:
             )
         model.eval()
         require_plain_head(model)
-        if engine is RolloutEngine.transformers:
+        if engine is not RolloutEngine.llama_cpp:
             config = replace(config, importance=Importance.none)
         self._encoder, self._engine = encoder, engine
         self._config = config

@@ -17,6 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from codezero.config import Moments, RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import ModelError
+from codezero.llm.continuous import PAGE_TOKENS, PREFILL_TOKENS, pages
 from codezero.llm.llama_library import CACHE_STEP
 from codezero.llm.llama_sampler import MAX_ROWS
 from codezero.llm.logprobs import OUTER_ROWS, head_chunk
@@ -204,6 +205,10 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     if outside:
         rows = min(rows, max(MAX_ROWS, load.num_generations))
         length = -(-length // CACHE_STEP) * CACHE_STEP
+    masks = 0
+    if load.engine is RolloutEngine.continuous:
+        length = PAGE_TOKENS * pages(length)
+        masks = width * max(rows, PREFILL_TOKENS) * rows * length
     cached = 2 * rows * length * shape.num_layers * shape.key_value_size  # numbers
     return MemoryEstimate(
         method=method,
@@ -218,7 +223,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         gradients=4 * trained,
         activations=_activations(shape, method, config, load),
         decode_weights=decode_weights,
-        kv_cache=(2 if outside else width) * cached,
+        kv_cache=(2 if outside else width) * cached + masks,
         logits=DRAWN_BYTES * rows * shape.vocab_size,
         disk=CHECKPOINTS * (4 * trained + moments) + base_bytes,
     )

@@ -175,7 +175,9 @@ def assert_identical(found, wanted, path="state"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "engine"), [("full", "transformers"), ("lora", "llama_cpp")])
+@pytest.mark.parametrize(
+    ("method", "engine"), [("full", "transformers"), ("lora", "llama_cpp"), ("lora", "continuous")]
+)
 def test_a_node_killed_at_random_points_ends_up_where_an_unkilled_one_does(model, tmp_path, method, engine):
     if engine == "llama_cpp":
         pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install codezero[llama-cpp]")

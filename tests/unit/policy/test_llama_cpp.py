@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCau
 
 from codezero.config import TrainConfig
 from codezero.errors import ModelError, RolloutError
-from codezero.llm import llama_sampler, sample
+from codezero.llm import continuous, llama_sampler, sample
 from codezero.llm.llama_files import write_base
 from codezero.policy import llama_cpp
 from codezero.policy.llama_cpp import LlamaCppEngine
@@ -65,10 +65,14 @@ def llama(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engines(llama):
-    return {"llama_cpp": llama, "transformers": (sample.sample_groups, llama[1])}
+    return {
+        "llama_cpp": llama,
+        "transformers": (sample.sample_groups, llama[1]),
+        "continuous": (continuous.sample_groups, llama[1]),
+    }
 
 
-@pytest.fixture(params=["llama_cpp", "transformers"])
+@pytest.fixture(params=["llama_cpp", "transformers", "continuous"])
 def engine(request, engines):
     return engines[request.param]
 
@@ -96,6 +100,8 @@ def logprobs_of(model, tokens, temperature):
 
 @pytest.mark.parametrize("params", [{}, {"temperature": 0.7}, {"temperature": 1.3, "top_p": 0.8, "top_k": 40}])
 def test_logprobs_are_those_of_the_adapted_model_at_the_temperature_before_top_p_and_top_k(engine, params):
+    if "top_p" in params and engine[0] is continuous.sample_groups:
+        pytest.skip("the configuration refuses it, since its log-probs come after these")
     gaps = []
     for group in draw(engine, num_generations=3, max_new_tokens=16, **params):
         for tokens in group:
@@ -159,8 +165,24 @@ def test_same_generator_state_gives_the_same_samples_and_another_one_does_not(en
 def test_no_prompts_give_no_groups_and_progress_is_told(engine):
     assert draw(engine, []) == []
     steps = []
-    draw(engine, [[1]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
-    assert steps == [(1, 4), (2, 4), (3, 4)]
+    draw(engine, [[1, 2]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
+    assert steps == ([(2, 4), (4, 4)] if engine[0] is continuous.sample_groups else [(1, 4), (2, 4), (3, 4)])
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"), [("CUDA out of memory. Tried", torch.OutOfMemoryError), ("no kernel image", RolloutError)]
+)
+def test_an_error_of_continuous_batching_is_raised_by_its_kind(said, kind, llama, monkeypatch):
+    """Its thread fails, and tells of that in the results only."""
+
+    def failing(*_, **__):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(type(llama[1].get_base_model()), "forward", failing)
+    with pytest.raises(kind, match=said):
+        draw((continuous.sample_groups, llama[1]))
+    monkeypatch.undo()
+    assert len(draw((continuous.sample_groups, llama[1]))) == len(PROMPTS)
 
 
 def test_more_completions_than_fit_at_a_time_are_sampled_in_turns(llama):

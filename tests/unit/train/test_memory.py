@@ -177,9 +177,20 @@ def test_activations_of_an_accelerator_are_what_a_pass_across_prompts_keeps(meth
     assert 0.9 * seen < found.activations - logits < 1.2 * seen
 
 
+def test_continuous_batching_has_whole_pages_and_a_mask_over_them():
+    ours, theirs = (
+        estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(engine=engine))
+        for engine in (RolloutEngine.transformers, RolloutEngine.continuous)
+    )
+    tokens = 4 * 64 * 8  # 406 tokens fill 7 pages of 64, and one more is taken
+    assert theirs.kv_cache == pytest.approx(ours.kv_cache * 512 / 406 + 4 * 1024 * tokens)
+    assert theirs.learn == ours.learn
+
+
 def test_llama_cpp_samples_with_a_quarter_of_the_bytes_beside_and_none_of_the_packed_copy():
     ours, theirs = (
-        estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(engine=engine)) for engine in RolloutEngine
+        estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(engine=engine))
+        for engine in (RolloutEngine.transformers, RolloutEngine.llama_cpp)
     )
     assert ours.decode_weights / GIB == pytest.approx(1.84, abs=0.01)
     assert theirs.decode_weights / GIB == pytest.approx(0.60, abs=0.01)

@@ -1,0 +1,115 @@
+"""Samples with transformers' continuous batching, on the policy's own weights: a paged cache, CUDA graphs on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import ContinuousBatchingConfig, GenerationConfig
+
+from codezero.errors import RolloutError
+from codezero.llm.sample import SamplingParams, StepCallback
+from codezero.types import SampledTokens
+
+PAGE_TOKENS = 64
+"""Tokens of a page of the cache; an attempt leaves half of its last one empty on average."""
+PREFILL_TOKENS = 1024
+"""The most prompt tokens that are read in a step."""
+LOOK_S = 1.0
+"""Seconds between two looks at whether the thread that samples still runs."""
+
+
+@torch.no_grad()
+def sample_groups(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    num_generations: int,
+    params: SamplingParams,
+    *,
+    end_ids: Sequence[int],
+    pad_id: int,
+    generator: torch.Generator | None = None,
+    on_step: StepCallback | None = None,
+) -> list[list[SampledTokens]]:
+    """Samples as `llm.sample.sample_groups` does, except that log-probs are those after top-p and top-k. Equal states
+    of the generator give equal rollouts. `on_step` is called as attempts end, with their share of the steps.
+
+    Raises RolloutError: the sampler's thread has ended early. RuntimeError: the accelerator is out of memory.
+    """
+    if not prompts:
+        return []
+    each = num_generations if params.temperature > 0 else 1  # greedy attempts are the same
+    asked = GenerationConfig(
+        max_new_tokens=params.max_new_tokens,
+        num_return_sequences=each,
+        do_sample=params.temperature > 0,
+        temperature=params.temperature or 1.0,
+        top_p=params.top_p,
+        top_k=params.top_k,
+        eos_token_id=list(end_ids) or -1,
+        pad_token_id=pad_id,
+    )
+    rows = len(prompts) * each
+    blocks = rows * pages(max(map(len, prompts)) + params.max_new_tokens)
+    seed = torch.randint(2**31, (1,), generator=generator, device=generator.device if generator else None).item()
+    batching = ContinuousBatchingConfig(
+        page_size=PAGE_TOKENS,
+        num_blocks=blocks,
+        max_batch_tokens=max(rows, PREFILL_TOKENS),
+        max_requests_per_batch=rows,
+        max_blocks_per_request=0,
+        safety_margin=0.0,  # the blocks are enough for all
+        use_cuda_graph=model.device.type == "cuda",
+        auto_switch_to_flash=False,  # the learner would compute with another attention
+        return_logprobs=True,
+        seed=int(seed),
+    )
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model  # a peft model's, with its adapters
+    manager = base.init_continuous_batching(generation_config=asked, continuous_batching_config=batching)
+    # All are there before its thread starts, so that nothing depends on when it takes them up.
+    names = manager.add_requests(inputs=[list(prompt) for prompt in prompts])
+    manager.warmup()
+    manager.start()
+    try:
+        found = _results(manager, rows, params.max_new_tokens, on_step)
+    finally:
+        manager.stop(block=True, hard_stop=True)
+        manager.destroy()
+    return [found[name] * (num_generations // each) for name in names]
+
+
+def _results(
+    manager: Any, rows: int, max_new_tokens: int, on_step: StepCallback | None
+) -> dict[str, list[SampledTokens]]:
+    """Returns the attempts at each prompt, by the name of its request."""
+    found: dict[str, list[SampledTokens]] = {}
+    num_done = 0
+    while num_done < rows:
+        result = manager.get_result(timeout=LOOK_S)
+        if result is None and not manager.is_running():
+            raise RolloutError(
+                f"transformers' continuous batching ended after {num_done} of {rows} attempts: set "
+                "rollout.engine=transformers, and please report it"
+            )
+        if result is None or not result.is_finished():
+            continue
+        if result.error is not None:
+            kind = torch.OutOfMemoryError if "out of memory" in result.error else RolloutError
+            raise kind(f"transformers' continuous batching: {result.error}; set rollout.engine=transformers")
+        name = result.request_id.partition("__child#")[0]  # of the attempts at a prompt all but one are children
+        tokens = SampledTokens(
+            prompt_ids=tuple(result.prompt_ids),
+            completion_ids=tuple(result.generated_tokens),
+            logprobs=tuple(result.logprobs),
+        )
+        found.setdefault(name, []).append(tokens)
+        num_done += 1
+        if on_step is not None:
+            on_step(max_new_tokens * num_done // rows, max_new_tokens)
+    return found
+
+
+def pages(num_tokens: int) -> int:
+    """Returns the pages of an attempt of so many tokens, prompt included. One more is taken before the last is full."""
+    return -(-num_tokens // PAGE_TOKENS) + 1
