@@ -20,6 +20,7 @@ COMMAND = "python -m benchmarks.tables"
 TABLES = {
     "difficulty": "table",
     "draws": "table",
+    "sharing": "table",
     "settled-programs": "programs_table",
     "settled-attacks": "attacks_table",
     "settled-referenced": "attacks_table",

@@ -1,0 +1,61 @@
+"""The small swarm of benchmarks.sharing."""
+
+import random
+
+import pytest
+
+from benchmarks import arithmetic, harness, sharing, small_swarm
+from benchmarks.small_swarm import Node, Setup, over_the_wire, score
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(small_swarm, "NODES", 3)
+    for name, value in {"NODES": 3, "START": 0.0, "STRONG": 0.0, "EVERY": 1, "HELD_OUT": 8}.items():
+        monkeypatch.setattr(sharing, name, value)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("12+7-30=", "-11"), ("9.5+0.7=", "10.2"), ("84/36=", "7/3"), ("8/4=", "2/1"), ("20b3=", "202")],
+)
+def test_answers(question, answer):
+    assert arithmetic.answer(question) == answer
+
+
+def test_nothing_held_out_is_drawn():
+    asked, rng = {one.question for one in arithmetic.held_out(400)}, random.Random(0)
+    assert len(asked) == 400
+    assert not asked & {arithmetic.task(rng).question for _ in range(5000)}
+
+
+def test_text_survives_the_tokenizer():
+    made = arithmetic.blank(0)
+    for text in ("12+7-30=", "4.9/b 8"):
+        assert made.tokenizer.decode(made.encode_text(text)) == text
+
+
+def test_arms_end_with_a_table(tmp_path, capsys):
+    arms = ["8/0", "2/0-filtered", "2/2", *(f"2/2-{manner}-1" for manner in small_swarm.MANNERS), "2/2-accuracy"]
+    folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results")]
+    sharing.main([*arms, "--seeds", "1", "--rounds", "1", *folders])
+    rows = capsys.readouterr().out.splitlines()[-len(arms) :]
+    assert sorted(row.split(" | ")[0].removeprefix("| ") for row in rows) == sorted(arms)
+    for result in harness.results("sharing", tmp_path / "results").values():
+        ((start, end),) = result.counts.values()
+        assert start[0] == 0 < end[2]
+
+
+@pytest.mark.parametrize("name", ["4/4-liars-3", "4/4-bores-1", "4/4-filtered-1"])
+def test_an_arm_that_is_not_there(name):
+    with pytest.raises(ValueError, match="is none of garbage"):
+        Setup.of(name)
+
+
+def test_lies_teach_unless_the_answers_are_known(tmp_path):
+    start = arithmetic.kept_beginner(0, 0.0, tmp_path)
+    for manner, learns in (("liars", True), ("known-liars", False)):
+        honest, _, liar = (Node(number, Setup.of(f"1/1-{manner}-1"), "0", start) for number in range(3))
+        own = [score(liar._group(arithmetic.task(random.Random(1)), [liar._said("no")] * 8))]
+        honest.learn(0, (), over_the_wire(liar.send(own, ()), 0))
+        assert (honest.num_trained == 1) is learns
