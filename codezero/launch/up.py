@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 
 from codezero import __version__
-from codezero.config import Device, Network, NodeConfig, swarm_file
+from codezero.config import Device, Network, NodeConfig, PeerTasks, TasksConfig, swarm_file
 from codezero.config.load import load_config
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
@@ -96,6 +96,8 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         before = hosting.read_swarm(folder)
         settings = shared_settings(options, before)
         config = _checked_config(options, settings)
+        if not any(setting.startswith("swarm.tasks=") for setting in settings) and _lists_quickly(config.tasks):
+            settings.append(f"swarm.tasks={PeerTasks.known.value}")
         gpus = _gpus(options, config)
         options = replace(options, nodes=options.nodes or max(2, len(gpus)))
         swarm = describe(options, config, before, console)
@@ -174,6 +176,13 @@ def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
         if hosting.parse("swarm.listen", text).port:
             raise ConfigError(f"swarm.listen={text} is not possible here: use port 0, every node needs its own")
     return config
+
+
+def _lists_quickly(tasks: TasksConfig) -> bool:
+    """Returns whether a node knows all of its tasks at once: CodeContests on the hub has 13,000, and an environment may
+    make new ones. Nodes of one launcher have the same tasks; nodes that trained on what one of eight peers had made up
+    unlearned what they could (`benchmarks/sharing.py`)."""
+    return not tasks.modules and (not tasks.code_contests.weight or tasks.code_contests.path is not None)
 
 
 def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:

@@ -36,8 +36,8 @@ folder, nodes, proposers, rounds, script, *settings = sys.argv[1:]
 sys.exit(up(
     UpOptions(folder=Path(folder), nodes=int(nodes), proposers=int(proposers), rounds=int(rounds), settings=settings),
     command=lambda name, left: [sys.executable, script, name, str(left)],
-    prepare=lambda _, nodes, proposers, environment: (
-        print("prepared", nodes, proposers, environment.get("CUDA_VISIBLE_DEVICES")) or (1 << 30, 1 << 30)
+    prepare=lambda settings, nodes, proposers, environment: (
+        print("prepared", nodes, proposers, environment.get("CUDA_VISIBLE_DEVICES"), *settings) or (1 << 30, 1 << 30)
     ),
 ))
 """
@@ -136,12 +136,31 @@ def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned
     launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, rounds=1, environment=environment)
     output, _ = launcher.communicate(timeout=60)
     lines = output.splitlines()
-    assert "prepared 1 1 2" in lines
+    assert any(line.startswith("prepared 1 1 2 ") for line in lines)
     assert any("with 3 nodes and 1 proposer on GPU 2, 0, 1 in turn, " in line for line in lines)
     for name, gpu in {"node-1": 2, "node-2": 0, "node-3": 1, "proposer-1": 2}.items():
         assert any(line.startswith(name) and line.endswith(f" | sees {gpu}") for line in lines)
     assert sum(line.endswith("| done, 1 round") for line in lines) == 2  # in spite of the one that is lost
     assert launcher.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ([], ["known"]),
+        (["swarm.tasks=any"], ["any"]),
+        (["tasks=code_contests"], []),
+        (["tasks=code_contests", "tasks.code_contests.path=x.jsonl"], ["known"]),
+        (["tasks=reasoning_gym"], []),
+    ],
+)
+def test_nodes_take_tasks_that_they_know_only_where_these_are_listed_at_once(tmp_path, settings, wanted):
+    program = "if number == 0: time.sleep(600)\nplay(1)"
+    launcher = launch(tmp_path / "home", program, nodes=1, rounds=1, settings=settings)
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 0, output
+    (shown,) = [line for line in output.splitlines() if line.startswith("prepared")]
+    assert [word.partition("=")[2] for word in shown.split() if word.startswith("swarm.tasks=")] == wanted
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
