@@ -104,7 +104,9 @@ def table(results: Mapping[str, Result]) -> str:
 def late_score(run: Counts, tokens: float) -> float:
     """Returns the mean held-out score of a run's looks in the last quarter of its first `tokens` own tokens: of several
     looks, since one of 256 answers a node is off by a point."""
-    return fmean(score for _, score, used, _ in run if 0.75 * tokens <= used <= tokens)
+    looks = [(score, used) for _, score, used, _ in run if used <= tokens]
+    late = [score for score, used in looks if used >= 0.75 * tokens]
+    return fmean(late or [looks[-1][0]])
 
 
 def _told(differences: Sequence[float]) -> str:

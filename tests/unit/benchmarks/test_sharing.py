@@ -35,6 +35,7 @@ def test_text_survives_the_tokenizer():
         assert made.tokenizer.decode(made.encode_text(text)) == text
 
 
+@pytest.mark.slow
 def test_arms_end_with_a_table(tmp_path, capsys):
     arms = ["8/0", "2/0-filtered", "2/2", *(f"2/2-{manner}-1" for manner in small_swarm.MANNERS), "2/2-accuracy"]
     folders = ["--state", str(tmp_path / "state"), "--results", str(tmp_path / "results")]
@@ -44,6 +45,13 @@ def test_arms_end_with_a_table(tmp_path, capsys):
     for result in harness.results("sharing", tmp_path / "results").values():
         ((start, end),) = result.counts.values()
         assert start[0] == 0 < end[2]
+
+
+def test_a_late_score_is_of_the_last_quarter_or_the_last_look_before_it():
+    run = [[0, 0.1, 0, 0.0], [25, 0.2, 80, 1.0], [50, 0.4, 100, 2.0]]
+    assert sharing.late_score(run, 100) == pytest.approx(0.3)
+    assert sharing.late_score(run, 99) == pytest.approx(0.2)
+    assert sharing.late_score(run, 70) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("name", ["4/4-liars-3", "4/4-bores-1", "4/4-filtered-1"])
