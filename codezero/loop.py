@@ -21,17 +21,9 @@ from dataclasses import dataclass, field, replace
 
 from codezero.evaluate.metrics import averages
 from codezero.ports import Evaluator, Feedback, Gossip, Learner, Ledger, Observer, Selection, Solver, TaskSource
+from codezero.reports import RoundReport, UpdateReport
 from codezero.runtime.memory import peak_rss_bytes
-from codezero.types import (
-    Recalled,
-    RolloutGroup,
-    RoundId,
-    RoundReport,
-    ScoredGroup,
-    SwarmRound,
-    TaskOrigin,
-    UpdateReport,
-)
+from codezero.types import Recalled, RolloutGroup, RoundId, ScoredGroup, SwarmRound, TaskOrigin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

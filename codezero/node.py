@@ -26,6 +26,7 @@ from codezero.policy.solver import PolicySolver
 from codezero.proposer.refusal import refusal
 from codezero.publish.build import start_publisher
 from codezero.publish.tokens import HubTokens, take_tokens
+from codezero.reports import RoundReport
 from codezero.runtime import state
 from codezero.services.build import Services
 from codezero.tasks.build import make_task_source
@@ -38,7 +39,7 @@ from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.train.saver import BackgroundSaver, FinishedRound
-from codezero.types import RoundId, RoundReport
+from codezero.types import RoundId
 from codezero.views.runs import SOLVER
 
 logger = logging.getLogger(__name__)

@@ -11,16 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from codezero.proposals import Proposal, ProposalFeedback
-from codezero.types import (
-    Receipt,
-    RolloutGroup,
-    RoundId,
-    RoundReport,
-    ScoredGroup,
-    SwarmRound,
-    Task,
-    UpdateReport,
-)
+from codezero.reports import Receipt, RoundReport, UpdateReport
+from codezero.types import RolloutGroup, RoundId, ScoredGroup, SwarmRound, Task
 
 Progress = Callable[[str, int, int], None]
 """A function `progress(stage, done, total)` that is called as a long stage advances; must be cheap and never raise."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from codezero.types import Receipt, RoundId, SkipReason, SwarmRound, UpdateReport
+from codezero.reports import Receipt, SkipReason, UpdateReport
+from codezero.types import RoundId, SwarmRound
 from tests.builders import group, rollout, scored, task
 
 

@@ -14,6 +14,7 @@ from codezero.ledger.local import LocalLedger
 from codezero.observe.groups_file import NAME, GroupsFile
 from codezero.observe.status import StatusFile, new_status
 from codezero.proposals import BatchReport
+from codezero.reports import RoundReport
 from codezero.types import (
     CaseOutcome,
     CaseResult,
@@ -23,7 +24,6 @@ from codezero.types import (
     Rollout,
     RolloutGroup,
     RoundId,
-    RoundReport,
     ScoredGroup,
     Task,
     TaskOrigin,

@@ -83,7 +83,7 @@ def test_nothing_a_round_needs_can_run_code():
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
-        ("types errors ports", ("torch", "transformers", "numpy", "omegaconf")),
+        ("types reports errors ports", ("torch", "transformers", "numpy", "omegaconf")),
         (
             "identity.key identity.keyfile identity.backup identity.names network.wire",
             ("torch", "hivemind", "omegaconf", "numpy"),

@@ -32,7 +32,7 @@ from codezero.errors import CodezeroError, IdentityError, StateError
 from codezero.identity.key import write_new
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
-from codezero.types import RoundReport
+from codezero.reports import RoundReport
 
 if TYPE_CHECKING:
     from codezero.ledger.reading import Pending

@@ -15,11 +15,11 @@ from codezero.doctor.files import Unusable, text_of
 from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import StateError
 from codezero.observe.status import Status, read_status
+from codezero.reports import RoundReport
 from codezero.runtime import state
 from codezero.runtime.amounts import gib, span
 from codezero.runtime.database import read_only
 from codezero.runtime.entries import entries
-from codezero.types import RoundReport
 from codezero.views.runs import JsonLines
 from codezero.views.words import RECENT, doing, obstacles, presence
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from codezero.ledger.local import LocalLedger, warn_skipped
 from codezero.ledger.submitter import Submitter
-from codezero.types import Receipt, RoundId, ScoredGroup
+from codezero.reports import Receipt
+from codezero.types import RoundId, ScoredGroup
 
 logger = logging.getLogger(__name__)
 

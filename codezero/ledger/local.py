@@ -15,7 +15,8 @@ from pathlib import Path
 from codezero.config import Vote
 from codezero.errors import LedgerError
 from codezero.ledger.ballot import Ballot, own_reward
-from codezero.types import Receipt, RoundId, ScoredGroup
+from codezero.reports import Receipt
+from codezero.types import RoundId, ScoredGroup
 
 BUSY_S = 30.0
 """Longest wait in seconds for other nodes that write to the file."""

@@ -11,9 +11,10 @@ from codezero.observe import groups_file
 from codezero.observe.groups_file import GroupsFile
 from codezero.observe.report_file import ReportFile
 from codezero.observe.status import StatusFile
+from codezero.reports import RoundReport
 from codezero.runtime.amounts import brief
 from codezero.runtime.console import Console
-from codezero.types import RoundId, RoundReport, ScoredGroup
+from codezero.types import RoundId, ScoredGroup
 
 MAX_NAMED = 2
 """The most peers that a round's line names."""

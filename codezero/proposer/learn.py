@@ -16,6 +16,7 @@ from typing import Any
 
 from codezero.ports import Learner
 from codezero.proposer.feedback import JudgedProposal
+from codezero.reports import UpdateReport
 from codezero.types import (
     FinishReason,
     Outcome,
@@ -26,7 +27,6 @@ from codezero.types import (
     ScoredGroup,
     Task,
     TaskOrigin,
-    UpdateReport,
     Verdict,
 )
 

@@ -13,9 +13,9 @@ from codezero.publish.hub import Hub
 from codezero.publish.pack import Packer
 from codezero.publish.publisher import Publisher
 from codezero.publish.tokens import HubTokens
+from codezero.reports import RoundReport
 from codezero.runtime.console import Console
 from codezero.train.checkpoint import BEST, report_of, saved_weights
-from codezero.types import RoundReport
 
 
 def start_publisher(

@@ -14,7 +14,7 @@ from codezero import __version__
 from codezero.config import TrainMethod
 from codezero.identity.names import animal_name
 from codezero.llm import catalogue
-from codezero.types import RoundReport
+from codezero.reports import RoundReport
 
 TAGS = ("rl-swarm", "grpo", "gensyn")
 REPOSITORY = "@REPOSITORY@"

@@ -22,9 +22,9 @@ from codezero.errors import CodezeroError, Stopping
 from codezero.publish.card import card
 from codezero.publish.hub import Hub, UploadResult
 from codezero.publish.pack import Packer
+from codezero.reports import RoundReport
 from codezero.runtime.files import replace_file
 from codezero.runtime.worker import Worker
-from codezero.types import RoundReport
 
 CARD_ROUNDS = 20
 """The largest number of rounds in the card's means."""

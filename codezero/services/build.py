@@ -17,8 +17,8 @@ from codezero.errors import ConfigError
 from codezero.ledger.items import LedgerScope
 from codezero.llm.load import LoadedModel
 from codezero.policy.asked import AskedPolicy
+from codezero.reports import RoundReport
 from codezero.runtime.console import Console
-from codezero.types import RoundReport
 
 if TYPE_CHECKING:
     from codezero.ledger.chain import ChainLedger

@@ -23,13 +23,14 @@ from codezero.errors import TrainingError
 from codezero.llm.device import is_out_of_memory
 from codezero.llm.logprobs import require_plain_head
 from codezero.ports import Progress
+from codezero.reports import SkipReason, UpdateReport
 from codezero.train import agreement
 from codezero.train.advantage import group_advantages
 from codezero.train.batch import TextEncoder, TrainSequence, to_sequences
 from codezero.train.downsample import most_varied
 from codezero.train.optimizer import MasterAdamW
 from codezero.train.passes import PolicyPasses, StepResult
-from codezero.types import RolloutGroup, ScoredGroup, SkipReason, UpdateReport
+from codezero.types import RolloutGroup, ScoredGroup
 
 logger = logging.getLogger(__name__)
 

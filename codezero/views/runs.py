@@ -21,8 +21,8 @@ from codezero.observe.groups_file import SeenRound
 from codezero.observe.probes import Learning, ProbeReport, learning
 from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
+from codezero.reports import RoundReport
 from codezero.runtime.state import holder
-from codezero.types import RoundReport
 from codezero.views.groups import GroupsIndex, Head
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from codezero.ledger.view import LedgerView, MarketView
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
+from codezero.reports import RoundReport
 from codezero.runtime.console import json_line
-from codezero.types import RoundReport
 from codezero.views.runs import Run
 from codezero.views.terminal.snapshot import Message
 from codezero.views.watch import watched

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, STOPPED, WAITING, Status
 from codezero.proposals import BatchReport
+from codezero.reports import RoundReport
 from codezero.runtime.amounts import gib, span
-from codezero.types import RoundReport
 
 RECENT = 20
 """The number of latest rounds or batches in which obstacles are looked for."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from codezero.observe.probes import Learning
 from codezero.proposals import BatchReport
-from codezero.types import RoundReport
+from codezero.reports import RoundReport
 
 MAX_WORD = 40
 

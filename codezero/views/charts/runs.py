@@ -8,7 +8,7 @@ from typing import Any
 
 from codezero.observe.probes import Pass
 from codezero.proposals import BatchReport, level_name
-from codezero.types import RoundReport
+from codezero.reports import RoundReport
 from codezero.views.charts.figure import Series, line_chart, stacked_bars
 from codezero.views.charts.scale import running_mean
 

@@ -11,9 +11,10 @@ from codezero.identity.names import animal_name
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
+from codezero.reports import RoundReport
 from codezero.runtime.amounts import span
 from codezero.runtime.state import best_round
-from codezero.types import SOLO_PEER_ID, RoundReport
+from codezero.types import SOLO_PEER_ID
 from codezero.views.report.examples import Examples, find_examples
 from codezero.views.runs import PROPOSER, Run
 

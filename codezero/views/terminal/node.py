@@ -11,8 +11,8 @@ from codezero.evaluate.gain import Direction
 from codezero.identity.names import animal_name
 from codezero.observe.monitor import external, mixed
 from codezero.proposals import LEVELS, BatchReport, level_name
+from codezero.reports import RoundReport
 from codezero.runtime.amounts import brief, gib
-from codezero.types import RoundReport
 from codezero.views.accounts import account_rows
 from codezero.views.terminal import header
 from codezero.views.terminal.snapshot import Snapshot

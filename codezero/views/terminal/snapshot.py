@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
-from codezero.types import RoundReport
+from codezero.reports import RoundReport
 from codezero.views.accounts import Accounts
 from codezero.views.words import Presence, presence
 

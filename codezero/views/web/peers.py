@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from codezero.types import RoundReport
+from codezero.reports import RoundReport
 from codezero.views.groups import MAX_ID, Head
 
 MAX_PEERS = 10_000

@@ -7,8 +7,8 @@ import pytest
 from codezero.errors import StateError
 from codezero.observe.monitor import RoundMonitor, round_line
 from codezero.observe.status import StatusFile, new_status
+from codezero.reports import RoundReport
 from codezero.runtime.console import Console, printable
-from codezero.types import RoundReport
 
 
 def report(number, **changes) -> RoundReport:

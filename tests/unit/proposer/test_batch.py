@@ -12,7 +12,8 @@ from codezero.proposer.duplicates import Seen
 from codezero.proposer.feedback import FeedbackBook
 from codezero.proposer.learn import Lesson
 from codezero.proposer.write import Draft
-from codezero.types import SampledTokens, SkipReason, UpdateReport
+from codezero.reports import SkipReason, UpdateReport
+from codezero.types import SampledTokens
 from tests.strangers import Reader
 
 

@@ -7,9 +7,10 @@ from codezero.config import TrainConfig
 from codezero.llm.logprobs import CompletionScorer
 from codezero.proposer.feedback import JudgedProposal
 from codezero.proposer.learn import INVALID_REWARD, MAX_DRAFTS, MAX_LAG, ProposalLearner, Sample, learnability
+from codezero.reports import UpdateReport
 from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
-from codezero.types import SampledTokens, UpdateReport
+from codezero.types import SampledTokens
 from tests.builders import tiny_model, tiny_tokenizer
 
 

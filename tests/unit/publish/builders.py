@@ -8,9 +8,9 @@ from codezero.config import TrainConfig, TrainMethod
 from codezero.llm.load import LoadedModel, load_model
 from codezero.publish.card import NodeFacts, facts
 from codezero.publish.pack import Packer
+from codezero.reports import RoundReport
 from codezero.train.checkpoint import CheckpointStore, saved_weights, trainable_weights
 from codezero.train.method import apply_lora
-from codezero.types import RoundReport
 from tests.builders import save_tiny
 
 PEER_ID = "QmaLeNBKgMLqEoFnDx8RDQqCRw6JSvs44ejqfWeHF2Nvrs"

@@ -10,10 +10,11 @@ from peft import LoraConfig, get_peft_model
 from codezero.config import Importance, LossType, RewardScale, RolloutEngine, TrainConfig
 from codezero.errors import TrainingError
 from codezero.llm.logprobs import CompletionScorer
+from codezero.reports import SkipReason
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import restore_weights
 from codezero.train.learner import GrpoLearner
-from codezero.types import FinishReason, Rollout, ScoredGroup, SkipReason
+from codezero.types import FinishReason, Rollout, ScoredGroup
 from tests.builders import group, rollout, scored, tiny_model, tiny_tokenizer
 
 GOOD, BAD = (40, 41, 42, 256), (50, 51)
