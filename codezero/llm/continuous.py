@@ -69,9 +69,9 @@ def sample_groups(
     manager = base.init_continuous_batching(generation_config=asked, continuous_batching_config=batching)
     # All are there before its thread starts, so that nothing depends on when it takes them up.
     names = manager.add_requests(inputs=[list(prompt) for prompt in prompts])
-    manager.warmup()
-    manager.start()
     try:
+        manager.warmup()
+        manager.start()
         found = _results(manager, rows, params.max_new_tokens, on_step)
     finally:
         manager.stop(block=True, hard_stop=True)

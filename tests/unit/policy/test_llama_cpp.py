@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import gguf
@@ -11,10 +12,10 @@ import psutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import ContinuousBatchingManager, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
-from codezero.config import TrainConfig
-from codezero.errors import ModelError, RolloutError
+from codezero.config import RolloutConfig, RolloutEngine, TrainConfig
+from codezero.errors import ConfigError, ModelError, RolloutError
 from codezero.llm import continuous, llama_sampler, sample
 from codezero.llm.llama_files import write_base
 from codezero.policy import llama_cpp
@@ -98,10 +99,8 @@ def logprobs_of(model, tokens, temperature):
     return logits.log_softmax(-1).gather(-1, torch.tensor(tokens.completion_ids)[:, None])[:, 0]
 
 
-@pytest.mark.parametrize("params", [{}, {"temperature": 0.7}, {"temperature": 1.3, "top_p": 0.8, "top_k": 40}])
-def test_logprobs_are_those_of_the_adapted_model_at_the_temperature_before_top_p_and_top_k(engine, params):
-    if "top_p" in params and engine[0] is continuous.sample_groups:
-        pytest.skip("the configuration refuses it, since its log-probs come after these")
+def assert_logprobs(engine, **params):
+    """They are those of the adapted model at the temperature."""
     gaps = []
     for group in draw(engine, num_generations=3, max_new_tokens=16, **params):
         for tokens in group:
@@ -110,6 +109,22 @@ def test_logprobs_are_those_of_the_adapted_model_at_the_temperature_before_top_p
     assert len(gaps) == 3 * 3 * 16
     assert np.median(gaps) < 0.02  # llama.cpp rounds activations to 8 bits
     assert max(gaps) < 0.2
+
+
+@pytest.mark.parametrize("params", [{}, {"temperature": 0.7}])
+def test_logprobs_are_those_of_the_adapted_model_at_the_temperature(engine, params):
+    assert_logprobs(engine, **params)
+
+
+@pytest.mark.parametrize("name", ["llama_cpp", "transformers"])
+def test_logprobs_are_those_before_top_p_and_top_k(engines, name):
+    assert_logprobs(engines[name], temperature=1.3, top_p=0.8, top_k=40)
+
+
+@pytest.mark.parametrize("changed", [{"top_p": 0.8}, {"top_k": 40}])
+def test_continuous_batching_whose_logprobs_come_after_these_is_refused_with_them(changed):
+    with pytest.raises(ConfigError, match=r"rollout\.engine=continuous .*use rollout\.top_p=1 and rollout\.top_k=0"):
+        RolloutConfig(engine=RolloutEngine.continuous, **changed)
 
 
 def test_the_adapter_is_applied_and_not_only_read(llama):
@@ -183,6 +198,20 @@ def test_an_error_of_continuous_batching_is_raised_by_its_kind(said, kind, llama
         draw((continuous.sample_groups, llama[1]))
     monkeypatch.undo()
     assert len(draw((continuous.sample_groups, llama[1]))) == len(PROMPTS)
+
+
+def test_no_memory_to_warm_up_continuous_batching_leaves_nothing_behind(llama, monkeypatch):
+    def full(_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(ContinuousBatchingManager, "warmup", full)
+    before = threading.active_count()
+    with pytest.raises(torch.OutOfMemoryError):
+        draw((continuous.sample_groups, llama[1]))
+    monkeypatch.undo()
+    assert threading.active_count() == before
+    assert len(draw((continuous.sample_groups, llama[1]))) == len(PROMPTS)
+    assert threading.active_count() == before
 
 
 def test_more_completions_than_fit_at_a_time_are_sampled_in_turns(llama):
