@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codezero.cli.options import Commands, add_command
-from codezero.cli.swarm import add_gpus_option, add_up_options
+from codezero.cli.swarm import add_gpus_option, add_up_options, num_nodes
 from codezero.config.checkout import START
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _start(options: argparse.Namespace) -> int:
         settings=options.settings,
     )
     own = UpOptions(
-        nodes=options.nodes or 0,
+        nodes=num_nodes(options),
         gpus=options.gpus,
         proposers=options.proposers,
         rounds=options.rounds or 0,

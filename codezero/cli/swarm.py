@@ -74,7 +74,17 @@ def add_up_options(
     )
 
 
+def num_nodes(options: argparse.Namespace) -> int:
+    """Returns the value of --nodes; 0 without the option. Raises ConfigError: it is below 1."""
+    from codezero.errors import ConfigError
+
+    if options.nodes is not None and options.nodes < 1:
+        raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
+    return options.nodes or 0
+
+
 def add_gpus_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Adds the option --gpus, of `swarm up` and of a start."""
     text = "GPUs to divide nodes among: all (default where there are several), or 0,1,..."
     parser.add_argument("--gpus", default="", metavar="LIST", help=text)
 
@@ -88,7 +98,7 @@ def _up(options: argparse.Namespace) -> int:
 
     return up(
         UpOptions(
-            nodes=options.nodes or 0,
+            nodes=num_nodes(options),
             gpus=options.gpus,
             proposers=options.proposers,
             rounds=options.rounds,

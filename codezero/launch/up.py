@@ -55,6 +55,7 @@ Command = Callable[[str, int], Sequence[str]]
 """Returns a program's command line, for its name, such as `node-1`, and the rounds left to it (0: no limit)."""
 Prepare = Callable[[Sequence[str], int, int, Mapping[str, str]], tuple[int, int]]
 """The type of `prepare.prepare`."""
+_LOCAL = "preset=local"
 BOOTNODE, NODE, PROPOSER = "bootnode", "node", "proposer"
 
 
@@ -96,7 +97,8 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         before = hosting.read_swarm(folder)
         settings = shared_settings(options, before)
         config = _checked_config(options, settings)
-        if not any(setting.startswith("swarm.tasks=") for setting in settings) and _lists_quickly(config.tasks):
+        chosen = any(setting.startswith("swarm.tasks=") for setting in settings)
+        if not chosen and _LOCAL in settings and _lists_quickly(config.tasks):  # other presets have their own
             settings.append(f"swarm.tasks={PeerTasks.known.value}")
         gpus = _gpus(options, config)
         options = replace(options, nodes=options.nodes or max(2, len(gpus)))
@@ -133,7 +135,7 @@ def shared_settings(options: UpOptions, before: SwarmFile | None) -> list[str]:
         key, _, value = setting.partition("=")
         if key == "swarm" and swarm_file.is_swarm_file(value):
             raise ConfigError(f"{setting} is not possible here: to join that swarm use codezero run {setting}")
-    preset = [] if any(setting.startswith("preset=") for setting in options.settings) else ["preset=local"]
+    preset = [] if any(setting.startswith("preset=") for setting in options.settings) else [_LOCAL]
     new = [f"swarm={Network.native.value}", f"swarm.name={quoted(options.folder.absolute().name)}"]
     return [*preset, *(swarm_file.overrides(before) if before else new), *options.settings]
 
@@ -159,8 +161,6 @@ def environment_of(environment: Mapping[str, str], threads: int) -> dict[str, st
 
 def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
     """Returns the configuration of every node. Raises ConfigError: an option or setting is impossible."""
-    if options.nodes < 0:
-        raise ConfigError(f"--nodes {options.nodes} is not possible: use 1 or more")
     if options.proposers < 0:
         raise ConfigError(f"--proposers {options.proposers} is not possible: use 0 for built-in problems only")
     if options.rounds < 0:

@@ -116,6 +116,12 @@ def test_settings_of_a_swarm_may_stand_before_and_after_options(monkeypatch, tmp
     ]
 
 
+@pytest.mark.parametrize("command", [["swarm", "up"], ["start", "--yes"]])
+def test_a_swarm_has_at_least_one_node(capsys, tmp_path, command):
+    assert main([*command, "--nodes", "0", "--folder", str(tmp_path)]) == 1
+    assert "error: --nodes 0 is not possible: use 1 or more" in capsys.readouterr().err
+
+
 def test_an_unknown_model_is_refused_with_what_to_do(capsys, tmp_path):
     assert main(["models", "verify", "Qwen2.5-Coder-0.5B-Instruct", "--cache-dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith("error: ")

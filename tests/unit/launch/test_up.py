@@ -152,6 +152,7 @@ def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned
         (["tasks=code_contests"], []),
         (["tasks=code_contests", "tasks.code_contests.path=x.jsonl"], ["known"]),
         (["tasks=reasoning_gym"], []),
+        (["preset=faithful", "swarm=native", "tasks=mbpp"], []),
     ],
 )
 def test_nodes_take_tasks_that_they_know_only_where_these_are_listed_at_once(tmp_path, settings, wanted):
@@ -307,7 +308,6 @@ def test_the_bootnode_listens_where_the_file_says(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nodes": -1}, "--nodes -1 is not possible: use 1 or more"),
         ({"gpus": "0", "settings": ["model.device=cpu"]}, "model.device=cpu and --gpus exclude each other"),
         ({"proposers": -1}, "--proposers -1 is not possible: use 0 for built-in problems only"),
         ({"settings": ["proposer.batches=1"]}, "proposers write for as long as there are nodes"),
