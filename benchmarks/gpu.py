@@ -2,7 +2,7 @@
 
     benchmarks/gpu.sh                          # all, in less than ten minutes, without a network
     benchmarks/gpu.sh --tiny                   # in a minute, with a tiny model, also on a CPU
-    benchmarks/gpu.sh "decode 0.5B 64"         # this piece
+    benchmarks/gpu.sh "decode 0.5B 64"         # this piece, whose result is only printed
 
 Each piece is a process of its own, so that one that fails leaves the others: its result is then the error.
 
@@ -46,19 +46,8 @@ from codezero.runtime.console import Console
 from codezero.tasks.problems import load_problems
 from codezero.train.batch import TextEncoder
 from codezero.train.learner import GrpoLearner
-from codezero.types import (
-    FinishReason,
-    Outcome,
-    Reward,
-    Rollout,
-    RolloutGroup,
-    SampledTokens,
-    ScoredGroup,
-    Task,
-    TaskOrigin,
-    Verdict,
-)
-from tests.builders import tiny_model, tiny_tokenizer
+from codezero.types import ScoredGroup
+from tests.builders import rollout, scored, task, tiny_model, tiny_tokenizer
 
 GIB = 2**30
 G, TOKENS, WARM_UP_TOKENS = 4, 128, 8
@@ -91,6 +80,9 @@ MEMORY = {
     "0.5B full": Target(figure="GiB, 0.5B full", at_most=10.0),
     "1.5B lora": Target(figure="GiB, 1.5B LoRA", at_most=6.0),
 }
+
+
+HEADER = ("piece", "speed", "memory of the GPU", "waits for it")
 
 
 def folder_of(shape: str, options: Any) -> Path:
@@ -155,25 +147,8 @@ def update(shape: str, method: str, options: Any) -> Counts:
 def group(number: int, prompt_tokens: int) -> ScoredGroup:
     """A group of random tokens in which every attempt has an advantage."""
     rng = torch.Generator().manual_seed(number)
-
-    def ids(length: int) -> tuple[int, ...]:
-        return tuple(torch.randint(250, (length,), generator=rng).tolist())
-
-    prompt = ids(prompt_tokens)
-    sampled = [
-        SampledTokens(prompt_ids=prompt, completion_ids=ids(TRAINED), logprobs=(-1.0,) * TRAINED) for _ in range(SIZE)
-    ]
-    return ScoredGroup(
-        group=RolloutGroup(
-            peer_id="local",
-            model_id="gpu",
-            policy_version=0,
-            task=Task(origin=TaskOrigin.BUILTIN, question=str(number), tests=""),
-            rollouts=tuple(Rollout(text="", finish=FinishReason.LENGTH, tokens=tokens) for tokens in sampled),
-        ),
-        verdicts=(Verdict(outcome=Outcome.JUDGED),) * SIZE,
-        rewards=tuple(Reward(total=float(i), parts={}) for i in range(SIZE)),
-    )
+    prompt, *answers = (torch.randint(250, (n,), generator=rng).tolist() for n in (prompt_tokens, *[TRAINED] * SIZE))
+    return scored([rollout(prompt, answer) for answer in answers], range(SIZE), of=task(str(number)))
 
 
 class Meter:
@@ -277,7 +252,7 @@ def cells(piece: str, found: Counts) -> list[str]:
 
 def table(results: Mapping[str, Result]) -> str:
     rows = [cells(piece, found) for result in results.values() for piece, found in result.counts.items()]
-    return markdown(["piece", "speed", "memory of the GPU", "waits for it"], rows)
+    return markdown(HEADER, rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -293,11 +268,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         kind, *rest = options.pieces[0].split()
         print(json.dumps(KINDS[kind](*rest, options)))
         return
-    pieces = options.pieces or (TINY if options.tiny else PIECES)
-    if unknown := [one for one in pieces if one not in PIECES + TINY]:
+    if unknown := [one for one in options.pieces if one not in PIECES + TINY]:
         parser.error(f"{unknown[0]} is no piece: choose from {', '.join(PIECES + TINY)}")
     if not options.tiny and options.device == "auto" and not torch.cuda.is_available():
         raise SystemExit("there is no NVIDIA GPU that torch can use here: --tiny shows on a CPU that all of this works")
+    if options.pieces:
+        print(markdown(HEADER, [cells(piece, in_process(options, piece)) for piece in options.pieces]))
+        return
+    pieces = TINY if options.tiny else PIECES
     name = torch.cuda.get_device_name().replace(" ", "-").lower() if torch.cuda.is_available() else "cpu"
     arm = Arm(
         benchmark="gpu",

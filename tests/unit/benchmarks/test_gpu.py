@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from benchmarks import gpu, harness
+from benchmarks import gpu
 from benchmarks.harness import ROOT
 
 
@@ -15,10 +15,11 @@ def test_a_tiny_model_decodes_learns_and_is_killed_and_resumed(tmp_path):
     command = ["benchmarks/gpu.sh", "--tiny", *pieces, *folders]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = harness.results("gpu", tmp_path / "results")["tiny"].counts
-    assert found["decode tiny 8"]["tokens"] == 8 * gpu.TOKENS
-    assert found["update tiny lora"]["planned"] > 0
-    assert " killed and resumed |" in done.stdout
+    *_, decoded, learnt, played = done.stdout.splitlines()
+    assert " tokens/s |" in decoded
+    assert " planned |" in learnt
+    assert " killed and resumed |" in played
+    assert not (tmp_path / "results").exists()  # a piece alone does not take the place of a whole result
 
 
 def test_a_piece_that_fails_is_told_in_its_row():
