@@ -20,9 +20,9 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     number: str
-    """As nvidia-smi counts."""
+    """The index that nvidia-smi gives it."""
     memory_mib: int
-    """0 where the driver does not tell, as with memory that the processor shares."""
+    """Its memory in MiB; 0 if the driver does not tell, as of memory that the processor shares."""
 
     @property
     def environment(self) -> dict[str, str]:

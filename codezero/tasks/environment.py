@@ -17,7 +17,7 @@ from codezero.types import Task, TaskOrigin
 
 
 class Environment(Protocol):
-    """What the module of an environment has."""
+    """The names that an environment's module defines."""
 
     SYSTEM: str
     """The system prompt; the question of a task is what the user says then."""

@@ -120,7 +120,7 @@ def known_level(difficulty: int | None) -> int | None:
 
 
 def decode_exactly(decoder: Decoder[_T], raw: bytes) -> _T:
-    """As `decode`, but also refuses unknown or repeated fields and any other encoding of the same value."""
+    """Decodes like `decode`, but also refuses unknown or repeated fields and any other encoding of the same value."""
     value = decode(decoder, raw)
     if encode(value) != raw:
         raise WireError(Reason.MALFORMED, "it does not encode back to the same bytes: unknown or repeated fields?")
