@@ -21,11 +21,11 @@ from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, de
 from codezero.evaluate.examiner import Examiner
 from codezero.llm import catalogue, continuous, store
 from codezero.llm import device as devices
+from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups, sample_groups
 from codezero.observe import probes
 from codezero.observe.report_file import ReportFile
-from codezero.policy.llama_cpp import LlamaCppEngine
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
 from codezero.policy.solver import PolicySolver, measuring_solver
 from codezero.ports import Progress

@@ -16,10 +16,9 @@ from transformers import ContinuousBatchingManager, LlamaConfig, LlamaForCausalL
 
 from codezero.config import RolloutConfig, RolloutEngine, TrainConfig
 from codezero.errors import ConfigError, ModelError, RolloutError
-from codezero.llm import continuous, llama_sampler, sample
+from codezero.llm import continuous, llama_engine, llama_sampler, sample
+from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_files import write_base
-from codezero.policy import llama_cpp
-from codezero.policy.llama_cpp import LlamaCppEngine
 from codezero.train.method import apply_lora
 from tests.builders import save_tiny, tiny_model
 from tests.processes import is_alive, wait_until_gone
@@ -341,11 +340,11 @@ def test_a_process_that_always_fails_is_given_up_with_what_it_said(tmp_path):
         with pytest.raises(RolloutError, match=r"in 3 tries .*luck.*rollout\.engine=transformers") as caught:
             draw(engine)
         assert str(caught.value).isprintable()
-    assert (tmp_path / "starts").stat().st_size == llama_cpp.TRIES
+    assert (tmp_path / "starts").stat().st_size == llama_engine.TRIES
 
 
 def test_a_process_that_hangs_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(llama_cpp, "SILENCE_S", 1.0)
+    monkeypatch.setattr(llama_engine, "SILENCE_S", 1.0)
     with stand_in(tmp_path, "starts == 1 and time.sleep(60)") as engine:
         assert len(draw(engine)) == 3
 
@@ -361,7 +360,7 @@ def test_an_interrupt_ends_the_process_too(tmp_path):
 
 def test_without_memory_it_fails_in_words(llama, tmp_path):
     engine = LlamaCppEngine(
-        Path(save_tiny(tmp_path / "model", **SHAPE)), tmp_path, cache_bytes=(64 << 20) - llama_cpp.PROCESS_BYTES
+        Path(save_tiny(tmp_path / "model", **SHAPE)), tmp_path, cache_bytes=(64 << 20) - llama_engine.PROCESS_BYTES
     )
     with pytest.raises(RolloutError, match="free some memory"):
         draw((engine.sample_groups, llama[1]))
@@ -370,7 +369,7 @@ def test_without_memory_it_fails_in_words(llama, tmp_path):
 def test_the_process_ends_with_a_node_that_is_killed(llama, tmp_path):
     folder = save_tiny(tmp_path / "model", **SHAPE)
     program = (
-        "import sys, time; from pathlib import Path; from tests.unit.policy import test_llama_cpp as t\n"
+        "import sys, time; from pathlib import Path; from tests.unit.llm import test_engines as t\n"
         f"engine = t.LlamaCppEngine(Path({folder!r}), Path({str(tmp_path)!r}), cache_bytes=1 << 30)\n"
         "model = t.adapted(t.tiny_model(**t.SHAPE))\n"
         "t.draw((engine.sample_groups, model), max_new_tokens=1900, on_step=lambda *_: print('on', flush=True))"
