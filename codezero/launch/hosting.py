@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import random
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
-
 from codezero.config import NodeConfig, swarm_file
 from codezero.config.multiaddr import Multiaddr
 from codezero.config.swarm_file import MAX_BOOTNODES, SwarmFile
 from codezero.errors import ConfigError, NetworkError
 from codezero.runtime.console import Console
+from codezero.runtime.serving import own_addresses
 
 PORTS = range(20000, 30000)
 """The ports that a new bootnode's is drawn from, below those that systems assign to outgoing connections."""
@@ -106,15 +104,7 @@ def _hosts(listen: Multiaddr) -> list[str]:
     if listen.ip is None or not listen.ip.is_unspecified:
         return [listen.host]
     family, loopback = (socket.AF_INET6, "::1") if listen.ip.version == 6 else (socket.AF_INET, "127.0.0.1")
-    up = [name for name, stats in psutil.net_if_stats().items() if stats.isup]
-    found = [
-        address.address.partition("%")[0]
-        for name, addresses in psutil.net_if_addrs().items()
-        for address in addresses
-        if name in up and address.family == family
-    ]
-    others = [ip for ip in map(ipaddress.ip_address, found) if not (ip.is_loopback or ip.is_link_local)]
-    return [loopback, *map(str, others)]
+    return [loopback, *own_addresses(family)]
 
 
 def invite(folder: Path, out: Path | None, host: str | None, console: Console) -> None:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
+from codezero.errors import DashboardError
+from codezero.runtime.serving import listening
 from codezero.views.web.app import make_app
-from codezero.views.web.serve import listening
 from codezero.views.web.source import WatchedFolders
 
 WATCH = """
@@ -71,7 +72,7 @@ def wrong_in(page):
 @contextmanager
 def serving(*folders, board=None):
     """The URL of a dashboard of these folders."""
-    listener = listening("127.0.0.1", 0)
+    listener = listening("127.0.0.1", 0, DashboardError, "dashboard")
     app = make_app(WatchedFolders(folders), board)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -1,0 +1,90 @@
+"""Serves programs of this machine over HTTP: its addresses, a socket that listens on one, and the server's loop."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import signal
+import socket
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from codezero.errors import CodezeroError
+
+
+def own_addresses(family: socket.AddressFamily) -> list[str]:
+    """Returns the addresses of this machine under which others may reach it."""
+    up = [name for name, stats in psutil.net_if_stats().items() if stats.isup]
+    found = [
+        address.address.partition("%")[0]
+        for name, addresses in psutil.net_if_addrs().items()
+        for address in addresses
+        if name in up and address.family == family
+    ]
+    return [str(ip) for ip in map(ipaddress.ip_address, found) if not (ip.is_loopback or ip.is_link_local)]
+
+
+def listening(host: str, port: int, error_kind: type[CodezeroError], what: str) -> socket.socket:
+    """Returns a socket that listens on the address for `what`, such as "dashboard". Raises `error_kind`: it is not
+    available."""
+    if not 0 <= port < 2**16:
+        raise error_kind(f"--port {port} is not a port: give one from 1 to 65535, or 0 for a free one")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise error_kind(f"--host {host} is not an address of this machine: {error.strerror}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise error_kind(
+                f"port {port} is in use, perhaps by another {what}: give another one with --port, or --port 0 for "
+                "a free one"
+            ) from error
+        raise error_kind(f"cannot listen on {host} port {port}: {error.strerror}") from error
+    return listener
+
+
+def in_url(host: str) -> str:
+    """Returns an address or a name as URLs have it, where IPv6 addresses are in brackets."""
+    try:
+        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    except ValueError:
+        return host
+
+
+def serve_app(app: Any, listener: socket.socket, connections: int) -> None:
+    """Serves an ASGI app until Ctrl-C. Beyond so many connections at a time it answers 503."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=connections,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=1,
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        return
+
+
+def end_by_sigterm() -> None:
+    """Makes SIGTERM end the process as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
