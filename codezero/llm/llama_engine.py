@@ -19,7 +19,8 @@ import torch
 import codezero
 from codezero.errors import RolloutError, told_as
 from codezero.llm.llama_files import write_adapter, write_base
-from codezero.llm.llama_sampler import Done, Progressed, Request
+from codezero.llm.llama_sampler import Request
+from codezero.llm.replies import Done, Reply, misshapen
 from codezero.llm.sample import SamplingParams, StepCallback
 from codezero.types import SampledTokens
 
@@ -110,7 +111,8 @@ class LlamaCppEngine:
             with tempfile.TemporaryFile() as complaints:
                 try:
                     done = self._run(request, on_step, complaints)
-                    if not (trouble := done.error or _wrong(done, request)):
+                    num = len(request.prompts) * request.num_generations
+                    if not (trouble := done.error or misshapen(done, num, request.max_new_tokens)):
                         return done.ids, done.logprobs
                 except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
                     complaints.seek(0)
@@ -145,7 +147,7 @@ class LlamaCppEngine:
             process.stdin.write(msgspec.json.encode(request) + b"\n")
             process.stdin.flush()
             for line in _lines(process.stdout.fileno()):
-                message = msgspec.json.decode(line, type=Progressed | Done)
+                message = msgspec.json.decode(line, type=Reply)
                 if isinstance(message, Done):
                     return message
                 if on_step is not None:
@@ -169,13 +171,3 @@ def _lines(file: int) -> Iterator[bytes]:
         *lines, rest = (rest + data).split(b"\n")
         yield from lines
     raise TimeoutError(f"its process said nothing for {SILENCE_S:g} s")
-
-
-def _wrong(done: Done, request: Request) -> str:
-    """Returns what differs from the request, in words; empty if nothing does."""
-    num = len(request.prompts) * request.num_generations
-    shaped = len(done.ids) == len(done.logprobs) == num and all(
-        0 < len(ids) == len(logprobs) <= request.max_new_tokens
-        for ids, logprobs in zip(done.ids, done.logprobs, strict=True)
-    )
-    return "" if shaped else f"not {num} completions with a log-prob a token came"

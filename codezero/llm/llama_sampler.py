@@ -1,5 +1,4 @@
-"""The process that samples with llama.cpp. It reads a line of JSON (`Request`), and writes one per step (`Progressed`)
-and a last one (`Done`).
+"""The process that samples with llama.cpp. It reads a line of JSON (`Request`), and writes a reply (`llm.replies`).
 
 It lives for one call, so that its memory is free while the node learns, and each call loads the current adapter.
 """
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codezero.llm.llama_library import LlamaContext
+from codezero.llm.replies import Done, Progressed, Reply
 from codezero.runtime import kernel
 
 MAX_ROWS = 64
@@ -41,25 +41,13 @@ class Request(msgspec.Struct, kw_only=True):
     """The most memory beside the mapped base, in bytes."""
 
 
-class Progressed(msgspec.Struct, tag=True):
-    done: int
-    total: int
-
-
-class Done(msgspec.Struct, tag=True, kw_only=True):
-    ids: list[list[int]] = []
-    """The token ids of the completions, G per prompt."""
-    logprobs: list[list[float]] = []
-    error: str = ""
-
-
 def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)  # so that output of a library goes to stderr
     with suppress(OSError):  # not Linux: there the process ends at the first step that nobody reads
         kernel.die_with_parent()
 
-    def say(message: Progressed | Done) -> None:
+    def say(message: Reply) -> None:
         rest = memoryview(msgspec.json.encode(message) + b"\n")
         while rest:
             rest = rest[os.write(out, rest) :]
@@ -76,7 +64,7 @@ def main() -> None:
     os._exit(0)
 
 
-def sample(request: Request, say: Callable[[Progressed | Done], None]) -> Done:
+def sample(request: Request, say: Callable[[Reply], None]) -> Done:
     """Samples all completions, at most `MAX_ROWS` at a time, or those of one prompt if these are more."""
     per_chunk = max(1, MAX_ROWS // request.num_generations)
     chunks = [request.prompts[i : i + per_chunk] for i in range(0, len(request.prompts), per_chunk)]
