@@ -27,6 +27,8 @@ EXPLORE = 0.1
 """The share of draws that ignore the estimates, so that candidates are replaced and no task is given up for good."""
 KEEP = 0.7
 """The factor on a task's evidence with each further group: a memory of three groups."""
+MOST_AHEAD = 4
+"""The most rounds that tasks are drawn ahead of the one that is judged (rollout.max_staleness)."""
 CONCENTRATION = 0.3
 """The sum of the prior's two parameters: success rates of a small model lie near 0 or 1, so that four equal attempts
 say nearly all. The measured 20, 28 and 34 % of mixed groups at G = 4, 8 and 16 fit 0.35 at a mean rate of 0.3."""
@@ -52,8 +54,8 @@ class Candidates:
         """The candidates by `id_of`, the oldest first."""
         self._levels: dict[int, Posterior] = {}
         """The success rate of tasks when first tried, by difficulty; 0 stands for an unknown difficulty."""
-        self._asked: set[str] = set()
-        """The ids of the tasks drawn in the running round."""
+        self._asked: dict[str, int] = {}
+        """The ids of drawn tasks that have come to no verdict yet, and how many rounds have ended since."""
 
     @property
     def has_room(self) -> bool:
@@ -74,10 +76,10 @@ class Candidates:
             del self._known[least if self._most_groups is None else others[0]]
 
     def draw(self, blind: Callable[[], Task | None]) -> Task | None:
-        """Returns a task that was not drawn in this round, if there is one; None if there is no task at all.
+        """Returns a task that waits for no verdict, if there is one; None if there is no task at all.
 
         Tasks are drawn by weight, except in draws that explore. These, and all draws while no candidate is left, take
-        the next task from `blind`, which becomes a candidate; if that has none, or one of this round, they are uniform.
+        the next task from `blind`, which becomes a candidate; if that has none, or one that waits, they are uniform.
         """
         rng = random.Random(f"{self._seed}/{self._name}/candidates/{self._num_drawn}")
         self._num_drawn += 1
@@ -90,15 +92,19 @@ class Candidates:
             weights = {name: 1.0 if explores else self._teaches(one) for name, one in left.items()}
             task = left[weighted(weights, point)].task
         if task is not None:
-            self._asked.add(id_of(task))
+            self._asked[id_of(task)] = 0
         return task
 
     def note(self, groups: Iterable[ScoredGroup]) -> None:
-        """Counts all groups of a round that has ended. A drawn task that has never come to a verdict, such as one whose
-        prompt is too long, is removed."""
+        """Counts all groups of a round that has ended. A drawn task that has never come to a verdict is removed, one
+        without a group, such as one whose prompt is too long, when the rounds that it may be drawn for have ended."""
         for group in groups:
             name = id_of(group.group.task)
-            if group.external or not group.scored or name not in self._asked or name not in self._known:
+            if group.external or name not in self._asked or name not in self._known:
+                continue
+            del self._asked[name]
+            if not group.scored:
+                self._forget_untried(name)
                 continue
             known, right, tried = self._known[name], group.num_correct, len(group.rewarded)
             if known.num_groups == 0:
@@ -108,16 +114,21 @@ class Candidates:
             known.num_groups += 1
             if self._most_groups is not None and not (group.is_mixed and known.num_groups < self._most_groups):
                 del self._known[name]
-        for name in self._asked & self._known.keys():
-            if self._known[name].num_groups == 0:
-                del self._known[name]
-        self._asked.clear()
+        for name, age in list(self._asked.items()):
+            self._asked[name] = age + 1
+            if age == MOST_AHEAD:
+                del self._asked[name]
+                self._forget_untried(name)
+
+    def _forget_untried(self, name: str) -> None:
+        if name in self._known and self._known[name].num_groups == 0:
+            del self._known[name]
 
     def state_dict(self) -> dict[str, Any]:
         """Returns plain JSON values, without the tasks themselves."""
         return {
             "drawn": self._num_drawn,
-            "asked": sorted(self._asked),
+            "asked": dict(sorted(self._asked.items())),
             "levels": [{"level": level, **one.state_dict()} for level, one in self._levels.items()],
             "tasks": [
                 {"id": name, "groups": one.num_groups, **one.posterior.state_dict()}
@@ -128,7 +139,8 @@ class Candidates:
     def load_state_dict(self, state: Mapping[str, Any], tasks: Iterable[Task]) -> None:
         """Continues where `state` was taken, with those of its tasks given."""
         found = {id_of(task): task for task in tasks}
-        self._num_drawn, self._asked = state["drawn"], set(state["asked"])
+        self._num_drawn, asked = state["drawn"], state["asked"]
+        self._asked = dict(asked) if isinstance(asked, dict) else dict.fromkeys(asked, 0)  # a list before tasks ahead
         self._levels = {row["level"]: _posterior(row) for row in state["levels"]}
         self._known = {
             row["id"]: _Candidate(found[row["id"]], _posterior(row), row["groups"])

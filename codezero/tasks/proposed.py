@@ -6,10 +6,10 @@ import dataclasses
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from codezero.config import TaskDraw
-from codezero.ports import TaskSource
+from codezero.ports import Resumable, TaskSource
 from codezero.prompts import solver as prompt
 from codezero.proposals import Proposal
 from codezero.tasks.candidates import Candidates
@@ -24,12 +24,16 @@ MOST_GROUPS = 4
 """The most groups at a proposal that is still solved only sometimes: one that can only be guessed stays so for ever."""
 
 
+class _Source(TaskSource, Resumable, Protocol):
+    """A source whose position is saved."""
+
+
 class WithProposals:
     """A ports.TaskSource. Draw number n is a proposal, if there is one, whenever n x share passes a whole number."""
 
     def __init__(
         self,
-        rest: TaskSource,
+        rest: _Source,
         share: float,
         collect: Callable[[], Sequence[Proposal]],
         why_not: Callable[[Proposal], str | None],
