@@ -65,6 +65,10 @@ class RolloutError(CodezeroError):
     may_pass = True
 
 
+class TransferError(CodezeroError):
+    """A rollout server cannot use the weights that a trainer sent."""
+
+
 class TrainingError(CodezeroError):
     """The machine cannot hold or run the chosen training method."""
 

@@ -60,13 +60,14 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
         chosen = stages.selection.choose(round_id, scored)
         if stages.observer is not None:
             stages.observer.groups(round_id, scored, chosen)
+    stale = [stages.learner.policy_version - group.policy_version for group in local]
     with clock.stage("learn"), stages.turn:
         update = stages.learner.step(chosen)
     with clock.stage("settle"):
         stages.ledger.settle(round_id, scored)
     skipped = Counter(stages.tasks.take_skipped()) + Counter(stages.solver.take_skipped())
     report = _report(round_id, swarm, scored, chosen, update, skipped, clock.seconds)
-    return replace(report, ledger=stages.ledger.status())
+    return replace(report, ledger=stages.ledger.status(), staleness=sum(stale) / len(stale) if stale else 0.0)
 
 
 class StageClock:

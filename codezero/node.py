@@ -21,6 +21,7 @@ from codezero.observe.monitor import RoundMonitor
 from codezero.observe.probes import LEAST_ROUNDS, Learning
 from codezero.observe.status import PROBING, SAVING, WAITING
 from codezero.observe.trackers.metrics import round_metrics
+from codezero.policy.ahead import AheadSolver
 from codezero.policy.build import Models, make_probe
 from codezero.policy.solver import PolicySolver
 from codezero.proposer.refusal import refusal
@@ -117,9 +118,13 @@ class Node:
             progress=self._monitor.progress,
             before_update=self._saver.before_update,
         )
+        ahead = None
+        if models.remote is not None:
+            most = config.rollout.max_staleness
+            ahead = AheadSolver(self._tasks, self._solver, models.policy, models.remote, most, self._monitor.progress)
         self._stages = Stages(
-            tasks=self._tasks,
-            solver=self._solver,
+            tasks=ahead or self._tasks,
+            solver=ahead or self._solver,
             gossip=place.gossip(
                 encoder.fits, which_are_known(config.swarm.tasks, sources, self._tasks, held_out.values())
             ),

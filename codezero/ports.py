@@ -26,7 +26,7 @@ class Resumable(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
-class TaskSource(Resumable, Protocol):
+class TaskSource(Protocol):
     def draw(self, num_tasks: int) -> tuple[Task, ...]:
         """Returns the next tasks. Raises TaskError: there is none left to draw from."""
         ...
@@ -40,7 +40,7 @@ class TaskSource(Resumable, Protocol):
         ...
 
 
-class Solver(Resumable, Protocol):
+class Solver(Protocol):
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
         """Returns one group of G rollouts per task, in order; leaves out and counts tasks whose prompts do not fit."""
         ...

@@ -110,6 +110,8 @@ class RoundReport:
     """The difference of sampler and learner in nats (`UpdateReport.sampler_gap`); None without own trained tokens."""
     sample_size: float | None = None
     """The effective sample size as a share of own tokens, in 0..1 (`UpdateReport.sample_size`)."""
+    staleness: float = 0.0
+    """The mean number of updates between the weights that own attempts were sampled with and those that learned."""
     mixed: float | None = None
     """The share of scored local groups in which some attempts are right and some wrong; None without any."""
     finished_at_s: float = 0.0

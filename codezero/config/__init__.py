@@ -26,6 +26,7 @@ from codezero.config.learning import (
     TasksConfig,
     TrainConfig,
     TrainMethod,
+    Transfer,
 )
 from codezero.config.proposer import DifficultyPolicy, ProposerBackend, ProposerConfig, Reference
 from codezero.config.reward import Backend, EvaluatorConfig, RewardConfig, VerdictMode
@@ -83,6 +84,7 @@ __all__ = [
     "TrackingConfig",
     "TrainConfig",
     "TrainMethod",
+    "Transfer",
     "VerdictMode",
     "Vote",
     "Wandb",

@@ -50,6 +50,12 @@ class RolloutEngine(Enum):
     transformers = "transformers"
     continuous = "continuous"
     llama_cpp = "llama_cpp"
+    remote = "remote"
+
+
+class Transfer(Enum):
+    auto = "auto"
+    full = "full"
 
 
 class Importance(Enum):
@@ -86,7 +92,16 @@ class RolloutConfig:
     engine: RolloutEngine = RolloutEngine.transformers
     """The sampler: transformers in this process; continuous, which is transformers' continuous batching, for GPUs; or
     llama_cpp in a process of its own, with a quantised copy of the base and the adapter (on a CPU with
-    train.method=lora; needs codezero[llama-cpp])."""
+    train.method=lora; needs codezero[llama-cpp]); or remote, the servers below."""
+    servers: list[str] = field(default_factory=list)
+    """With engine=remote: the files that `codezero rollout serve` wrote (docs/rollout-service.md). If no server
+    answers, the node samples by itself."""
+    transfer: Transfer = Transfer.auto
+    """With engine=remote: how weights that are trained in full get to the servers: auto sends what has changed where it
+    can, full all of them each time. Adapters are always sent whole."""
+    max_staleness: int = 1
+    """With engine=remote: the most updates between the weights that attempts are sampled with and those that learn from
+    them. The servers sample so many rounds ahead, while the node judges and learns; 0 waits for them."""
     num_generations: int = 4
     """Attempts per task, G: the group that advantages are relative to."""
     max_new_tokens: int = 256
@@ -105,6 +120,14 @@ class RolloutConfig:
             self.num_generations,
             "GRPO compares attempts at one task, so use 2 or more",
         )
+        remote = self.engine is RolloutEngine.remote
+        require(
+            bool(self.servers) == remote,
+            "rollout.servers",
+            self.servers,
+            "with rollout.engine=remote give the file of a rollout server or more, and none with another engine",
+        )
+        require(0 <= self.max_staleness <= 4, "rollout.max_staleness", self.max_staleness, "use 1, or 0 to 4")
         require(self.max_new_tokens >= 1, "rollout.max_new_tokens", self.max_new_tokens, "use 1 or more")
         require(self.temperature > 0, "rollout.temperature", self.temperature, "use a value above 0, such as 1.0")
         require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
@@ -238,7 +261,7 @@ class TrainConfig:
     are not run through the model, which saves time and changes the gradient slightly."""
     importance: Importance = Importance.token
     """The weights of own rollouts, learner's probability / sampler's: by token, by sequence or none (TRL's
-    token_truncate and sequence_truncate). They have no effect if transformers samples, which computes alike."""
+    token_truncate and sequence_truncate). They have no effect if this process samples, which computes alike."""
     importance_cap: float = 3.0
     """The largest such weight (TRL's vllm_importance_sampling_clip_max)."""
     max_trained: int = 0

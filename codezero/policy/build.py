@@ -29,6 +29,8 @@ from codezero.observe.report_file import ReportFile
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
 from codezero.policy.solver import PolicySolver, measuring_solver
 from codezero.ports import Progress
+from codezero.rollouts.build import make_remote
+from codezero.rollouts.engine import RemoteEngine
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train import memory
@@ -114,6 +116,11 @@ class Models:
             adapted = apply_lora(self.policy.model, config.train, config.seed)
             self.policy = replace(self.policy, model=adapted)
             frozen = adapted.disable_adapter
+        self.remote: RemoteEngine | None = None
+        """The engine that samples with rollout servers; None with another one."""
+        if config.rollout.engine is RolloutEngine.remote:
+            self.remote = make_remote(config, self.policy.model, folder)
+            self.sample = self.remote.sample_groups
         if backend is not Backend.transformers:
             self.judge, frozen = None, contextlib.nullcontext
         elif method is TrainMethod.full or not weights.is_policy(dtype):

@@ -47,23 +47,48 @@ class PolicySolver:
 
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
         """Returns one group per task, in order; leaves out and counts tasks whose prompts are too long."""
-        fitting = []
+        fitting = self.fitting(tasks)
+        sampled = self._within_memory([ids for _, ids in fitting], self._config.num_generations)
+        return tuple(self.group(task, group, policy_version) for (task, _), group in zip(fitting, sampled, strict=True))
+
+    def fitting(self, tasks: Sequence[Task]) -> list[tuple[Task, list[int]]]:
+        """Returns tasks with the ids of their prompts; leaves out and counts those whose prompts are too long."""
+        found = []
         for task in tasks:
             try:
-                fitting.append((task, self.encode_prompt(task)))
+                found.append((task, self.encode_prompt(task)))
             except PromptTooLong as error:
                 logger.warning("task left out: %s. Nothing has to be done", error)
                 self._skipped["prompt_too_long"] += 1
-        sampled = self._within_memory([ids for _, ids in fitting], self._config.num_generations)
-        return tuple(
-            RolloutGroup(
-                peer_id=self._peer_id,
-                model_id=self._policy.name,
-                policy_version=policy_version,
-                task=task,
-                rollouts=tuple(self._rollout(tokens) for tokens in group),
-            )
-            for (task, _), group in zip(fitting, sampled, strict=True)
+        return found
+
+    def group(self, task: Task, attempts: Sequence[SampledTokens], policy_version: int) -> RolloutGroup:
+        """Returns the group of the attempts at a task that were sampled with weights of this version."""
+        return RolloutGroup(
+            peer_id=self._peer_id,
+            model_id=self._policy.name,
+            policy_version=policy_version,
+            task=task,
+            rollouts=tuple(self._rollout(tokens) for tokens in attempts),
+        )
+
+    @property
+    def num_generations(self) -> int:
+        return self._config.num_generations
+
+    def next_seed(self) -> int:
+        """Returns a number from its random state, which is then another one."""
+        generator = self._generator
+        return int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+
+    @property
+    def params(self) -> SamplingParams:
+        config = self._config
+        return SamplingParams(
+            max_new_tokens=config.max_new_tokens,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            top_k=config.top_k,
         )
 
     def _within_memory(self, prompts: Sequence[Sequence[int]], num: int) -> list[list[SampledTokens]]:
@@ -93,17 +118,11 @@ class PolicySolver:
         return self._within_memory(prompts, num)
 
     def _sampled(self, prompts: Sequence[Sequence[int]], num: int) -> list[list[SampledTokens]]:
-        config = self._config
         return self._sample(
             self._policy.model,
             prompts,
             num,
-            SamplingParams(
-                max_new_tokens=config.max_new_tokens,
-                temperature=config.temperature,
-                top_p=config.top_p,
-                top_k=config.top_k,
-            ),
+            self.params,
             end_ids=self._policy.end_ids,
             pad_id=self._policy.pad_id,
             generator=self._generator,

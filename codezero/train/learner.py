@@ -34,6 +34,9 @@ from codezero.types import RolloutGroup, ScoredGroup
 
 logger = logging.getLogger(__name__)
 
+COMPUTES_OTHERWISE = (RolloutEngine.llama_cpp, RolloutEngine.remote)
+"""The engines whose log-probs are not those of the learner's own arithmetic."""
+
 
 class GrpoLearner:
     """The implementation of `ports.Learner`. It trains `model` in place."""
@@ -57,8 +60,8 @@ class GrpoLearner:
         temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
         weights before any training (not of those that a resumed node starts with); needed if config.beta > 0 unless
         `model` is a peft model, whose frozen base is the reference. engine: the sampler of own rollouts;
-        train.importance has an effect with llama_cpp only. before_update: called before each change of weights and
-        moments.
+        train.importance has an effect with those in COMPUTES_OTHERWISE only. before_update: called before each change
+        of weights and moments.
 
         Raises TrainingError: the reference is missing. ModelError: the model's logits are not its head's output.
         """
@@ -70,7 +73,7 @@ class GrpoLearner:
             )
         model.eval()
         require_plain_head(model)
-        if engine is not RolloutEngine.llama_cpp:
+        if engine not in COMPUTES_OTHERWISE:
             config = replace(config, importance=Importance.none)
         self._encoder, self._engine = encoder, engine
         self._config = config

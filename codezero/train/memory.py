@@ -101,6 +101,8 @@ class MemoryEstimate:
     reference: int
     optimizer: int
     """Adam's moments, and float32 masters of bfloat16 weights; in memory during the whole round."""
+    snapshots: int
+    """Two versions of the weights as rollout servers have them."""
     evaluator: int
     workers: int
     gradients: int
@@ -118,7 +120,8 @@ class MemoryEstimate:
 
     @property
     def kept(self) -> int:
-        return self.runtime + self.weights + self.reference + self.optimizer + self.evaluator + self.workers
+        models = self.weights + self.reference + self.optimizer + self.snapshots
+        return self.runtime + models + self.evaluator + self.workers
 
     @property
     def learn(self) -> int:
@@ -209,6 +212,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     if load.engine is RolloutEngine.continuous:
         length = PAGE_TOKENS * pages(length)
         masks = width * max(rows, PREFILL_TOKENS) * rows * length
+    sent_bytes = 2 * 2 * trained if load.engine is RolloutEngine.remote else 0
     cached = 2 * rows * length * shape.num_layers * shape.key_value_size  # numbers
     return MemoryEstimate(
         method=method,
@@ -218,6 +222,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         weights=weights,
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,
         optimizer=moments + master_bytes,
+        snapshots=2 * 2 * shape.num_parameters if full and load.engine is RolloutEngine.remote else 0,
         evaluator=0 if load.evaluator_is_base and not full else load.evaluator_bytes,
         workers=load.workers_bytes,
         gradients=4 * trained,
@@ -225,7 +230,7 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         decode_weights=decode_weights,
         kv_cache=(2 if outside else width) * cached + masks,
         logits=DRAWN_BYTES * rows * shape.vocab_size,
-        disk=CHECKPOINTS * (4 * trained + moments) + base_bytes,
+        disk=CHECKPOINTS * (4 * trained + moments) + base_bytes + sent_bytes,
     )
 
 

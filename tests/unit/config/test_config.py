@@ -44,6 +44,7 @@ def test_faithful_preset_is_the_public_nodes_table():
 
 OPERATOR_S_OWN = {
     *("seed", "rounds", "state_dir", "model.name", "model.device", "model.cache_dir", "model.threads"),
+    *("rollout.servers", "rollout.transfer"),
     *("tasks.mbpp.path", "tasks.code_contests.path", "evaluator.batch_size", "evaluator.url", "evaluator.api_key_env"),
     *("evaluator.timeout_s", "evaluator.retries", "evaluator.workers"),
     *("train.micro_batch_size", "train.gradient_checkpointing"),

@@ -1,6 +1,7 @@
-"""Sampling with llama.cpp: its numbers against transformers' and peft's, and the supervision of its process."""
+"""All rollout engines in the same tests; llama.cpp's files and the supervision of its process."""
 
 import contextlib
+import copy
 import subprocess
 import sys
 import threading
@@ -14,14 +15,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import ContinuousBatchingManager, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
-from codezero.config import RolloutConfig, RolloutEngine, TrainConfig
+from codezero.config import RolloutConfig, RolloutEngine, TrainConfig, Transfer
 from codezero.errors import ConfigError, ModelError, RolloutError
 from codezero.llm import continuous, llama_engine, llama_sampler, sample
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_files import write_base
+from codezero.rollouts.engine import RemoteEngine
+from codezero.rollouts.snapshots import Snapshots
 from codezero.train.method import apply_lora
 from tests.builders import save_tiny, tiny_model
 from tests.processes import is_alive, wait_until_gone
+from tests.rollout_servers import rollout_server, sampler
 
 ROOT = Path(__file__).parent.parent.parent.parent
 PROMPTS = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]]
@@ -64,15 +68,19 @@ def llama(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def engines(llama):
-    return {
-        "llama_cpp": llama,
-        "transformers": (sample.sample_groups, llama[1]),
-        "continuous": (continuous.sample_groups, llama[1]),
-    }
+def engines(llama, tmp_path_factory):
+    base = copy.deepcopy(llama[1]).unload()
+    with rollout_server(sampler(copy.deepcopy(base))) as server:
+        snapshots = Snapshots(llama[1], tmp_path_factory.mktemp("weights"), Transfer.auto)
+        yield {
+            "llama_cpp": llama,
+            "transformers": (sample.sample_groups, llama[1]),
+            "continuous": (continuous.sample_groups, llama[1]),
+            "remote": (RemoteEngine([server], snapshots, local=None).sample_groups, llama[1]),
+        }
 
 
-@pytest.fixture(params=["llama_cpp", "transformers", "continuous"])
+@pytest.fixture(params=["llama_cpp", "transformers", "continuous", "remote"])
 def engine(request, engines):
     return engines[request.param]
 
@@ -176,11 +184,12 @@ def test_same_generator_state_gives_the_same_samples_and_another_one_does_not(en
     assert first != other
 
 
-def test_no_prompts_give_no_groups_and_progress_is_told(engine):
+def test_no_prompts_give_no_groups_and_progress_is_told(engine, engines):
     assert draw(engine, []) == []
     steps = []
     draw(engine, [[1, 2]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
-    assert steps == ([(2, 4), (4, 4)] if engine[0] is continuous.sample_groups else [(1, 4), (2, 4), (3, 4)])
+    if engine is not engines["remote"]:  # whose steps are looked at twice a second
+        assert steps == ([(2, 4), (4, 4)] if engine is engines["continuous"] else [(1, 4), (2, 4), (3, 4)])
 
 
 @pytest.mark.parametrize(

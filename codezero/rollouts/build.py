@@ -1,0 +1,50 @@
+"""Builds a rollout server by the configuration, and a node's connection to several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from codezero.config import NodeConfig, RolloutEngine
+from codezero.llm import continuous, store
+from codezero.llm import device as devices
+from codezero.llm.llama_engine import LlamaCppEngine
+from codezero.llm.load import load_model
+from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.rollouts import rollout_file
+from codezero.rollouts.client import RolloutServer
+from codezero.rollouts.engine import RemoteEngine
+from codezero.rollouts.serve import ServeOptions, serve
+from codezero.rollouts.snapshots import Snapshots
+from codezero.runtime.console import Console
+
+
+def run_server(config: NodeConfig, options: ServeOptions) -> int:
+    """Serves rollouts of the configured model until it is stopped. Raises CodezeroError: it cannot."""
+    console = Console()
+    device = devices.choose_device(config.model.device)
+    devices.set_threads(config.model.threads)
+    folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
+    dtype = devices.choose_dtype(config.model.dtype, device)
+    policy = load_model(config.model.name, folder, device, dtype)
+    console.line(f"model: {config.model.name} on {devices.describe(device, dtype)}")
+    engine = config.rollout.engine
+    sample: SampleGroups = sample_groups
+    if engine is RolloutEngine.continuous:
+        sample = continuous.sample_groups
+    if engine is RolloutEngine.llama_cpp:
+        cache_bytes = psutil.virtual_memory().available // 2
+        sample = LlamaCppEngine(folder, Path(config.state_dir) / "rollouts", cache_bytes=cache_bytes).sample_groups
+    serve(policy, sample, engine.value, options, console)
+    return 0
+
+
+def make_remote(config: NodeConfig, model: Any, folder: Path) -> RemoteEngine:
+    """Returns the engine that samples with the configured servers, or here if there are none.
+
+    Raises RolloutError: a rollout file cannot be read."""
+    files = [Path(name).expanduser() for name in config.rollout.servers]
+    servers = [RolloutServer(rollout_file.read(file), file.name) for file in files]
+    return RemoteEngine(servers, Snapshots(model, folder / "rollouts", config.rollout.transfer))

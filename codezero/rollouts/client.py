@@ -1,0 +1,179 @@
+"""A trainer's connection to one rollout server. What it says is not trusted: lengths, times and shapes are limited."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import msgspec
+
+from codezero.config.multiaddr import is_loopback
+from codezero.errors import CodezeroError
+from codezero.llm.replies import Done, Reply, misshapen
+from codezero.rollouts import protocol
+from codezero.rollouts.protocol import RolloutRequest, ServerStatus
+from codezero.rollouts.rollout_file import RolloutFile
+from codezero.rollouts.snapshots import Snapshots
+
+CONNECT_S, SILENCE_S = 5.0, 60.0
+"""The longest waits for a connection and for a line, in seconds. A link that is lost for half a minute costs nothing:
+the server has gone on sampling."""
+STALLED_S = 600.0
+"""The longest time without a step, in seconds: the server may first have to end the work of a trainer that is gone."""
+MAX_STATUS_BYTES = 4096
+TOKEN_BYTES = 48
+"""The most bytes of a token id with its log-prob in JSON."""
+COPY_BYTES = 1 << 20
+ROUNDING = 1e-3
+"""The largest log-prob, in nats, of a token that is certain."""
+
+
+class ServerFailed(CodezeroError):
+    """A rollout server did not do what it was asked to; the message says why."""
+
+
+class Cancelled(ServerFailed):
+    """The rollouts are not needed any more."""
+
+
+class RolloutServer:
+    """A rollout server. Its methods may be called by one thread at a time, `cancel` by any."""
+
+    def __init__(self, file: RolloutFile, name: str) -> None:
+        """`name` is that of its rollout file, for messages."""
+        self.name, self._base = name, ""
+        self._url = file.url.rstrip("/")
+        host = str(httpx2.URL(self._url).host)
+        self._client = httpx2.Client(
+            headers={"authorization": f"Bearer {file.token}", "accept-encoding": "identity"},
+            timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
+            follow_redirects=False,
+            trust_env=not is_loopback(host),
+        )
+        self._cancelled = threading.Event()
+        self.sent_bytes = 0
+        """The bytes of weights that it was sent."""
+
+    def cancel(self) -> None:
+        """Makes `sample` raise Cancelled at its next line."""
+        self._cancelled.set()
+
+    def bring(self, snapshots: Snapshots) -> str:
+        """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed, or
+        RolloutError: a file of weights cannot be written."""
+        self._cancelled.clear()
+        status = self._status()
+        if status.version != protocol.VERSION:
+            raise ServerFailed(f"it speaks version {status.version} of the protocol: use the same codezero on both")
+        if status.base != snapshots.base:
+            raise ServerFailed(f"it has other weights of {status.model}: start it with this node's model.name")
+        for has in (status.weights, ""):  # the second time all are sent
+            file = snapshots.open_for(has)
+            if file is None:
+                return has
+            with file:
+                size = file.seek(0, 2)
+                file.seek(0)
+                reply = self._call("PUT", protocol.WEIGHTS, self._read(file), {"content-length": str(size)})
+            if reply is not None:
+                return reply.weights
+        raise ServerFailed("it takes over neither a difference nor all weights")
+
+    def sample(self, asked: RolloutRequest, on_step: Callable[[int], None]) -> Done:
+        """Returns the rollouts. `on_step` is called with the number of steps made. Raises ServerFailed."""
+        rows = len(asked.prompts) * asked.num_generations
+        most_bytes = rows * asked.max_new_tokens * TOKEN_BYTES + (1 << 20)
+        body = msgspec.json.encode(asked)
+        most_done, step_s = -1, time.monotonic()
+        with self._stream("POST", protocol.ROLLOUTS, body, {"content-type": "application/json"}) as response:
+            if response.status_code != 200:
+                raise ServerFailed(self._refusal(response))
+            for line in _lines(response, most_bytes):
+                reply = _decoded(line, Reply)
+                if isinstance(reply, Done):
+                    return _checked(reply, asked)
+                if self._cancelled.is_set():
+                    raise Cancelled("another one was faster")
+                if reply.done > most_done:
+                    most_done, step_s = reply.done, time.monotonic()
+                    on_step(reply.done)
+                elif time.monotonic() - step_s > STALLED_S:
+                    raise ServerFailed(f"it made no step in {STALLED_S:g} s")
+        raise ServerFailed("it ended its reply in the middle")
+
+    def _status(self) -> ServerStatus:
+        found = self._call("GET", protocol.STATUS)
+        assert found is not None  # only weights are refused with 409
+        return found
+
+    def _read(self, file: Any) -> Iterator[bytes]:
+        while piece := file.read(COPY_BYTES):
+            self.sent_bytes += len(piece)
+            yield piece
+
+    def _call(
+        self, method: str, path: str, content: Iterator[bytes] | None = None, headers: dict[str, str] | None = None
+    ) -> ServerStatus | None:
+        """Returns the status that the server answers with; None if it wants all weights (409)."""
+        with self._stream(method, path, content, headers or {}) as response:
+            if response.status_code == 409 and content is not None:
+                return None
+            if response.status_code != 200:
+                raise ServerFailed(self._refusal(response))
+            found: ServerStatus = _decoded(b"".join(_lines(response, MAX_STATUS_BYTES)), ServerStatus)
+            return found
+
+    @contextmanager
+    def _stream(self, method: str, path: str, content: Any, headers: dict[str, str]) -> Iterator[httpx2.Response]:
+        try:
+            with self._client.stream(method, self._url + path, content=content, headers=headers) as response:
+                yield response
+        except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
+            raise ServerFailed(str(error) or type(error).__name__) from error
+
+    def _refusal(self, response: httpx2.Response) -> str:
+        text = b"".join(_lines(response, MAX_STATUS_BYTES)).decode("utf-8", "replace").strip()
+        return f"it answered HTTP {response.status_code}: {text}"
+
+
+def _lines(response: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
+    """Yields complete lines, and the rest. Raises ServerFailed: a line has more bytes than allowed."""
+    rest = bytearray()
+    for piece in response.iter_raw():
+        *lines, last = piece.split(b"\n")
+        for line in lines:
+            yield bytes(rest + line)
+            rest.clear()
+        rest += last
+        if len(rest) > most_bytes:
+            raise ServerFailed(f"it sent more than {most_bytes} bytes")
+    if rest:
+        yield bytes(rest)
+
+
+def _decoded(line: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ServerFailed(f"its reply cannot be read: {error}") from error
+
+
+def _checked(done: Done, asked: RolloutRequest) -> Done:
+    rows = len(asked.prompts) * asked.num_generations
+    trouble = done.error or misshapen(done, rows, asked.max_new_tokens)
+    if not trouble and any(not 0 <= id_ < 1 << 24 for ids in done.ids for id_ in ids):
+        trouble = "it sent numbers that are no tokens"
+    ends = set(asked.end_ids)
+    if not trouble and any(
+        not ends.isdisjoint(ids[:-1]) or (len(ids) < asked.max_new_tokens and ids[-1] not in ends) for ids in done.ids
+    ):
+        trouble = "its completions do not end with the first end token"
+    if not trouble and any(logprob > ROUNDING for logprobs in done.logprobs for logprob in logprobs):
+        trouble = "it sent log-probs above 0"
+    if trouble:
+        raise ServerFailed(trouble)
+    return done

@@ -1,0 +1,253 @@
+"""The rollout engine that samples with servers: shares prompts out by speed, and does the work of failed ones again."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Collection, Sequence
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from codezero.errors import CodezeroError
+from codezero.llm.replies import Done
+from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
+from codezero.rollouts.agreement import disagrees
+from codezero.rollouts.batch import Found, PromptBatch, Sampling
+from codezero.rollouts.client import Cancelled, RolloutServer
+from codezero.rollouts.snapshots import Snapshots
+from codezero.runtime.console import printable
+from codezero.types import SampledTokens
+
+SLOW = 2.0
+"""A server that takes so many times as long as the slowest of the others has its prompts sampled by these."""
+LEAST_WAIT_S = 5.0
+"""The shortest time that a server has before that, in seconds."""
+OUT_S, MOST_OUT_S = 60.0, 960.0
+"""How long a server that has failed is left out, in seconds: at first, doubled each time, and at most."""
+NEWEST = 0.5
+"""The weight of the latest measurement in a server's speed."""
+LOOK_S = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """A server's share of a job, the name of the weights that it is from, and how long it took."""
+
+    done: Done
+    weights: str
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Standing:
+    """What is known of a server."""
+
+    tokens_per_s: float = 0.0
+    """0 before it has sampled."""
+    out_until_s: float = 0.0
+    out_s: float = 0.0
+    """How long it was left out last; 0 if it has worked since."""
+
+
+class RemoteEngine:
+    """A rollout engine with the interface of `llm.sample.sample_groups`, which also samples while its caller does other
+    things. It asks servers in a thread of its own, for one job after the other."""
+
+    def __init__(
+        self, servers: Sequence[RolloutServer], snapshots: Snapshots, *, local: SampleGroups = sample_groups
+    ) -> None:
+        """`local` samples where no server does."""
+        self._standings = {server: _Standing() for server in servers}
+        self._snapshots, self._local = snapshots, local
+        self._jobs = queue.SimpleQueue[Sampling]()
+        threading.Thread(target=self._work, name="rollout servers", daemon=True).start()
+
+    def publish(self, model: Any) -> str:
+        """Makes the model's weights those that jobs begin with from now on, and returns their name."""
+        return self._snapshots.take(model)
+
+    def begin(self, batch: PromptBatch) -> Sampling:
+        """Has rollouts sampled with the weights that are the newest when their turn comes."""
+        job = Sampling(batch)
+        self._jobs.put(job)
+        return job
+
+    def finish(
+        self, job: Sampling, model: Any, on_step: StepCallback | None = None
+    ) -> list[tuple[list[SampledTokens], str]]:
+        """Waits for a job. Returns the attempts at each prompt and the name of their weights; where no server has
+        sampled, or one whose log-probs are not the model's, `model` does, which is the newest version."""
+        batch, total = job.batch, job.batch.params.max_new_tokens
+        while True:
+            try:
+                found = job.found.result(LOOK_S)
+                break
+            except NotYet:
+                if on_step is not None:
+                    on_step(min(job.steps.copy().values(), default=0), total)
+        self._leave_out_liars(found, model, batch.params.temperature)
+        missing = [i for i, one in enumerate(found) if one is None]
+        own = self._own(model, batch, missing, on_step) if missing else []
+        by_prompt, newest = dict(zip(missing, own, strict=True)), self._snapshots.name
+        return [(by_prompt[i], newest) if one is None else (one.attempts, one.weights) for i, one in enumerate(found)]
+
+    def _own(
+        self, model: Any, batch: PromptBatch, prompts: Sequence[int], on_step: StepCallback | None
+    ) -> list[list[SampledTokens]]:
+        """Returns attempts at these prompts that are sampled here."""
+        return self._local(
+            model,
+            [batch.prompts[i] for i in prompts],
+            batch.num_generations,
+            batch.params,
+            end_ids=batch.end_ids,
+            pad_id=batch.pad_id,
+            generator=torch.Generator(device=model.device).manual_seed(batch.seed),
+            on_step=on_step,
+        )
+
+    def sample_groups(
+        self,
+        model: Any,
+        prompts: Sequence[Sequence[int]],
+        num_generations: int,
+        params: SamplingParams,
+        *,
+        end_ids: Sequence[int],
+        pad_id: int,
+        generator: torch.Generator | None = None,
+        on_step: StepCallback | None = None,
+    ) -> list[list[SampledTokens]]:
+        """Samples as `llm.sample.sample_groups` does. Raises RolloutError: the weights cannot be written."""
+        if not prompts:
+            return []
+        self.publish(model)
+        seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device if generator else None))
+        batch = PromptBatch(
+            prompts=prompts,
+            num_generations=num_generations,
+            params=params,
+            end_ids=end_ids,
+            pad_id=pad_id,
+            seed=seed,
+        )
+        return [attempts for attempts, _ in self.finish(self.begin(batch), model, on_step)]
+
+    def _leave_out_liars(self, found: list[Found | None], model: Any, temperature: float) -> None:
+        """Compares an attempt of each server with the model, and drops all attempts of those that disagree."""
+        for server in {one.server for one in found if one is not None}:
+            theirs = {i: one for i, one in enumerate(found) if one is not None and one.server is server}
+            attempts = [(tokens, one) for one in theirs.values() for tokens in one.attempts]
+            longest, one = max(attempts, key=lambda pair: len(pair[0].completion_ids))
+            is_stale = one.weights != self._snapshots.name
+            if trouble := disagrees(model, longest, temperature, is_stale=is_stale):
+                self._leave_out(server, trouble)
+                for i in theirs:
+                    found[i] = None
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                job.found.set_result(self._sampled(job))
+            except Exception as error:  # the thread's boundary: whoever waits for the job raises it
+                job.found.set_exception(error)
+
+    def _sampled(self, job: Sampling) -> list[Found | None]:
+        found: list[Found | None] = [None] * len(job.batch.prompts)
+        slow: set[RolloutServer] = set()
+        while missing := [i for i, one in enumerate(found) if one is None]:
+            shares = self._shares(missing, slow)
+            if not shares:
+                break
+            slow |= self._share_out(job, shares, found)
+        return found
+
+    def _shares(self, prompts: Sequence[int], slow: Collection[RolloutServer]) -> dict[RolloutServer, list[int]]:
+        """Returns which server samples at which prompts: in proportion to speeds, equally before these are known."""
+        now_s = time.monotonic()
+        able = [one for one, standing in self._standings.items() if standing.out_until_s <= now_s and one not in slow]
+        speeds = {server: self._standings[server].tokens_per_s for server in able}
+        known = [speed for speed in speeds.values() if speed]
+        for server, speed in speeds.items():
+            speeds[server] = speed or (sum(known) / len(known) if known else 1.0)
+        shares: dict[RolloutServer, list[int]] = {server: [] for server in speeds}
+        for prompt in prompts if speeds else ():
+            shares[min(shares, key=lambda one: (len(shares[one]) + 1) / speeds[one])].append(prompt)
+        return {server: share for server, share in shares.items() if share}
+
+    def _share_out(
+        self, job: Sampling, shares: dict[RolloutServer, list[int]], found: list[Found | None]
+    ) -> set[RolloutServer]:
+        """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, for
+        which it does not wait."""
+        replies = queue.SimpleQueue[tuple[RolloutServer, _Sampled | CodezeroError]]()
+        job.steps = dict.fromkeys(shares, 0)
+        began_s, slowest_s, under_way, slow = time.monotonic(), 0.0, set(shares), set()
+        for server, share in shares.items():
+            arguments = (job, server, share, replies)
+            threading.Thread(target=self._ask, args=arguments, name=f"asks {server.name}", daemon=True).start()
+        while under_way:
+            try:
+                server, reply = replies.get(timeout=LOOK_S)
+            except queue.Empty:
+                if slowest_s and time.monotonic() - began_s > max(LEAST_WAIT_S, SLOW * slowest_s):
+                    for server in under_way:
+                        server.cancel()
+                continue
+            under_way.discard(server)
+            job.steps.pop(server, None)
+            if isinstance(reply, Cancelled):
+                slow.add(server)
+                self._standings[server].tokens_per_s /= 2
+            elif isinstance(reply, CodezeroError):
+                self._leave_out(server, str(reply))
+            else:
+                slowest_s = max(slowest_s, time.monotonic() - began_s)
+                self._note(server, reply)
+                for prompt, attempts in job.batch.attempts(shares[server], reply.done):
+                    found[prompt] = Found(attempts, reply.weights, server)
+        return slow
+
+    def _ask(
+        self,
+        job: Sampling,
+        server: RolloutServer,
+        share: Sequence[int],
+        replies: queue.SimpleQueue[tuple[RolloutServer, _Sampled | CodezeroError]],
+    ) -> None:
+        try:
+            weights = server.bring(self._snapshots)
+            began_s = time.monotonic()
+            done = server.sample(job.batch.request(share, weights), lambda step: job.steps.__setitem__(server, step))
+            replies.put((server, _Sampled(done, weights, time.monotonic() - began_s)))
+        except CodezeroError as error:
+            replies.put((server, error))
+
+    def _note(self, server: RolloutServer, reply: _Sampled) -> None:
+        """Takes a server's speed into account, and that it works."""
+        standing = self._standings[server]
+        speed = sum(map(len, reply.done.ids)) / max(reply.seconds, 1e-3)
+        standing.tokens_per_s += (NEWEST if standing.tokens_per_s else 1.0) * (speed - standing.tokens_per_s)
+        if standing.out_s:
+            logger.info("rollout server %s samples again", server.name)
+        standing.out_s = 0.0
+
+    def _leave_out(self, server: RolloutServer, trouble: str) -> None:
+        standing = self._standings[server]
+        standing.out_s = min(2 * standing.out_s, MOST_OUT_S) if standing.out_s else OUT_S
+        standing.out_until_s = time.monotonic() + standing.out_s
+        logger.warning(
+            "rollout server %s is left out for %.0f s: %s. Other servers or this node do its work; check that it runs, "
+            "and that this machine reaches it",
+            server.name,
+            standing.out_s,
+            printable(trouble)[:300],
+        )

@@ -1,0 +1,42 @@
+"""The rollout file: where a rollout server is, and the token that it answers to. Who has it can use the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import yaml
+
+from codezero.errors import ConfigError, told_as
+from codezero.runtime.files import replace_file
+
+MAX_BYTES = 4096
+
+
+class RolloutFile(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    """http:// or https://, a host and a port."""
+    token: str
+
+
+def write(path: Path, content: RolloutFile) -> None:
+    """Replaces the file, which its owner alone can read. Raises ConfigError: it cannot be written."""
+    with told_as(ConfigError, f"cannot write the rollout file {path}", "give another one with --file"):
+        replace_file(path, yaml.safe_dump(msgspec.to_builtins(content), sort_keys=False), private=True)
+
+
+def read(path: Path) -> RolloutFile:
+    """Raises ConfigError: the file is missing or damaged."""
+    again = "copy it again from the machine where `codezero rollout serve` wrote it"
+    with told_as(ConfigError, f"cannot read the rollout file {path}", again), path.open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    try:
+        found = msgspec.convert(yaml.safe_load(raw) if len(raw) <= MAX_BYTES else None, RolloutFile)
+        parts = urlsplit(found.url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port and not parts.path.strip("/")
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError):
+        usable = False
+    if not usable or not (found.token.isascii() and found.token.isprintable() and found.token):
+        raise ConfigError(f"{path} is no rollout file, or damaged: {again}")
+    return found

@@ -1,0 +1,74 @@
+"""`codezero rollout serve`: loads a model and serves rollouts of it until it is stopped."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import shutil
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from codezero.config.multiaddr import is_loopback
+from codezero.errors import RolloutError, told_as
+from codezero.llm.load import LoadedModel
+from codezero.llm.sample import SampleGroups
+from codezero.rollouts import rollout_file
+from codezero.rollouts.rollout_file import RolloutFile
+from codezero.rollouts.server import Sampler, make_app
+from codezero.runtime.console import Console
+from codezero.runtime.serving import end_by_sigterm, in_url, listening, own_addresses, serve_app
+
+CONNECTIONS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    host: str
+    port: int
+    address: str | None
+    """The host under which trainers reach this machine; None for the one that it listens on."""
+    file: Path
+
+
+def serve(policy: LoadedModel, sample: SampleGroups, engine: str, options: ServeOptions, console: Console) -> None:
+    """Serves until Ctrl-C or SIGTERM. Raises RolloutError: the address is not available, or the file not writable."""
+    end_by_sigterm()
+    with listening(options.host, options.port, RolloutError, "rollout server") as listener:
+        port = listener.getsockname()[1]
+        token = rollout_file.read(options.file).token if options.file.exists() else secrets.token_urlsafe(32)
+        url = f"http://{in_url(options.address or _reached(options.host))}:{port}"
+        rollout_file.write(options.file, RolloutFile(url=url, token=token))
+        app = make_app(Sampler(policy, sample, engine, console.line), token, _empty(options.file))
+        console.line(f"rollout server: {policy.name} by {engine} at {url}  (Ctrl-C ends it)")
+        console.line(f"{options.file} has its address and token: copy it to the machine that learns, and run there")
+        console.line(f"  codezero run rollout.engine=remote 'rollout.servers=[{options.file.name}]'")
+        if not is_loopback(options.host):
+            console.line(
+                "warning: the token and all text go over the network unencrypted; across a network that is not yours "
+                "use a tunnel (docs/rollout-service.md)"
+            )
+        elif options.address is None:
+            console.line("only this machine can reach it; --host 0.0.0.0 lets others")
+        serve_app(app, listener, CONNECTIONS)
+
+
+def _empty(file: Path) -> Path:
+    """Returns a new folder beside the rollout file, without what a killed server left there."""
+    folder = file.with_name(f".{file.name}.uploads")
+    with told_as(RolloutError, f"cannot use {folder}", "give another place with --file"):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+    return folder
+
+
+def _reached(host: str) -> str:
+    """Returns the host as others see it: for all interfaces the first address of this machine that is not loopback."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if not address.is_unspecified:
+        return host
+    found = own_addresses(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
+    return found[0] if found else "localhost"

@@ -1,0 +1,57 @@
+"""Rollout servers in threads of the test's process, and their rollout files."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import uvicorn
+
+from codezero.errors import RolloutError
+from codezero.llm.load import LoadedModel
+from codezero.llm.sample import sample_groups
+from codezero.rollouts.client import RolloutServer
+from codezero.rollouts.rollout_file import RolloutFile
+from codezero.rollouts.server import Sampler, make_app
+from codezero.runtime.serving import listening
+from tests.builders import tiny_model, tiny_tokenizer
+
+TOKEN = "a-token-of-a-test"
+
+
+def loaded(model=None):
+    tokenizer = tiny_tokenizer()
+    return LoadedModel(
+        name="tiny",
+        model=model or tiny_model(),
+        tokenizer=tokenizer,
+        end_ids=(tokenizer.eos_token_id,),
+        context_length=2048,
+    )
+
+
+def sampler(model=None, sample=sample_groups):
+    return Sampler(loaded(model), sample, "transformers")
+
+
+@contextmanager
+def served(app, port=0):
+    """The URL of an ASGI app that is served meanwhile."""
+    listener = listening("127.0.0.1", port, RolloutError, "rollout server")
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        listener.close()
+
+
+@contextmanager
+def rollout_server(what=None, name="server.yaml", port=0, token=TOKEN):
+    """A connection to a server of a `Sampler`, or of another ASGI app."""
+    app = make_app(what or sampler(), TOKEN) if not callable(what) else what
+    with served(app, port) as url:
+        yield RolloutServer(RolloutFile(url=url, token=token), name)
