@@ -31,6 +31,7 @@ TABLES = {
     "rollout": "table",
     "round-lora": "learn_table",
     "memory": "table",
+    "transfer": "table",
     "mutation": "table",
     "against-functions": "table",
     "against-programs": "table",
