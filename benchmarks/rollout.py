@@ -289,6 +289,18 @@ def agreement_table(results: Mapping[str, Result]) -> str:
     return markdown(header, rows)
 
 
+def rounds_table(results: Mapping[str, Result]) -> str:
+    """Of each engine's second round; the first allocates and compiles."""
+    rows = []
+    for engine, (_, report) in results["rounds"].counts.items():
+        seconds = report["seconds"]
+        hourly = 3600 / 150 * report["num_tokens"] / sum(seconds.values())
+        cells = [f"{seconds[stage]:.0f}" for stage in ("solve", "score", "learn")]
+        rows.append([engine, f"{report['tokens_per_s']:.1f}", *cells, shown(HOURLY, hourly, "{:.0f}")])
+    header = ["engine", "tokens/s", "solve, s", "score, s", "learn, s", "rollouts of 150 tokens an hour"]
+    return markdown(header, rows)
+
+
 def table(results: Mapping[str, Result]) -> str:
     return f"{speed_table(results)}\n\n{agreement_table(results)}"
 

@@ -14,14 +14,16 @@ import os
 import shutil
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks import harness
+from benchmarks.power import of_none
 from benchmarks.sides import Own, Work
+from benchmarks.tables import markdown
 from codezero.config import TrainConfig
 from codezero.llm import device as devices
 from codezero.llm import store
@@ -31,6 +33,7 @@ from codezero.train.saver import BackgroundSaver, FinishedRound
 
 MODEL = "Qwen2.5-Coder-0.5B-Instruct"
 GENERATIONS, TOKENS, ROUNDS = 4, 24, 2
+SHOWN = ("before_s", "alone_s", "beside_s", "write_s", "waited_s")
 
 
 class Round:
@@ -102,8 +105,15 @@ def arm() -> harness.Arm:
         settings={"model": MODEL, "tasks": 2, "generations": GENERATIONS, "tokens": TOKENS},
         seed=0,
         pieces=[f"round {number}" for number in range(1, ROUNDS + 1)],
-        power=[],
+        power=[of_none("rounds that wait", ROUNDS, "rounds")],
     )
+
+
+def table(results: Mapping[str, harness.Result]) -> str:
+    found = results["full_0_5b"].counts
+    rows = [[piece, *(f"{counts[key]:.1f}" for key in SHOWN)] for piece, counts in found.items()]
+    header = ["", "all waits, as before, s", "sampling alone, s", "sampling beside a save, s", "the save, s"]
+    return markdown([*header, "the update waits, s"], rows)
 
 
 def main() -> None:
