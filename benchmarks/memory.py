@@ -84,6 +84,10 @@ ROWS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "lora, 8 tasks of 8": (ADAPTED, "swarm.num_local=8", "rollout.num_generations=8"),
         "lora, llama_cpp, 8 tasks of 8": (ADAPTED, LLAMA, "swarm.num_local=8", "rollout.num_generations=8"),
     },
+    "wide": {
+        "lora, prompts of 512": (ADAPTED, "prompt=512"),
+        "full, 8 tasks of 8": (FULLY, "swarm.num_local=8", "rollout.num_generations=8"),
+    },
     "long": {
         "lora, llama_cpp": (ADAPTED, LLAMA),
         "lora, llama_cpp, prompts of 512": (ADAPTED, LLAMA, "prompt=512"),
@@ -92,7 +96,7 @@ ROWS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "full": (FULLY,),
     },
 }
-TOKENS = {"short": 64, "long": 256}
+TOKENS = {"short": 64, "long": 256, "wide": 64}
 PROMPT = 150
 """Tokens of a prompt, about what a built-in problem has."""
 
