@@ -29,7 +29,7 @@ from benchmarks.harness import Arm, Counts, Result, Target
 from benchmarks.power import of_none
 from benchmarks.sides import Own, Work
 from benchmarks.tables import against, markdown
-from codezero.config import TrainConfig, Transfer
+from codezero.config import RolloutEngine, TrainConfig, Transfer
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import load_model
@@ -43,6 +43,7 @@ from codezero.tasks.problems import load_problems
 from tests.rollout_servers import TOKEN, served
 
 MODEL, HOME = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
+ENGINE = RolloutEngine.transformers
 G, TOKENS, UPDATES = 4, 64, 3
 SLOW_BYTES_A_S = 100e6 / 8
 FORM = "{:.0%}"
@@ -173,7 +174,7 @@ def main() -> None:
     devices.set_threads(0)
     for name in options.arms:
         folder = store.prepare(MODEL, HOME)
-        sampler = Sampler(load_model(MODEL, folder, torch.device("cpu"), torch.float32), sample_groups, "transformers")
+        sampler = Sampler(load_model(MODEL, folder, torch.device("cpu"), torch.float32), sample_groups, ENGINE)
         with served(make_app(sampler, TOKEN)) as url, slowed(url) as slow:
             measured = slow if name.endswith("slow") else url
             pair = Pair(name.partition("-")[0], url, measured, sampler, options.state / "transfer" / name)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from codezero.config import RolloutEngine
 from codezero.errors import RolloutError
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import sample_groups
@@ -30,8 +31,8 @@ def loaded(model=None):
     )
 
 
-def sampler(model=None, sample=sample_groups):
-    return Sampler(loaded(model), sample, "transformers")
+def sampler(model=None, sample=sample_groups, engine=RolloutEngine.transformers):
+    return Sampler(loaded(model), sample, engine)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import psutil
 
 from codezero.config import NodeConfig, RolloutEngine
+from codezero.errors import ConfigError
 from codezero.llm import continuous, store
 from codezero.llm import device as devices
 from codezero.llm.llama_engine import LlamaCppEngine
@@ -23,6 +24,8 @@ from codezero.runtime.console import Console
 
 def run_server(config: NodeConfig, options: ServeOptions) -> int:
     """Serves rollouts of the configured model until it is stopped. Raises CodezeroError: it cannot."""
+    if config.rollout.engine is RolloutEngine.remote:
+        raise ConfigError("rollout.engine=remote is for nodes: a rollout server samples by itself, so leave it out")
     console = Console()
     device = devices.choose_device(config.model.device)
     devices.set_threads(config.model.threads)
@@ -37,7 +40,7 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
     if engine is RolloutEngine.llama_cpp:
         cache_bytes = psutil.virtual_memory().available // 2
         sample = LlamaCppEngine(folder, Path(config.state_dir) / "rollouts", cache_bytes=cache_bytes).sample_groups
-    serve(policy, sample, engine.value, options, console)
+    serve(policy, sample, engine, options, console)
     return 0
 
 

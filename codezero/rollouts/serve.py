@@ -9,6 +9,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from codezero.config import RolloutEngine
 from codezero.config.multiaddr import is_loopback
 from codezero.errors import RolloutError, told_as
 from codezero.llm.load import LoadedModel
@@ -31,7 +32,9 @@ class ServeOptions:
     file: Path
 
 
-def serve(policy: LoadedModel, sample: SampleGroups, engine: str, options: ServeOptions, console: Console) -> None:
+def serve(
+    policy: LoadedModel, sample: SampleGroups, engine: RolloutEngine, options: ServeOptions, console: Console
+) -> None:
     """Serves until Ctrl-C or SIGTERM. Raises RolloutError: the address is not available, or the file not writable."""
     end_by_sigterm()
     with listening(options.host, options.port, RolloutError, "rollout server") as listener:
@@ -40,7 +43,7 @@ def serve(policy: LoadedModel, sample: SampleGroups, engine: str, options: Serve
         url = f"http://{in_url(options.address or _reached(options.host))}:{port}"
         rollout_file.write(options.file, RolloutFile(url=url, token=token))
         app = make_app(Sampler(policy, sample, engine, console.line), token, _empty(options.file))
-        console.line(f"rollout server: {policy.name} by {engine} at {url}  (Ctrl-C ends it)")
+        console.line(f"rollout server: {policy.name} by {engine.value} at {url}  (Ctrl-C ends it)")
         console.line(f"{options.file} has its address and token: copy it to the machine that learns, and run there")
         console.line(f"  codezero run rollout.engine=remote 'rollout.servers=[{options.file.name}]'")
         if not is_loopback(options.host):

@@ -22,7 +22,8 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from codezero.errors import CodezeroError, Stopping, TransferError
+from codezero.config import RolloutEngine
+from codezero.errors import Stopping, TransferError
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
 from codezero.llm.sample import SampleGroups, SamplingParams
@@ -42,9 +43,13 @@ class Sampler:
     """A model, a trainer's weights in it, and the engine that samples with them. Threads take turns."""
 
     def __init__(
-        self, policy: LoadedModel, sample: SampleGroups, engine: str, say: Callable[[str], None] = lambda line: None
+        self,
+        policy: LoadedModel,
+        sample: SampleGroups,
+        engine: RolloutEngine,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`say` is given a line on each piece of work."""
+        """`engine` is that of `sample`. `say` is given a line on each piece of work."""
         self._policy, self._sample, self._engine, self._say = policy, sample, engine, say
         self._weights = ServedWeights(policy.model)
         self._turn, self._began_s, self._busy_s = threading.Lock(), time.monotonic(), 0.0
@@ -62,7 +67,7 @@ class Sampler:
             model=self._policy.name,
             base=self._weights.base,
             weights=self._weights.name,
-            engine=self._engine,
+            engine=self._engine.value,
             busy_s=self._busy_s,
             up_s=time.monotonic() - self._began_s,
         )
@@ -77,6 +82,8 @@ class Sampler:
 
     def why_not(self, asked: RolloutRequest) -> str:
         """Returns in words why the request cannot be answered; empty if it can."""
+        if self._engine is RolloutEngine.llama_cpp and self._weights.name == self._weights.base:
+            return "it samples with adapters only: train them, or start it with rollout.engine=transformers"
         rows, longest = len(asked.prompts) * asked.num_generations, max(map(len, asked.prompts))
         if rows > protocol.MAX_ROWS:
             return f"{rows} completions at once are more than {protocol.MAX_ROWS}"
@@ -206,7 +213,7 @@ async def _lines(sampler: Sampler, asked: RolloutRequest, release: Callable[[], 
         except Stopping:
             logger.info("a trainer did not wait for its rollouts")
             return
-        except (CodezeroError, RuntimeError, MemoryError) as error:
+        except Exception as error:  # the thread's boundary: the trainer must hear of it
             logger.warning(
                 "sampling failed (%s): the trainer does without. If it happens again, end programs beside the server, "
                 "or start it with another rollout.engine",

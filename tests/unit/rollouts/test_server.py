@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import torch
 
-from codezero.config import Transfer
+from codezero.config import RolloutEngine, Transfer
 from codezero.errors import CodezeroError
 from codezero.llm.sample import sample_groups
 from codezero.rollouts import client, protocol, server
@@ -195,6 +195,13 @@ def test_no_memory_for_rollouts_is_told_and_the_server_goes_on(caplog):
         assert rows(url, request(what.status().base))[0]["error"].startswith("CUDA out of memory")
         assert rows(url, request(what.status().base))[0]["ids"]
     assert "\x1b" not in caplog.text
+
+
+def test_a_server_that_samples_with_adapters_only_says_so():
+    with served(make_app(sampler(engine=RolloutEngine.llama_cpp), TOKEN)) as url:
+        base = call(url, "GET", protocol.STATUS).json()["base"]
+        answer = call(url, "POST", protocol.ROLLOUTS, content=msgspec.json.encode(request(base)))
+    assert (answer.status_code, "adapters only" in answer.text) == (400, True)
 
 
 # what a trainer makes of a server
