@@ -18,7 +18,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +101,8 @@ class Pair:
         return sum(not torch.equal(rounded(theirs[name]), weight) for name, weight in now.items())
 
 
-@contextmanager
-def slowed(url: str) -> Iterator[str]:
-    """The URL of a proxy that passes on `SLOW_BYTES_A_S` in each direction of a connection."""
+def slowed(url: str) -> str:
+    """The URL of a proxy, in a thread of this process, that passes on `SLOW_BYTES_A_S` each way of a connection."""
     port, found, loop = int(url.rpartition(":")[2]), threading.Event(), asyncio.new_event_loop()
     ports: list[int] = []
 
@@ -125,11 +123,9 @@ def slowed(url: str) -> Iterator[str]:
         found.set()
 
     loop.create_task(main())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
     found.wait()
-    yield f"http://127.0.0.1:{ports[0]}"
-    loop.call_soon_threadsafe(loop.stop)
+    return f"http://127.0.0.1:{ports[0]}"
 
 
 def arm(name: str) -> Arm:
@@ -175,8 +171,8 @@ def main() -> None:
     for name in options.arms:
         folder = store.prepare(MODEL, HOME)
         sampler = Sampler(load_model(MODEL, folder, torch.device("cpu"), torch.float32), sample_groups, ENGINE)
-        with served(make_app(sampler, TOKEN)) as url, slowed(url) as slow:
-            measured = slow if name.endswith("slow") else url
+        with served(make_app(sampler, TOKEN)) as url:
+            measured = slowed(url) if name.endswith("slow") else url
             pair = Pair(name.partition("-")[0], url, measured, sampler, options.state / "transfer" / name)
             harness.run(arm(name), pair.measure, options)
         del pair, sampler
