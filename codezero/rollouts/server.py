@@ -34,6 +34,8 @@ from codezero.runtime.console import printable
 
 MAX_WAITING = 4
 """The most requests for rollouts that wait or are under way: one of a trainer, and some whose trainer is gone."""
+SILENCE_S = 60.0
+"""The longest time without a byte of an upload, in seconds, after which its trainer is gone."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 logger = logging.getLogger(__name__)
@@ -84,6 +86,8 @@ class Sampler:
         """Returns in words why the request cannot be answered; empty if it can."""
         if self._engine is RolloutEngine.llama_cpp and self._weights.name == self._weights.base:
             return "it samples with adapters only: train them, or start it with rollout.engine=transformers"
+        if self._engine is RolloutEngine.continuous and (asked.top_p < 1 or asked.top_k):
+            return "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0"
         rows, longest = len(asked.prompts) * asked.num_generations, max(map(len, asked.prompts))
         if rows > protocol.MAX_ROWS:
             return f"{rows} completions at once are more than {protocol.MAX_ROWS}"
@@ -238,16 +242,15 @@ async def _lines(sampler: Sampler, asked: RolloutRequest, release: Callable[[], 
 
 async def _receive(request: Request, file: Path, size: int) -> bool:
     """Writes the body to a file. Returns False if it is not of this size."""
-    left = size
+    left, pieces = size, aiter(request.stream())
     with file.open("wb") as out:
-        try:
-            async for piece in request.stream():
-                left -= len(piece)
-                if left < 0:
-                    return False
-                await asyncio.to_thread(out.write, piece)
-        except ClientDisconnect:
-            return False
+        while left > 0:
+            try:
+                piece = await asyncio.wait_for(anext(pieces), SILENCE_S)
+            except (StopAsyncIteration, asyncio.TimeoutError, ClientDisconnect):
+                return False
+            left -= len(piece)
+            await asyncio.to_thread(out.write, piece)
     return left == 0
 
 

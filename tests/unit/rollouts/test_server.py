@@ -150,6 +150,17 @@ def test_one_upload_at_a_time(url):
     assert call(url, "PUT", protocol.WEIGHTS, content=b"xy").status_code == 400
 
 
+def test_a_trainer_that_falls_silent_while_it_uploads_is_not_waited_for(url, monkeypatch):
+    monkeypatch.setattr(server, "SILENCE_S", 0.3)
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=10) as raw:
+        head = (
+            f"PUT {protocol.WEIGHTS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9\r\n\r\nx"
+        )
+        raw.sendall(head.encode())
+        assert raw.recv(1000).split()[1] == b"400"
+    assert call(url, "PUT", protocol.WEIGHTS, content=b"xy").status_code == 400
+
+
 def test_a_full_disk_is_told_as_such(url, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -197,11 +208,19 @@ def test_no_memory_for_rollouts_is_told_and_the_server_goes_on(caplog):
     assert "\x1b" not in caplog.text
 
 
-def test_a_server_that_samples_with_adapters_only_says_so():
-    with served(make_app(sampler(engine=RolloutEngine.llama_cpp), TOKEN)) as url:
+@pytest.mark.parametrize(
+    ("engine", "changes", "says"),
+    [
+        (RolloutEngine.llama_cpp, {}, "adapters only"),
+        (RolloutEngine.continuous, {"top_p": 0.9}, "rollout.top_p=1"),
+        (RolloutEngine.continuous, {"top_k": 9}, "rollout.top_k=0"),
+    ],
+)
+def test_what_its_engine_cannot_do_is_refused_in_words(engine, changes, says):
+    with served(make_app(sampler(engine=engine), TOKEN)) as url:
         base = call(url, "GET", protocol.STATUS).json()["base"]
-        answer = call(url, "POST", protocol.ROLLOUTS, content=msgspec.json.encode(request(base)))
-    assert (answer.status_code, "adapters only" in answer.text) == (400, True)
+        answer = call(url, "POST", protocol.ROLLOUTS, content=msgspec.json.encode(request(base, **changes)))
+    assert (answer.status_code, says in answer.text) == (400, True)
 
 
 # what a trainer makes of a server
