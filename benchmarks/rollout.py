@@ -65,7 +65,7 @@ NEAR = Target(figure="tokens/s at batch 16, llama_cpp / llama.cpp's decoder alon
 KL = Target(figure="KL(sampler || learner), nats a token", at_most=0.01)
 SAMPLE = Target(figure="effective sample size", at_least=0.9)
 COSINE = Target(figure="cosine of weighed and plain gradient", at_least=0.99)
-HOURLY = Target(figure="rollouts an hour, of 150 tokens", at_least=800)
+HOURLY = Target(figure="rollouts an hour, of 150 tokens", at_least=800.0)
 
 
 def folder_of(kind: str, options: Any) -> Path:

@@ -50,7 +50,7 @@ PIECES = ("all", *(f"update {number}" for number in range(1, UPDATES + 1)))
 ARMS = ("full", "lora", "full-slow", "lora-slow")
 PER_VALUE = Target(figure="bytes a changed value", at_most=3.5)
 SHARE = Target(figure="share of all bytes, at a learning rate of 1e-6", at_most=0.03)
-SAME = Target(figure="weights of the server that differ", at_most=0)
+SAME = Target(figure="weights of the server that differ", at_most=0.0)
 
 
 class Pair:
