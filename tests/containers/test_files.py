@@ -78,9 +78,11 @@ def test_no_feature_that_docker_20_10_lacks():
         assert not re.search(r"<<|--link|--exclude|--network", text)
 
 
-def test_nothing_is_published_to_other_machines():
+def test_nothing_is_published_to_other_machines_unasked():
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     published = {name: service["ports"] for name, service in services.items() if "ports" in service}
+    for name in ("rollout-cpu", "rollout-gpu"):
+        assert published.pop(name) == ["${CODEZERO_ROLLOUT_HOST:-127.0.0.1}:7070:7070"]
     assert set(published) == {"swarm-cpu", "swarm-gpu", *DASHBOARDS}
     for name, ports in published.items():
         assert len(ports) == 1
