@@ -16,7 +16,8 @@ All with the catalogue's 0.5B model and its built-in problems.
 - `moved`: the same where all matrices and the adapter were moved at random first, as training would, so that no 4-bit
   grid is left that Q8_0 could hit.
 - `pinned`: the same with the catalogue's Q4_K_M file itself as the base.
-- `rounds`: whole rounds of a node alone, 4 tasks x 4 attempts, at most 256 tokens, LoRA, learning and judging included.
+- `rounds`: whole rounds of a node alone, 4 tasks x 4 attempts, at most 256 tokens, LoRA, learning and judging included;
+  with two threads, but `remote` with a rollout server of one thread on the same machine and a node of one.
 """
 
 from __future__ import annotations
@@ -213,11 +214,27 @@ class Agreement:
 def rounds(options: Any, name: str) -> list[dict[str, Any]]:
     """Reports of a node's rounds; the first allocates and compiles."""
     folder = options.state / "rollout" / f"node-{name}-{time.time():.0f}"
+    if name != "remote":
+        return played(folder, f"rollout.engine={name}", "rounds=2")
+    folder.mkdir(parents=True)
+    file = folder / "server.yaml"
+    serve = (sys.executable, "-m", "codezero", "rollout", "serve", "--port", "0", "--file", str(file))
+    settings = (f"model.name={NAME}", "model.device=cpu", "model.threads=1")
+    with subprocess.Popen([*serve, *settings], cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        next(line for line in server.stdout if "(Ctrl-C ends it)" in line)
+        found = played(folder, "rollout.engine=remote", f"rollout.servers=[{file}]", "model.threads=1", "rounds=4")
+        server.terminate()
+        print(server.stdout.read(), end="")
+    return found
+
+
+def played(folder: Path, *settings: str) -> list[dict[str, Any]]:
+    """Reports of the rounds of a node with these settings."""
     command = (
-        *(sys.executable, "-m", "codezero", "run", "preset=local", f"rollout.engine={name}", "train.method=lora"),
+        *(sys.executable, "-m", "codezero", "run", "preset=local", "train.method=lora", *settings),
         *(
             "swarm.num_local=4",
-            "rounds=2",
             "probe.share=0",
             f"state_dir={folder}/state",
             f"tracking.log_dir={folder}/logs",
@@ -236,7 +253,7 @@ def arm(name: str) -> Arm:
         pieces, targets, units = [str(b) for b in BATCHES if name == "speed" or b == 16], (FASTER, NEAR), "batch sizes"
         settings["tokens"] = TOKENS
     elif name == "rounds":
-        pieces, targets, units = ["llama_cpp", "transformers"], (HOURLY,), "engines"
+        pieces, targets, units = ["llama_cpp", "transformers", "remote"], (HOURLY,), "engines"
     else:
         pieces, targets, units = [str(i) for i in range(GROUPS // 2)], (KL, SAMPLE, COSINE), "pairs of groups"
         settings |= {"base": name, "answer_tokens": ANSWER_TOKENS, "moved": MOVED if name == "moved" else 0.0}
@@ -290,14 +307,14 @@ def agreement_table(results: Mapping[str, Result]) -> str:
 
 
 def rounds_table(results: Mapping[str, Result]) -> str:
-    """Of each engine's second round; the first allocates and compiles."""
+    """Of each engine's last round; the first allocates and compiles."""
     rows = []
-    for engine, (_, report) in results["rounds"].counts.items():
-        seconds = report["seconds"]
-        hourly = 3600 / 150 * report["num_tokens"] / sum(seconds.values())
-        cells = [f"{seconds[stage]:.0f}" for stage in ("solve", "score", "learn")]
-        rows.append([engine, f"{report['tokens_per_s']:.1f}", *cells, shown(HOURLY, hourly, "{:.0f}")])
-    header = ["engine", "tokens/s", "solve, s", "score, s", "learn, s", "rollouts of 150 tokens an hour"]
+    for engine, reports in results["rounds"].counts.items():
+        last = reports[-1]
+        hourly = 3600 / 150 * last["num_tokens"] / sum(last["seconds"].values())
+        cells = [f"{last['seconds'][stage]:.0f}" for stage in ("solve", "score", "learn")]
+        rows.append([engine, str(last["num_tokens"]), *cells, shown(HOURLY, hourly, "{:.0f}")])
+    header = ["engine", "tokens", "solve, s", "score, s", "learn, s", "rollouts of 150 tokens an hour"]
     return markdown(header, rows)
 
 
