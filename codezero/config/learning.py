@@ -33,6 +33,7 @@ class LossType(Enum):
     dapo = "dapo"
     bnpo = "bnpo"
     cispo = "cispo"
+    m2po = "m2po"
 
 
 class RewardScale(Enum):
@@ -235,13 +236,17 @@ class TrainConfig:
     method: TrainMethod = TrainMethod.auto
     """The trained weights: full trains all, lora small adapters; auto takes full if memory and disk suffice."""
     loss_type: LossType = LossType.grpo
-    """The loss, with its average over tokens: grpo, dr_grpo, dapo, bnpo or cispo (names as in TRL)."""
+    """The loss, with its average over tokens: grpo, dr_grpo, dapo, bnpo or cispo (names as in TRL); or m2po, for
+    attempts of earlier policies (docs/learning.md)."""
     epsilon: float = 0.2
-    """Lower clip range of the probability ratio."""
+    """Lower clip range of the probability ratio; not used by cispo and m2po."""
     epsilon_high: float = 0.28
-    """Upper clip range of the probability ratio; not used by cispo."""
+    """Upper clip range of the probability ratio; not used by cispo and m2po."""
     epsilon_max: float = 5.0
     """For cispo: the upper bound of the probability ratio itself."""
+    m2_threshold: float = 0.04
+    """For m2po: the bound tau of the second moment, the mean squared log ratio of the tokens that a trust region
+    concerns. 0.04 is the paper's, AstraFlow takes 0.01 for code."""
     beta: float = 0.0
     """Weight of the KL penalty against the starting weights; 0 keeps no reference model."""
     learning_rate: float = 1e-6
@@ -287,6 +292,7 @@ class TrainConfig:
         require(self.epsilon >= 0, "train.epsilon", self.epsilon, "use 0.2 unless you know better")
         require(self.epsilon_high >= 0, "train.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")
         require(self.epsilon_max >= 1, "train.epsilon_max", self.epsilon_max, "use 5: below 1 it cuts every token")
+        require(self.m2_threshold > 0, "train.m2_threshold", self.m2_threshold, "use 0.04: at 0 it cuts every token")
         require(self.beta >= 0, "train.beta", self.beta, "use 0 for no KL penalty")
         require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "use a positive step such as 1e-6")
         require(self.lora_learning_rate > 0, "train.lora_learning_rate", self.lora_learning_rate, "use 1e-5")

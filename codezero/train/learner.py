@@ -142,15 +142,14 @@ class GrpoLearner:
     def _update(self, sequences: Sequence[TrainSequence], num_zero: int) -> UpdateReport:
         size = self._config.minibatch_size or len(sequences)
         starts = [*range(0, len(sequences), size)] * self._config.num_iterations
-        # With one step the sampling policy is the current one and the ratio is 1 by definition. With more, clipping
-        # needs the log-probs from before the first step.
-        if len(starts) > 1:
-            sequences = self._passes.with_old_logprobs(sequences)
+        # In the first step the sampling policy of new rollouts is the current one and the ratio is 1 by definition. In
+        # later ones, clipping needs the log-probs from before the first step.
+        known = self._passes.with_old_logprobs(sequences) if len(starts) > 1 else sequences
         results: list[StepResult] = []
         grad_norm = math.nan
         done, total = 0, len(sequences) * self._config.num_iterations
         for start in starts:
-            minibatch = sequences[start : start + size]
+            minibatch = (known if results else sequences)[start : start + size]
             self._optimizer.drop_gradients()  # some remain if an earlier call was interrupted
             result = self._passes.add_gradients(minibatch, done, total)
             done += len(minibatch)

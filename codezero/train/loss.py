@@ -1,12 +1,13 @@
 """The policy losses as sums: those of micro-batches of any size add up to the loss of one optimizer step.
 
-Names and results are those of TRL's `GRPOTrainer`; `tests/unit/train/test_parity.py` checks them.
+Names and results but m2po's are those of TRL's `GRPOTrainer`; `tests/unit/train/test_parity.py` checks them.
 
 - grpo: mean over sequences of the mean over their tokens (DeepSeekMath, arXiv 2402.03300, eq. 3)
 - dr_grpo: token sum over sequences x longest completion (Dr. GRPO, arXiv 2503.20783, section 3.2)
 - dapo, bnpo: mean over all tokens of the step (DAPO, arXiv 2503.14476, section 3.3); TRL's bnpo takes that mean within
   each micro-batch, which is the same if a step is one micro-batch
 - cispo: mean over all tokens of the clipped, detached ratio times the log-probability (MiniMax-M1, arXiv 2506.13585)
+- m2po: mean over all tokens of the step, with bounds that follow from the ratios of all of them (`trust_region`)
 
 If the sampler computes with other arithmetic than the learner, tokens are weighted by old policy / sampler, capped
 (truncated importance sampling, https://fengyao.notion.site/off-policy-rl; TRL's vllm_importance_sampling_correction).
@@ -21,16 +22,20 @@ from torch import Tensor
 
 from codezero.config import Importance, LossType, TrainConfig
 from codezero.train.batch import TrainBatch
+from codezero.train.trust_region import RatioBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepSize:
-    """The denominators of an optimizer step's means, over all its micro-batches."""
+class StepConstants:
+    """What the losses of an optimizer step's micro-batches have in common: the denominators of means over all of them,
+    and the bounds of the ratio."""
 
     num_sequences: int
     num_tokens: int
     max_completion_length: int
     """The longest completion allowed, in tokens; used by dr_grpo only."""
+    bounds: RatioBounds
+    """Not used by cispo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,7 @@ class LossShare:
 
 
 def policy_loss(
-    logprobs: Tensor, batch: TrainBatch, config: TrainConfig, size: StepSize, reference: Tensor | None = None
+    logprobs: Tensor, batch: TrainBatch, config: TrainConfig, step: StepConstants, reference: Tensor | None = None
 ) -> LossShare:
     """Returns the loss of a micro-batch, given the policy's logprobs [B, C].
 
@@ -64,7 +69,7 @@ def policy_loss(
         losses = -ratio.clamp(max=config.epsilon_max).detach() * per_sequence * logprobs
         clipped = (ratio > config.epsilon_max) & (per_sequence > 0)
     else:
-        low, high = 1 - config.epsilon, 1 + config.epsilon_high
+        low, high = step.bounds.low, step.bounds.high
         losses = -torch.min(ratio * per_sequence, ratio.clamp(low, high) * per_sequence)
         clipped = ((ratio < low) & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
     gaps = (old.detach() - batch.sampler_logprobs) * mask  # NaN if the sampler's are unknown
@@ -78,7 +83,7 @@ def policy_loss(
         losses = losses + config.beta * per_token_kl
         kl = per_token_kl.detach().sum()
     return LossShare(
-        loss=_average(losses * mask, mask, config.loss_type, size),
+        loss=_average(losses * mask, mask, config.loss_type, step),
         clipped_tokens=(clipped & mask).sum(),
         kl_sum=kl,
         sampler_gaps=gaps[mask & ~gaps.isnan()],
@@ -94,10 +99,10 @@ def _importance(gaps: Tensor, config: TrainConfig) -> Tensor:
     return gaps.exp().clamp(max=config.importance_cap)
 
 
-def _average(losses: Tensor, mask: Tensor, loss_type: LossType, size: StepSize) -> Tensor:
+def _average(losses: Tensor, mask: Tensor, loss_type: LossType, step: StepConstants) -> Tensor:
     if loss_type is LossType.grpo:
         means = losses.sum(-1) / mask.sum(-1).clamp(min=1)  # [B]
-        return means.sum() / size.num_sequences
+        return means.sum() / step.num_sequences
     if loss_type is LossType.dr_grpo:
-        return losses.sum() / (size.num_sequences * size.max_completion_length)
-    return losses.sum() / size.num_tokens
+        return losses.sum() / (step.num_sequences * step.max_completion_length)
+    return losses.sum() / step.num_tokens

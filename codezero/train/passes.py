@@ -13,14 +13,15 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from codezero.config import TrainConfig
+from codezero.config import LossType, TrainConfig
 from codezero.errors import TrainingError
 from codezero.llm.device import free_cached_memory, is_out_of_memory
 from codezero.llm.logprobs import CompletionScorer, causal_lm
 from codezero.llm.recompute import recompute_products
 from codezero.ports import Progress
 from codezero.train.batch import PromptBatches, TrainSequence, batch_limits, collate, collate_prompts, plan
-from codezero.train.loss import LossShare, StepSize, policy_loss
+from codezero.train.loss import LossShare, StepConstants, policy_loss
+from codezero.train.trust_region import RatioBounds, fixed_bounds, second_moment_bounds
 
 T = TypeVar("T")
 
@@ -77,17 +78,18 @@ class PolicyPasses:
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
         teaching = self._teaching(sequences)
-        size = StepSize(
+        step = StepConstants(
             num_sequences=len(sequences),
             num_tokens=sum(len(s.completion_ids) for s in sequences),
             max_completion_length=self._max_completion_length,
+            bounds=self._ratio_bounds(sequences),
         )
 
         def work(prompts: Sequence[PromptBatches]) -> StepResult:
             loss = clipped = kl = 0.0
             gaps: list[Tensor] = []
             finished = done + len(sequences) - len(teaching)
-            for members, share in self._shares(prompts, size):
+            for members, share in self._shares(prompts, step):
                 loss += share.loss.item()
                 if not math.isfinite(loss):
                     break
@@ -101,7 +103,7 @@ class PolicyPasses:
                 loss=loss,
                 clipped_tokens=clipped,
                 kl_sum=kl,
-                num_tokens=size.num_tokens,
+                num_tokens=step.num_tokens,
                 sampler_gaps=torch.cat(gaps) if gaps else torch.empty(0),
             )
 
@@ -114,6 +116,22 @@ class PolicyPasses:
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
+        old = self._present_logprobs([s for s in self._teaching(sequences) if s.old_logprobs is None])
+        return [replace(s, old_logprobs=old[s]) if s in old else s for s in sequences]
+
+    def _ratio_bounds(self, sequences: Sequence[TrainSequence]) -> RatioBounds:
+        """Returns the bounds of an optimizer step. Those of M2PO take a pass over the sequences whose ratios may differ
+        from 1, before any gradient, so that they do not depend on the micro-batches."""
+        if self._config.loss_type is not LossType.m2po:
+            return fixed_bounds(self._config)
+        moved = [s for s in sequences if s.advantage and s.old_logprobs is not None]
+        present = self._present_logprobs(moved)
+        log_ratios = [new - old for s in moved for new, old in zip(present[s], s.old_logprobs or (), strict=True)]
+        advantages = [s.advantage for s in moved for _ in s.completion_ids]
+        return second_moment_bounds(torch.tensor(log_ratios), torch.tensor(advantages), self._config.m2_threshold)
+
+    def _present_logprobs(self, sequences: Sequence[TrainSequence]) -> dict[TrainSequence, tuple[float, ...]]:
+        """Returns the log-probs [C] of each sequence's completion under the current policy."""
 
         @torch.no_grad()
         def work(prompts: Sequence[PromptBatches]) -> dict[TrainSequence, tuple[float, ...]]:
@@ -125,15 +143,14 @@ class PolicyPasses:
                         found[sequence] = tuple(row[: len(sequence.completion_ids)])
             return found
 
-        old = self._within_memory([s for s in self._teaching(sequences) if s.old_logprobs is None], work)
-        return [replace(s, old_logprobs=old[s]) if s in old else s for s in sequences]
+        return self._within_memory(sequences, work)
 
     def _teaching(self, sequences: Sequence[TrainSequence]) -> Sequence[TrainSequence]:
         """Returns the sequences with a gradient: those with an advantage, or all with a KL penalty. If there are none,
         it returns all, so that the optimizer step has gradients of 0."""
         return [s for s in sequences if s.advantage or self._config.beta > 0] or sequences
 
-    def _shares(self, prompts: Sequence[PromptBatches], size: StepSize) -> Iterator[tuple[int, LossShare]]:
+    def _shares(self, prompts: Sequence[PromptBatches], step: StepConstants) -> Iterator[tuple[int, LossShare]]:
         """Yields (number of sequences, loss) of each micro-batch; the caller differentiates it before the next."""
         for prompt in prompts:
             references: Sequence[Tensor | None] = [None] * len(prompt.micro_batches)
@@ -144,7 +161,7 @@ class PolicyPasses:
             for members, wanted in zip(prompt.micro_batches, references, strict=True):
                 batch = collate(members, self._device)
                 logprobs = scorer.logprobs(batch.completion_ids, batch.loss_mask, self._temperature)
-                yield len(members), policy_loss(logprobs, batch, self._config, size, wanted)
+                yield len(members), policy_loss(logprobs, batch, self._config, step, wanted)
             scorer.backward()
 
     def _all_logprobs(self, model: nn.Module, prompt: PromptBatches) -> list[Tensor]:

@@ -201,6 +201,14 @@ def test_ratio_is_clipped_after_a_large_first_step():
     assert learner(num_iterations=3, learning_rate=0.05).step([good_and_bad()]).clip_fraction > 0.3
 
 
+def test_m2po_measures_the_ratios_before_every_step_but_the_first():
+    model = tiny_model()
+    teacher = learner(model, loss_type=LossType.m2po, num_iterations=3, learning_rate=0.05)
+    calls = count_forwards(model)
+    assert teacher.step([good_and_bad()]).clip_fraction > 0
+    assert len(calls) == 2 + 3 + 2 * (2 + 3)  # old log-probs, the first step, and two with a pass for their bounds
+
+
 def test_minibatches_take_several_optimizer_steps():
     teacher = learner(minibatch_size=3)
     report = teacher.step(ragged())
