@@ -39,6 +39,7 @@ from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
+from codezero.train.replay import ReplayingLearner
 from codezero.train.saver import BackgroundSaver, FinishedRound
 from codezero.types import RoundId
 from codezero.views.runs import SOLVER
@@ -118,6 +119,7 @@ class Node:
             progress=self._monitor.progress,
             before_update=self._saver.before_update,
         )
+        self._replaying = ReplayingLearner(self._learner, config.train.replay, config.seed)
         ahead = None
         if models.remote is not None:
             most = config.rollout.max_staleness
@@ -138,7 +140,7 @@ class Node:
             ),
             feedback=proposals,
             selection=SapoSelection(config.swarm, config.seed),
-            learner=self._learner,
+            learner=self._replaying,
             ledger=self._ledger,
             turn=models.turn,
             observer=self._monitor,
@@ -228,6 +230,7 @@ class Node:
         self._learner.load_state_dict(found.learner["learner"])
         self._tasks.load_state_dict(found.node["tasks"])
         self._solver.load_state_dict(found.node["solver"])
+        self._replaying.load_state_dict(found.node.get("replay", {}))  # 0.1.0 saved none
         torch.set_rng_state(found.node["torch_rng"])
         self._monitor.resume(RoundReport(**found.node["report"]))
         self._console.line(f"state: continuing in {self._folder} after round {found.round}")
@@ -245,6 +248,7 @@ class Node:
             node={
                 "tasks": self._tasks.state_dict(),
                 "solver": self._solver.state_dict(),
+                "replay": self._replaying.state_dict(),
                 "torch_rng": torch.get_rng_state(),
                 "report": dataclasses.asdict(report),
             },

@@ -120,7 +120,8 @@ class Solvers(Protocol):
 
 
 class Learner(Resumable, Protocol):
-    policy_version: int
+    @property
+    def policy_version(self) -> int: ...
 
     def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:
         """Makes one policy update on all usable groups. Without any, or with a loss that is not finite, it is

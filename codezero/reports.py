@@ -36,6 +36,8 @@ class UpdateReport:
     """The number of completion tokens trained on."""
     num_zero_advantage: int = 0
     """The number of groups left out because all their rewards are equal."""
+    num_replayed: int = 0
+    """The number of own past groups that were trained on again."""
     sampler_gap: float | None = None
     """The median of |log-prob of learner - log-prob of sampler| over own trained tokens, in nats; None without any."""
     sample_size: float | None = None
@@ -93,6 +95,8 @@ class RoundReport:
     """Numbers of groups trained on, by the id of the peer that they came from."""
     num_proposed_groups: int = 0
     """The number of local groups whose tasks were written by a proposer of the swarm."""
+    num_replayed_groups: int = 0
+    """The number of own past groups that were trained on again; num_local_groups counts the new ones."""
     fresh_tests: Mapping[str, int] = field(default_factory=dict)
     """Numbers of fresh tests: `drawn`, `passed`, `failed`. Numbers of passing attempts: `unverified` if they passed
     only tests that their authors were shown, `recalled` if they seem to have memorised the examples."""

@@ -271,6 +271,9 @@ class TrainConfig:
     """The largest such weight (TRL's vllm_importance_sampling_clip_max)."""
     max_trained: int = 0
     """The most attempts of a group to train on, those whose rewards vary most; 0 takes all. All are published."""
+    replay: int = 0
+    """Own past groups in each update, drawn from the mixed ones of the last eight updates; 0 takes none. They take time
+    to learn from, but not to sample and judge (docs/learning.md)."""
     num_iterations: int = 1
     """Passes over a round's groups."""
     minibatch_size: int = 0
@@ -300,6 +303,7 @@ class TrainConfig:
         require(0 <= self.min_advantage < 1, "train.min_advantage", self.min_advantage, "use a share below 1, or 0")
         require(self.importance_cap >= 1, "train.importance_cap", self.importance_cap, "use 3.0 unless you know better")
         require(self.max_trained == 0 or self.max_trained >= 2, "train.max_trained", self.max_trained, "use 0 for all")
+        require(self.replay >= 0, "train.replay", self.replay, "use 0 to train on new groups alone")
         require(self.num_iterations >= 1, "train.num_iterations", self.num_iterations, "use 1 or more")
         require(self.minibatch_size >= 0, "train.minibatch_size", self.minibatch_size, "use 0 for one step a round")
         require(self.micro_batch_size >= 0, "train.micro_batch_size", self.micro_batch_size, "use 0 to choose for you")

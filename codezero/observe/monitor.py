@@ -102,7 +102,8 @@ def round_line(report: RoundReport, num_generations: int, name_of: Callable[[str
     else:
         parts.append(f"loss {_signless_zero(report.loss):.4f} grad {report.grad_norm:.2f}")
     proposed = f" ({report.num_proposed_groups} proposed)" if report.num_proposed_groups else ""
-    parts.append(f"local {report.num_local_groups}{proposed} external {external(report, name_of)}")
+    replayed = f" replayed {report.num_replayed_groups}" if report.num_replayed_groups else ""
+    parts.append(f"local {report.num_local_groups}{proposed}{replayed} external {external(report, name_of)}")
     if report.network:
         parts.append(report.network)
     if report.ledger:

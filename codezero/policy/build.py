@@ -217,6 +217,7 @@ def workload(
         num_local=config.swarm.num_local or LEAST_TASKS,
         most_local=rows // config.rollout.num_generations,
         num_external=0 if config.swarm.network is Network.none else config.swarm.num_external,
+        num_replayed=config.train.replay,
         num_generations=config.rollout.num_generations,
         prompt_tokens=prompt_tokens(config),
         completion_tokens=config.rollout.max_new_tokens,

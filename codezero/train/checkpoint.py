@@ -1,7 +1,7 @@
 """Checkpoints: the state that a node needs to continue after a kill, saved together.
 
     checkpoints/round-00000012/   learner.pt    trained weights, in float32 where training keeps such, and optimizer
-                                  node.pt       random states, task cursor, round, last report
+                                  node.pt       random states, task cursor, own past groups, last report
                                   manifest.json size and CRC-32 of both, written last
 
 A checkpoint is built in a temporary folder, flushed to disk and renamed, so one with a final name is complete; the

@@ -67,6 +67,8 @@ class Workload:
     """The number of own groups, I."""
     num_external: int
     """The largest number of peers' groups that are trained on, J."""
+    num_replayed: int = 0
+    """The number of own past groups that are trained on again."""
     num_generations: int
     """The number of completions in a group, G."""
     prompt_tokens: int
@@ -238,7 +240,7 @@ def micro_batch_sequences(config: TrainConfig, load: Workload) -> int:
     """Returns the number of completions of full length in a micro-batch, at most all of a round: on a CPU only those of
     one prompt share a micro-batch, but all groups of a round, also peers', may have the same task."""
     limits = batch_limits(config, load.device_type)
-    in_round = (load.num_local + load.num_external) * load.num_generations
+    in_round = (load.num_local + load.num_external + load.num_replayed) * load.num_generations
     each = load.completion_tokens + limits.across_prompts * load.prompt_tokens
     return max(1, min(limits.max_sequences, limits.max_tokens // each, in_round))
 

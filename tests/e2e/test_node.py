@@ -46,9 +46,14 @@ def run(model, folder, *settings, **kwargs):
     )
 
 
-def start(model, folder, *settings):
+def start(model, folder, *settings, **kwargs):
     return subprocess.Popen(
-        command(model, folder, *settings), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command(model, folder, *settings),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **kwargs,
     )
 
 
@@ -107,6 +112,44 @@ def test_a_node_learns_in_the_environment_of_the_documents_and_goes_on_in_it(mod
     assert {group.task.origin for group in groups} == {"sums"}
     assert len({group.task.question for group in groups}) > 3
     assert {part for group in groups for one in group.rollouts for part in one.parts} == {"correct", "finished"}
+
+
+EVEN = '''
+SYSTEM = "Answer."
+
+
+def tasks(seed):
+    """Yields questions and what stands for their answers."""
+    for number in range(100):
+        yield f"Question {seed} {number}", "none"
+
+
+def score(question, answer, text):
+    """Returns 1 for texts of even length, so that some attempts of a random model are right."""
+    return float(len(text) % 2 == 0)
+'''
+
+
+def test_a_node_killed_while_it_learns_from_past_groups_ends_up_where_an_unkilled_one_does(model, tmp_path):
+    (tmp_path / "even.py").write_text(EVEN)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    settings = ("tasks.builtin.weight=0", "tasks.modules=[even]", "train.replay=2", "train.loss_type=m2po")
+    settings = (*settings, "rollout.num_generations=4", "save_every_s=0")
+    num_rounds, unkilled, killed = 4, tmp_path / "unkilled", tmp_path / "killed"
+    assert run(model, unkilled, *settings, f"rounds={num_rounds}", env=env).returncode == 0
+    first, *later = [report["num_replayed_groups"] for report in reports(unkilled)]
+    assert first == 0
+    assert min(later) > 0
+
+    process = start(model, killed, *settings, env=env)
+    wait_for_round(process, 2)
+    process.kill()
+    process.communicate()
+    left = num_rounds - last_saved_round(killed)
+    assert 1 <= left <= 3
+    assert run(model, killed, *settings, f"rounds={left}", env=env).returncode == 0
+    assert_identical(saved_state(killed), saved_state(unkilled))
+    assert saved_state(killed)["node"]["replay"]["groups"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -44,6 +44,7 @@ _ROUND = (
     ("train/kl", "kl", "train_kl_nats", "KL estimate a token against the reference"),
     ("train/sampler_gap", "sampler_gap", "sampler_gap_nats", "Median |learner - sampler| a token"),
     ("train/sample_size", "sample_size", "sample_size_ratio", "Effective sample size of own tokens"),
+    ("train/replayed_groups", "num_replayed_groups", "replayed_groups", "Own past groups trained on again"),
     ("train/policy_version", "policy_version", "policy_version", "Updates of the policy"),
     ("rollout/tokens_per_s", "tokens_per_s", "generated_tokens_per_second", "Completion tokens a second of solving"),
     ("swarm/local_groups", "num_local_groups", "local_groups", "Own groups (I)"),

@@ -89,6 +89,7 @@ def _swarm(last: RoundReport) -> list[str]:
     return [
         safe(last.network) if last.network else "trains alone",
         f"local {last.num_local_groups}{proposed}",
+        *([f"replayed {last.num_replayed_groups}"] if last.num_replayed_groups else []),
         f"external {external(last, animal_name)}",
         f"dropped {counts(dict(last.dropped)) or 0}",
         *([f"unverified {unverified}"] if (unverified := last.fresh_tests.get("unverified")) else []),

@@ -52,6 +52,10 @@ def test_each_round_is_one_json_object_with_every_field(tmp_path):
     assert RoundReport(**json.loads(line)) == report(1)
 
 
+def test_past_groups_are_in_the_line_if_there_are_any():
+    assert "| local 2 replayed 3 external 0 |" in round_line(report(12, num_replayed_groups=3), 4)
+
+
 def test_console_line():
     assert round_line(report(12), 4) == (
         "round 12 | reward +0.50 | pass@4 0.50 | loss -0.0123 grad 1.50 | local 2 external 0 | "

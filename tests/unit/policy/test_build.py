@@ -46,10 +46,10 @@ def test_memory_is_planned_for_peers_groups_where_there_are_peers(
     monkeypatch.setattr(build, "choose_method", remember)
     model = save_tiny(tmp_path / "model")
     common = [f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", f"model.cache_dir={tmp_path}"]
-    config = load_config([*common, "swarm.num_local=4", *settings])
+    config = load_config([*common, "swarm.num_local=4", "train.replay=5", *settings])
     made = Models(config, tmp_path, Console())
     (load,) = planned
-    assert (load.num_local, load.num_external, load.num_generations) == (4, num_external, 4)
+    assert (load.num_local, load.num_external, load.num_replayed, load.num_generations) == (4, num_external, 5, 4)
     assert load.prompt_tokens == made.prompt_tokens == prompt_tokens
 
 

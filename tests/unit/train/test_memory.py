@@ -120,6 +120,7 @@ def test_checkpointing_trades_activations_for_time():
         ({}, {"device_type": "cuda", "num_local": 2}, 8),
         ({}, {"device_type": "cuda", "num_local": 2, "num_external": 2}, 10),
         ({}, {"device_type": "cuda", "num_local": 2, "num_external": 9}, 10),  # of 150 and 256 tokens
+        ({}, {"device_type": "cuda", "num_local": 1, "num_replayed": 1}, 8),
         ({}, {"num_external": 9}, 1),
         ({"micro_batch_size": 12}, {"num_external": 1}, 8),
     ],

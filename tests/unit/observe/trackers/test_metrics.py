@@ -29,6 +29,7 @@ def test_every_number_of_a_round_has_one_name():
             "train/grad_norm": 1.5,
             "train/clip_fraction": 0.0,
             "train/updated": 1.0,
+            "train/replayed_groups": 0.0,
             "train/policy_version": 12.0,
             "rollout/tokens": 512.0,
             "rollout/tokens_per_s": 32.0,
