@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Generic, TypeVar
 
@@ -25,6 +25,12 @@ class Job(Generic[Q, A]):
     name: str
     request: type[Q]
     answer: type[A]
+    answers: msgspec.msgpack.Decoder[A] = field(init=False, repr=False, compare=False)
+    """The decoder of answers. It is made here, before there are threads: msgspec 0.22 crashes the process if two of
+    them are the first to decode a type."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answers", msgspec.msgpack.Decoder(self.answer))
 
 
 class JobCall(Struct, array_like=True):
@@ -44,6 +50,10 @@ class JobReply(Struct, array_like=True):
     error: Annotated[str, Meta(max_length=400)] = ""
     rss_bytes: int = 0
     """The worker's resident memory after the job, in bytes."""
+
+
+REPLIES = msgspec.msgpack.Decoder(JobReply)
+"""The decoder of replies, made before there are threads as `Job.answers` is."""
 
 
 class Cause(str, Enum):

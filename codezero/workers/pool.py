@@ -111,6 +111,6 @@ class Workers:
             )
             return Death(Cause.ERROR, reply.error)
         try:
-            return msgspec.msgpack.decode(reply.answer, type=job.answer)
+            return job.answers.decode(reply.answer)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             return Death(Cause.GARBLED, str(error)[:200])

@@ -20,7 +20,7 @@ import psutil
 import codezero
 from codezero.errors import WorkerError
 from codezero.runtime import kernel
-from codezero.workers.job import LENGTH_BYTES, MAX_FRAME_BYTES, Cause, Death, JobReply
+from codezero.workers.job import LENGTH_BYTES, MAX_FRAME_BYTES, REPLIES, Cause, Death, JobReply
 
 MEMORY_BYTES = 1 << 30
 """Limit of a worker's address space. 256 MiB of it are the stack of the dry run, most of which is never used."""
@@ -72,7 +72,7 @@ class WorkerProcess:
         reply = self._converse(frame, time.monotonic() + wall_s)
         if isinstance(reply, bytes):
             try:
-                read = msgspec.msgpack.decode(reply, type=JobReply)
+                read = REPLIES.decode(reply)
                 self._rss_bytes = read.rss_bytes
                 return read
             except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
