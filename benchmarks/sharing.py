@@ -93,8 +93,8 @@ def table(results: Mapping[str, Result]) -> str:
                 f"{fmean(groups) / curves[name][0][-1][0]:.1f}",
                 f"{fmean(tokens) / 1000:.0f}",
                 percent(fmean(late_score(run, run[-1][2]) for run in curves[name])),
-                _told([late_score(run, run[-1][2]) - late_score(other, other[-1][2]) for run, other in pairs]),
-                _told([late_score(run, fewest) - late_score(other, fewest) for run, other, fewest in equal]),
+                told([late_score(run, run[-1][2]) - late_score(other, other[-1][2]) for run, other in pairs]),
+                told([late_score(run, fewest) - late_score(other, fewest) for run, other, fewest in equal]),
             ]
         )
     header = ["arm", "seeds", "groups a round", "own tokens, thousands", "held-out score", "to alone, equal rounds"]
@@ -109,7 +109,7 @@ def late_score(run: Counts, tokens: float) -> float:
     return fmean(late or [looks[-1][0]])
 
 
-def _told(differences: Sequence[float]) -> str:
+def told(differences: Sequence[float]) -> str:
     """Returns `+3.1 points [+1.2, +5.0]`, the interval by Student's t over paired seeds."""
     if not any(differences):
         return ""

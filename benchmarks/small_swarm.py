@@ -19,9 +19,11 @@ from codezero.llm.load import LoadedModel
 from codezero.network import wire
 from codezero.network.selection import SapoSelection
 from codezero.network.shares import in_turns
+from codezero.reports import UpdateReport
 from codezero.train import passes
 from codezero.train.batch import TextEncoder, batch_limits
 from codezero.train.learner import GrpoLearner
+from codezero.train.replay import ReplayingLearner
 from codezero.types import FinishReason, Outcome, Reward, Rollout, RolloutGroup, RoundId, ScoredGroup, Task, Verdict
 
 NODES, G = 8, 8
@@ -70,7 +72,10 @@ class Setup:
 
 
 class Node:
-    def __init__(self, number: int, setup: Setup, seed: str, start: LoadedModel) -> None:
+    def __init__(
+        self, number: int, setup: Setup, seed: str, start: LoadedModel, train: TrainConfig | None = None
+    ) -> None:
+        train = train or TrainConfig(learning_rate=RATE)
         self.peer_id, self._setup = f"node-{number}", setup
         self.manner = setup.manner if setup.is_odd(number) else ""
         self.rng = random.Random(seed)
@@ -85,7 +90,8 @@ class Node:
         )
         with patch.object(passes, "batch_limits", lambda config, _: batch_limits(config, "cuda")):
             # As on a GPU all prompts share a pass, which with so small a model takes half the time on a CPU too.
-            self._learner = GrpoLearner(self.model.model, encoder, TrainConfig(learning_rate=RATE), temperature=1.0)
+            learner = GrpoLearner(self.model.model, encoder, train, temperature=1.0)
+        self._learner = ReplayingLearner(learner, train.replay, number)
         swarm = SwarmConfig(num_external=setup.num_external, weighting=setup.weighting)
         self._selection = SapoSelection(swarm, self.rng.randrange(2**62))
         self.own_tokens = self.num_trained = 0
@@ -118,9 +124,11 @@ class Node:
             return [self._lie(one.task) for one in groups]
         return groups
 
-    def learn(self, round_number: int, own: Sequence[ScoredGroup], others: Sequence[RolloutGroup]) -> None:
+    def learn(
+        self, round_number: int, own: Sequence[ScoredGroup], others: Sequence[RolloutGroup]
+    ) -> UpdateReport | None:
         if self.manner == "stale":
-            return
+            return None
         turns = in_turns(others, [lambda one: one.address], lambda _: self.rng.random())
         equals = {(one.task.question, one.rollouts): one for one in reversed(turns)}  # of equal groups the first
         pool = [one for one in turns if equals[one.task.question, one.rollouts] is one][: 2 * self._setup.num_external]
@@ -129,7 +137,7 @@ class Node:
         scored = [score(one, external=True) for one in pool]
         chosen = self._selection.choose(RoundId(number=round_number), [*own, *scored])
         self.num_trained += sum(one.has_advantage for one in chosen)
-        self._learner.step(chosen)
+        return self._learner.step(chosen)
 
     def _group(self, task: Task, rollouts: Sequence[Rollout]) -> RolloutGroup:
         version = self._learner.policy_version
