@@ -37,7 +37,8 @@ from codezero.observe.probes import percent
 BENCHMARK = "staleness"
 TASKS = 8
 ROUNDS, EVERY, SEEDS = 400, 25, 3
-HELD_OUT = 1024
+HELD_OUT, ANSWERS = 512, 2
+"""Held-out tasks, of which other bases have no 256, and answers to each at a look."""
 ALONE = "stale-0"
 LOSSES = (LossType.grpo, LossType.m2po, LossType.cispo)
 ARMS = tuple(f"{loss.value}-{how}" for loss in LOSSES for how in (ALONE, "stale-1", "stale-8", "stale-64", "replay-16"))
@@ -67,7 +68,7 @@ def play(setup: Setup, rounds: int, folder: Path, seed: str) -> Counts:
     torch.set_num_threads(1)
     start = arithmetic.kept_beginner(int(seed), START, folder)
     node = Node(0, small_swarm.Setup.of(f"{TASKS}/0"), seed, start, setup.train)
-    asked, rng = arithmetic.held_out(HELD_OUT), torch.Generator().manual_seed(int(seed))
+    asked, rng = ANSWERS * arithmetic.held_out(HELD_OUT), torch.Generator().manual_seed(int(seed))
     waiting = deque(node.solve() for _ in range(setup.staleness))
     counts, clipped = [], list[float]()
     for number in range(rounds + 1):
@@ -116,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"runs of each arm (default {SEEDS})")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"of a run (default {ROUNDS})")
     options = parser.parse_args(arguments)
-    settings = {"tasks": TASKS, "generations": G, "start": START, "held out": HELD_OUT, "learning_rate": RATE}
+    settings = {"tasks": TASKS, "generations": G, "start": START, "learning_rate": RATE}
+    settings |= {"held out": HELD_OUT, "answers": ANSWERS}
     for name in options.arms:
         do: Callable[[str], Counts] = partial(play, Setup.of(name), options.rounds, options.state / BENCHMARK)
         arm = Arm(
