@@ -6,14 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import msgspec
+from msgspec.json import Decoder
 
 from codezero.config.multiaddr import is_loopback
 from codezero.errors import CodezeroError
-from codezero.llm.replies import Done, Reply, misshapen
+from codezero.llm.replies import Done, Progressed, Reply, misshapen
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.rollout_file import RolloutFile
@@ -30,6 +31,11 @@ TOKEN_BYTES = 48
 COPY_BYTES = 1 << 20
 ROUNDING = 1e-3
 """The largest log-prob, in nats, of a token that is certain."""
+
+# Made before there are threads: msgspec crashes if two of them are the first to decode a type.
+_REPLY: Decoder[Done | Progressed] = Decoder(Reply)
+_STATUS = Decoder(ServerStatus)
+T = TypeVar("T")
 
 
 class ServerFailed(CodezeroError):
@@ -72,15 +78,18 @@ class RolloutServer:
         if status.base != snapshots.base:
             raise ServerFailed(f"it has other weights of {status.model}: start it with this node's model.name")
         for has in (status.weights, ""):  # the second time all are sent
-            file = snapshots.open_for(has)
-            if file is None:
+            found = snapshots.open_for(has)
+            if found is None:
                 return has
+            name, file = found
             with file:
                 size = file.seek(0, 2)
                 file.seek(0)
                 reply = self._call("PUT", protocol.WEIGHTS, self._read(file), {"content-length": str(size)})
+            if reply is not None and reply.weights != name:
+                raise ServerFailed("it uses other weights than it was sent")
             if reply is not None:
-                return reply.weights
+                return name
         raise ServerFailed("it takes over neither a difference nor all weights")
 
     def sample(self, asked: RolloutRequest, on_step: Callable[[int], None]) -> Done:
@@ -93,7 +102,7 @@ class RolloutServer:
             if response.status_code != 200:
                 raise ServerFailed(self._refusal(response))
             for line in _lines(response, most_bytes):
-                reply = _decoded(line, Reply)
+                reply = _decoded(line, _REPLY)
                 if isinstance(reply, Done):
                     return _checked(reply, asked)
                 if self._cancelled.is_set():
@@ -124,8 +133,7 @@ class RolloutServer:
                 return None
             if response.status_code != 200:
                 raise ServerFailed(self._refusal(response))
-            found: ServerStatus = _decoded(b"".join(_lines(response, MAX_STATUS_BYTES)), ServerStatus)
-            return found
+            return _decoded(b"".join(_lines(response, MAX_STATUS_BYTES)), _STATUS)
 
     @contextmanager
     def _stream(self, method: str, path: str, content: Any, headers: dict[str, str]) -> Iterator[httpx2.Response]:
@@ -155,9 +163,9 @@ def _lines(response: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
         yield bytes(rest)
 
 
-def _decoded(line: bytes, kind: Any) -> Any:
+def _decoded(line: bytes, decoder: Decoder[T]) -> T:
     try:
-        return msgspec.json.decode(line, type=kind)
+        return decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ServerFailed(f"its reply cannot be read: {error}") from error
 

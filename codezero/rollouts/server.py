@@ -219,8 +219,8 @@ async def _lines(sampler: Sampler, asked: RolloutRequest, release: Callable[[], 
             return
         except Exception as error:  # the thread's boundary: the trainer must hear of it
             logger.warning(
-                "sampling failed (%s): the trainer does without. If it happens again, end programs beside the server, "
-                "or start it with another rollout.engine",
+                "sampling failed (%s): the trainer does without. If it happens again, check which other programs use "
+                "this machine's memory, or give another rollout.engine",
                 printable(str(error))[:300],
             )
             last = Done(error=str(error)[:300] or type(error).__name__)

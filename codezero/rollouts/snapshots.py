@@ -67,6 +67,7 @@ class Snapshots:
         self._before, self._num, self._lock = "", 0, threading.Lock()
         with self._told():
             folder.mkdir(parents=True, exist_ok=True)
+            self._remove_files()  # of an earlier process, which had other names
 
     def take(self, model: Any) -> str:
         """Makes the model's weights the newest version, unless they are, and returns its name.
@@ -83,26 +84,29 @@ class Snapshots:
                 return self.name
             before, name, self._num = self.name, secrets.token_hex(16), self._num + 1
             with self._told():
-                for file in self._folder.glob("*.weights"):
-                    file.unlink()
+                self._remove_files()
                 differs = not (self._lora or self._transfer is Transfer.full or self._num % FULL_EVERY == 0)
                 if differs:
                     self._write_difference(before, name, new)
             self._before, self.name, self._weights = before if differs else "", name, new
             return name
 
-    def open_for(self, has: str) -> BinaryIO | None:
-        """Returns the file that makes the newest version of the one with the name `has`, to be read and closed; None if
-        that is the newest one. Raises RolloutError: it cannot be written or read."""
+    def open_for(self, has: str) -> tuple[str, BinaryIO] | None:
+        """Returns the name of the newest version, and the file that makes it of the one with the name `has`, to be read
+        and closed; None if that is the newest one. Raises RolloutError: it cannot be written or read."""
         with self._lock, self._told():
             if has == self.name:
                 return None
             if has == self._before and self._before:
-                return self._difference.open("rb")
+                return self.name, self._difference.open("rb")
             if not self._full.exists():
                 kind = "adapter" if self._lora else "full"
                 save_file(self._weights, self._full, self._facts(self.name, kind=kind, whole=whole(self._weights)))
-            return self._full.open("rb")
+            return self.name, self._full.open("rb")
+
+    def _remove_files(self) -> None:
+        for file in self._folder.glob("*.weights"):
+            file.unlink()
 
     @property
     def _full(self) -> Path:

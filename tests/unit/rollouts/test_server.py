@@ -325,6 +325,16 @@ def test_a_server_of_another_kind_is_not_used(snapshots, status, says):
         connection.bring(snapshots)
 
 
+def test_a_server_that_claims_other_weights_than_it_was_sent_is_not_used(snapshots):
+    snapshots.base, model = "b", tiny_model()
+    with torch.no_grad():
+        model.lm_head.weight.mul_(1.5)
+    snapshots.take(model)
+    lying = stand_in(msgspec.json.encode(STATUS))
+    with rollout_server(lying) as connection, pytest.raises(ServerFailed, match="other weights than it was sent"):
+        connection.bring(snapshots)
+
+
 def test_a_redirect_is_not_followed(snapshots):
     with rollout_server(stand_in(b"", status=307)) as connection, pytest.raises(ServerFailed, match="HTTP 307"):
         connection.bring(snapshots)

@@ -33,10 +33,10 @@ def change(model, rng, share=0.05):
 
 def bring(snapshots, served, folder, has=None):
     """Sends what the server lacks, and returns its size in bytes; 0 if it lacks nothing."""
-    file = snapshots.open_for(served.name if has is None else has)
-    if file is None:
+    found = snapshots.open_for(served.name if has is None else has)
+    if found is None:
         return 0
-    with file:
+    with found[1] as file:
         content = file.read()
     upload = folder / "upload"
     upload.write_bytes(content)
@@ -180,7 +180,7 @@ def test_adapters_go_whole_and_the_base_under_them_stays(tmp_path):
 
 
 def opened(snapshots, has=""):
-    with snapshots.open_for(has) as file:
+    with snapshots.open_for(has)[1] as file:
         return file.read()
 
 
@@ -284,6 +284,18 @@ def test_a_server_that_fails_while_it_changes_weights_wants_all_of_them(tmp_path
         taken_over(served, content, tmp_path)
     bring(snapshots, served, tmp_path)
     assert exact(model, served)
+
+
+def test_files_of_a_killed_trainer_are_not_sent_under_new_names(tmp_path):
+    model, served = tiny_model(), ServedWeights(tiny_model())
+    killed = Snapshots(tiny_model(), tmp_path, Transfer.full)
+    change(model, torch.Generator().manual_seed(1))
+    killed.take(model)
+    bring(killed, served, tmp_path)
+    again = Snapshots(tiny_model(), tmp_path, Transfer.full)  # begins anew, where it had been killed before a save
+    bring(again, served, tmp_path)
+    assert served.name == again.name
+    assert same(tiny_model(), served)
 
 
 def test_runs_that_train_otherwise_need_a_server_that_starts_again(tmp_path):
