@@ -24,6 +24,8 @@ TABLES = {
     "settled-programs": "programs_table",
     "settled-attacks": "attacks_table",
     "settled-referenced": "attacks_table",
+    "settled-checked": "attacks_table",
+    "settled-methods": "attacks_table",
     "samples": "table",
     "calibrate": "table",
     "contest": "table",
