@@ -29,11 +29,11 @@ class Reader:
         return self.submit(job, request, cpu_s).result()
 
 
-def evaluator(judge, workers, walk=True, rewards=None, num_external=math.inf, **settings):
+def evaluator(judge, workers, walk=True, rewards=None, num_external=math.inf, at_once=1, **settings):
     """The evaluator of a round; `workers` may be a `Reader`."""
     config = EvaluatorConfig(dry_run=walk, **settings)
     examiner = Examiner(workers, walk=walk, fatal_rules=config.fatal_rules, show=True)
-    return FrozenEvaluator(judge, config, rewards or RewardConfig(), lambda *_: None, examiner, num_external)
+    return FrozenEvaluator(judge, config, rewards or RewardConfig(), lambda *_: None, examiner, num_external, at_once)
 
 
 def scored(evaluator, group, external=False):

@@ -178,7 +178,8 @@ def make_evaluator(
     else:
         judge = ModelJudge(backend, settings)
     num_external = config.swarm.num_external if walk else math.inf
-    return FrozenEvaluator(judge, settings, config.reward, progress, examiner, num_external)
+    at_once = backend.at_once if isinstance(backend, TransformersBackend) else 1
+    return FrozenEvaluator(judge, settings, config.reward, progress, examiner, num_external, at_once)
 
 
 def count_workers(config: NodeConfig) -> int:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from msgspec.structs import asdict
 
 from codezero.config import EvaluatorConfig, RewardConfig
-from codezero.errors import EvaluatorError
+from codezero.evaluate.asking import OpenGroup, ask, ask_cases
 from codezero.evaluate.examination import Attempt, Examined, Shown, fingerprint
-from codezero.evaluate.examiner import Examiner, Findings
-from codezero.evaluate.judge import CaseJudge, Judge, Opinion, Submission
+from codezero.evaluate.examiner import LOOK_AHEAD, Examiner, Findings
+from codezero.evaluate.judge import Judge, Opinion, Submission
 from codezero.evaluate.reward import reward
 from codezero.evaluate.rules import breaks_fatal
 from codezero.ports import Progress
@@ -33,8 +32,6 @@ from codezero.types import (
 )
 from codezero.workers import Death
 
-logger = logging.getLogger(__name__)
-
 P_PASSED, P_FAILED = 0.99, 0.01
 """The probability that a solution is right if all cases passed in its dry run, and if one failed. Of 501 solutions that
 `benchmarks/evaluator.py` compared with their execution none was judged wrongly; still nothing is certain."""
@@ -45,6 +42,27 @@ SHOWN_BYTES = 4 << 10
 """The bytes of questions, tests and programs of peers' open groups that the judge is shown in a round, for each of J. A
 token has at least one byte. Eight programs as long as MBPP's own (601-974) take 1.7 KB with question and tests; one
 group in twenty takes more than 3.8."""
+
+
+_OfCases = Mapping[Submission, Mapping[int, float]]
+"""The judge's probabilities that single tests pass, by their index."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A group that workers have read."""
+
+    group: RolloutGroup
+    external: bool
+    findings: Findings
+    open_ones: Mapping[Attempt, Submission]
+    """The attempts that nothing but the judge decides."""
+
+    @property
+    def asked(self) -> OpenGroup:
+        """What the judge is asked: nothing about a refused group."""
+        submissions = () if self.findings.refused else tuple(self.open_ones.values())
+        return OpenGroup(self.group.task.task_id, self.external, submissions)
 
 
 class FrozenEvaluator:
@@ -72,8 +90,11 @@ class FrozenEvaluator:
         progress: Progress,
         examiner: Examiner,
         num_external: float = math.inf,
+        at_once: int = 1,
     ) -> None:
-        """`num_external` is J; it is infinite without dry runs, since the judge is then asked about every group."""
+        """`num_external` is J; it is infinite without dry runs, since the judge is then asked about every group. Groups
+        wait for others until so many solutions as `at_once` are open, which the judge is then asked about together."""
+        self._at_once = at_once
         self._judge, self._config, self._reward_config, self._progress = judge, config, reward_config, progress
         self._examiner, self._num_external = examiner, num_external
         self._mask = config.mask and examiner.walk
@@ -94,9 +115,10 @@ class FrozenEvaluator:
         self, groups: Iterable[tuple[RolloutGroup, bool]], peers_share: float = 1.0, round_number: int = 0
     ) -> Iterator[ScoredGroup]:
         """Yields each group of a round with its verdicts and rewards, in order. `groups` are (group, True if it is a
-        peer's). While the judge is asked about one group, workers read the next ones. `peers_share` and `round_number`
-        are those of `Examiner.examine`."""
+        peer's). While the judge is asked about some groups, workers read the next ones. `peers_share` and
+        `round_number` are those of `Examiner.examine`."""
         given = ((group, external, tuple(_attempts(group))) for group, external in groups)
+        waiting: list[_Read] = []
         groups_left, bytes_left = self._num_external, self._num_external * SHOWN_BYTES
         for group, external, findings in self._examiner.examine(given, peers_share, round_number):
             open_ones = self._open(group.task, findings)
@@ -106,7 +128,25 @@ class FrozenEvaluator:
                     groups_left, bytes_left = groups_left - 1, bytes_left - num_bytes
                 else:
                     findings = replace(findings, refused=Refusal.UNASKED)
-            yield self._scored(group, external, findings, open_ones)
+            waiting.append(_Read(group, external, findings, open_ones))
+            num_open = sum(len(one.asked.submissions) for one in waiting)
+            if not 0 < num_open < self._at_once or len(waiting) == LOOK_AHEAD:
+                yield from self._judged(waiting)
+                waiting = []
+        yield from self._judged(waiting)
+
+    def _judged(self, groups: Sequence[_Read]) -> Iterator[ScoredGroup]:
+        """Yields the groups with verdicts and rewards. The judge is asked about all of them together."""
+        opinions = ask(self._judge, [one.asked for one in groups])
+        likely = {
+            submission: opinion.p_correct
+            for one, told in zip(groups, opinions, strict=True)
+            for submission, opinion in zip(one.asked.submissions, told, strict=True)
+            if not one.external and submission.sides and opinion.p_correct is not None
+        }
+        of_cases = dict(zip(likely, ask_cases(self._judge, list(likely.items())), strict=True))
+        for one, told in zip(groups, opinions, strict=True):
+            yield self._scored(one, told, of_cases)
 
     def _open(self, task: Task, findings: Findings) -> dict[Attempt, Submission]:
         """Returns a submission to the judge for each attempt that nothing else decides."""
@@ -123,11 +163,9 @@ class FrozenEvaluator:
         run had left open it told right from wrong no better than chance (AUC 0.53)."""
         return not (self._mask and task.origin is TaskOrigin.CODE_CONTESTS)
 
-    def _scored(
-        self, group: RolloutGroup, external: bool, findings: Findings, open_ones: Mapping[Attempt, Submission]
-    ) -> ScoredGroup:
-        refused = findings.refused
-        judged = self._assess(group.task, findings, external, open_ones)
+    def _scored(self, one: _Read, opinions: Sequence[Opinion], of_cases: _OfCases) -> ScoredGroup:
+        group, findings, refused = one.group, one.findings, one.findings.refused
+        judged = self._assess(one, opinions, of_cases)
         unread = Verdict(outcome=Outcome.UNAVAILABLE, reply=refused.value if refused else "")
         attempts = [_attempt(group.task, rollout.text) for rollout in group.rollouts]
         verdicts = tuple(
@@ -145,23 +183,21 @@ class FrozenEvaluator:
         read = (one for attempt, one in findings.attempts.items() if attempt not in masked)
         programs = fingerprint(examined.program for examined in read if isinstance(examined, Examined))
         return ScoredGroup(
-            group=group, verdicts=verdicts, rewards=rewards, external=external, refused=refused, programs=programs
+            group=group, verdicts=verdicts, rewards=rewards, external=one.external, refused=refused, programs=programs
         )
 
-    def _assess(
-        self, task: Task, findings: Findings, external: bool, open_ones: Mapping[Attempt, Submission]
-    ) -> dict[Attempt, Verdict]:
-        """Returns the verdict on each distinct attempt at a task."""
+    def _assess(self, one: _Read, opinions: Sequence[Opinion], of_cases: _OfCases) -> dict[Attempt, Verdict]:
+        """Returns the verdict on each distinct attempt of a group. `opinions` are those that the judge was asked for,
+        in the order of the open attempts."""
         found = {
-            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(task, examined)
-            for attempt, examined in findings.attempts.items()
+            attempt: _of_death(examined) if isinstance(examined, Death) else self._verdict(one.group.task, examined)
+            for attempt, examined in one.findings.attempts.items()
         }
-        unasked = [Opinion(p_correct=None, reply=Refusal.UNASKED.value)] * len(open_ones)
-        opinions = unasked if findings.refused else self._ask(task, list(open_ones.values()), external)
-        for (attempt, submission), opinion in zip(open_ones.items(), opinions, strict=True):
-            cases = found[attempt].cases
-            if not external:
-                cases = self._with_opinions(cases, submission, opinion)
+        if one.findings.refused:
+            opinions = [Opinion(p_correct=None, reply=Refusal.UNASKED.value)] * len(one.open_ones)
+        for (attempt, submission), opinion in zip(one.open_ones.items(), opinions, strict=True):
+            p_of = {} if one.external else of_cases.get(submission, {})
+            cases = tuple(replace(case, p_correct=p_of.get(i)) for i, case in enumerate(found[attempt].cases))
             outcome, p = self._told(opinion.p_correct)
             found[attempt] = replace(found[attempt], outcome=outcome, p_correct=p, cases=cases, reply=opinion.reply)
         return found
@@ -199,40 +235,6 @@ class FrozenEvaluator:
             outcome, p = self._told(examined.fresh.p_right)
             return replace(verdict, outcome=outcome, p_correct=p)
         return replace(verdict, outcome=Outcome.JUDGED, p_correct=P_PASSED if right else P_FAILED)
-
-    def _with_opinions(
-        self, cases: tuple[CaseResult, ...], submission: Submission, opinion: Opinion
-    ) -> tuple[CaseResult, ...]:
-        """Returns the cases, with the judge's probability for each that the dry run left open."""
-        is_open = any(case.outcome is CaseOutcome.UNKNOWN for case in cases)
-        if not is_open or opinion.p_correct is None or not isinstance(self._judge, CaseJudge):
-            return cases
-        try:
-            p = self._judge.judge_cases(submission, opinion.p_correct)
-        except EvaluatorError as error:
-            logger.warning(
-                "tests of task %s stay without a verdict of their own: %s. The solution is judged as a whole; nothing "
-                "has to be done",
-                submission.task.task_id,
-                error,
-            )
-            return cases
-        return tuple(replace(case, p_correct=p.get(i)) for i, case in enumerate(cases))
-
-    def _ask(self, task: Task, submissions: Sequence[Submission], external: bool) -> list[Opinion]:
-        if not submissions:
-            return []
-        try:
-            self._judge.permit(external)
-            return self._judge.judge(submissions)
-        except EvaluatorError as error:
-            logger.warning(
-                "attempts at task %s stay without a verdict: %s. They are not trained on, and the node continues; "
-                "if it happens in every round, check that the judge runs (evaluator.*)",
-                task.task_id,
-                error,
-            )
-            return [Opinion(p_correct=None, reply=str(error))] * len(submissions)
 
 
 def walked(examiner: Examiner, group: RolloutGroup) -> list[bool | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Protocol, runtime_checkable
 
 from codezero.config import EvaluatorConfig, VerdictMode
@@ -56,9 +57,10 @@ class Judge(Protocol):
 class CaseJudge(Protocol):
     """A judge that also has opinions on single tests."""
 
-    def judge_cases(self, solution: Submission, p_correct: float) -> dict[int, float]:
-        """Returns the probabilities that tests among the solution's `sides` pass, by index; tests without an opinion
-        are left out. `p_correct` is the judge's opinion of the whole. Raises EvaluatorError: the judge fails."""
+    def judge_cases(self, solutions: Sequence[tuple[Submission, float]]) -> list[dict[int, float]]:
+        """Returns for each (solution, the judge's opinion of the whole) the probabilities that tests among the
+        solution's `sides` pass, by index; tests without an opinion are left out. Raises EvaluatorError: the judge
+        fails."""
         ...
 
 
@@ -94,20 +96,27 @@ class ModelJudge:
     def permit(self, external: bool) -> None:
         """Does nothing: the model may read any node's code."""
 
-    def judge_cases(self, solution: Submission, p_correct: float) -> dict[int, float]:
+    def judge_cases(self, solutions: Sequence[tuple[Submission, float]]) -> list[dict[int, float]]:
         """Returns the probabilities that tests pass, from the model's likelihood of a test's right side as the value of
         its left side. Empty if the verdict is not by likelihood, or the model has no weights for single tests."""
         if self.verdict is not VerdictMode.likelihood or self._calibration.case is None:
-            return {}
+            return [{} for _ in solutions]
         assert isinstance(self._backend, Reviewer)
-        chats = [prompt.value_messages(solution.shown.code, left, right) for _, left, right in solution.sides]
-        reviews = self._backend.review(chats, (prompt.YES, prompt.NO))
-        found = {
-            number: self._calibration.by_case(p_correct, sum(review.logprobs))
-            for (number, _, _), review in zip(solution.sides, reviews, strict=True)
-            if review is not None
-        }
-        return {number: p for number, p in found.items() if 0.0 <= p <= 1.0}
+        chats = [
+            prompt.value_messages(solution.shown.code, left, right)
+            for solution, _ in solutions
+            for _, left, right in solution.sides
+        ]
+        reviews = iter(self._backend.review(chats, (prompt.YES, prompt.NO)))
+        told = []
+        for solution, p_correct in solutions:
+            found = {
+                number: self._calibration.by_case(p_correct, sum(review.logprobs))
+                for (number, _, _), review in zip(solution.sides, islice(reviews, len(solution.sides)), strict=True)
+                if review is not None
+            }
+            told.append({number: p for number, p in found.items() if 0.0 <= p <= 1.0})
+        return told
 
     def _by_likelihood(self, chats: Sequence[Chat]) -> list[_Read]:
         assert isinstance(self._backend, Reviewer)

@@ -15,53 +15,63 @@ from codezero.llm.logprobs import CHUNK_TOKENS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedAnswer:
-    """A continuation of the prompt: the answer, and the texts before it and between it and the word to choose."""
+    """An answer to a prompt, and the text between it and the word to choose."""
 
-    before: Sequence[int] = ()
-    """The token ids between the shared prompt and the answer: the rest of the answer's own prompt."""
+    prompt: tuple[int, ...]
+    """The prompt's token ids, at least one."""
     ids: Sequence[int]
     """The answer's token ids, [C] with C >= 1."""
     then: Sequence[int] = ()
     """The token ids between the answer and the choice, such as a question about the answer."""
 
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.ids) + len(self.then)
+
 
 @torch.no_grad()
 def review_answers(
-    model: Any, prompt: Sequence[int], answers: Sequence[ReviewedAnswer], choices: Sequence[int], *, pad_id: int
+    model: Any, answers: Sequence[ReviewedAnswer], choices: Sequence[int], *, pad_id: int
 ) -> list[tuple[list[float], list[float]]]:
     """Returns for each answer the log-probabilities of its tokens [C], and of the `choices` as the token after `then`.
 
-    The prompt (at least one id) is run once for all answers, which share one batch. Logits are computed for a few
-    hundred tokens at a time: those of a peer's longest answer would take more memory than the model.
+    The distinct prompts are one batch, of which each is run once, and all answers another. Logits are computed for a
+    few hundred tokens at a time: those of a peer's longest answer would take more memory than the model.
     """
-    shared, last = list(prompt[:-1]), prompt[-1]
+    prompts = list(dict.fromkeys(answer.prompt[:-1] for answer in answers))
     cache = DynamicCache(config=model.config)
-    if shared:
-        model.base_model(input_ids=torch.tensor([shared], device=model.device), past_key_values=cache, use_cache=True)
-        cache.batch_repeat_interleave(len(answers))
-    rows = [[last, *answer.before, *answer.ids, *answer.then] for answer in answers]
-    width = max(len(row) for row in rows)
-    ids = torch.full((len(rows), width), pad_id, device=model.device)  # [B, T], right-padded
-    real = torch.zeros_like(ids)
-    for i, row in enumerate(rows):
-        ids[i, : len(row)] = torch.tensor(row, device=model.device)
-        real[i, : len(row)] = 1
+    shared, is_shared = _padded(prompts, pad_id, model.device)  # [P, S]
+    of_answer = torch.tensor([prompts.index(answer.prompt[:-1]) for answer in answers], device=model.device)
+    if shared.shape[1]:
+        mask = is_shared if len(prompts) > 1 else None
+        model.base_model(input_ids=shared, attention_mask=mask, past_key_values=cache, use_cache=True)
+        cache.batch_select_indices(of_answer)
+    rows = [[answer.prompt[-1], *answer.ids, *answer.then] for answer in answers]
+    ids, real = _padded(rows, pad_id, model.device)  # [B, T]
+    starts = is_shared.sum(dim=1, keepdim=True)[of_answer]
     hidden = model.base_model(
         input_ids=ids,
-        attention_mask=torch.cat([real.new_ones(len(rows), len(shared)), real], dim=1),
-        position_ids=(len(shared) + torch.arange(width, device=model.device)).expand(len(rows), width),
+        attention_mask=torch.cat([is_shared[of_answer], real], dim=1),
+        position_ids=starts + torch.arange(ids.shape[1], device=model.device),
         past_key_values=cache,
         use_cache=True,
     ).last_hidden_state  # [B, T, H]
     found = []
     for i, (answer, row) in enumerate(zip(answers, rows, strict=True)):
-        of_answer: list[float] = []
+        of_tokens: list[float] = []
         for start in range(0, len(answer.ids), CHUNK_TOKENS):
             part = list(answer.ids[start : start + CHUNK_TOKENS])
-            states = hidden[i, len(answer.before) + start :][: len(part)]
-            of_answer += _logprobs(model, states)[torch.arange(len(part)), part].tolist()
-        found.append((of_answer, _of_choices(model, hidden[i, len(row) - 1], choices).tolist()))
+            states = hidden[i, start:][: len(part)]
+            of_tokens += _logprobs(model, states)[torch.arange(len(part)), part].tolist()
+        found.append((of_tokens, _of_choices(model, hidden[i, len(row) - 1], choices).tolist()))
     return found
+
+
+def _padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Returns the rows of ids as one tensor, padded on the right, and a mask that is one where they are."""
+    width = max(len(row) for row in rows)
+    ids = torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows], dtype=torch.long, device=device)
+    real = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], dtype=torch.long, device=device)
+    return ids, real
 
 
 def _of_choices(model: Any, hidden: Tensor, choices: Sequence[int]) -> Tensor:

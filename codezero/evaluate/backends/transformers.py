@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
-from os.path import commonprefix
+from typing import TypeVar
 
 from codezero.config import EvaluatorConfig, VerdictMode
 from codezero.errors import EvaluatorError
@@ -25,6 +24,7 @@ ACCELERATOR_FACTOR = 4
 ACCELERATOR_ROWS = 16
 """The factor on `evaluator.batch_size` on an accelerator."""
 
+Row = TypeVar("Row", bound=Sized)
 Frozen = Callable[[], AbstractContextManager[object]]
 
 
@@ -39,6 +39,9 @@ class TransformersBackend:
         self._packs = model.model.device.type != "cpu"
         self._most_rows = config.batch_size * (ACCELERATOR_ROWS if self._packs else 1)
         self._most_tokens = MAX_BATCH_TOKENS * (ACCELERATOR_FACTOR if self._packs else 1)
+        self.at_once = self._most_rows if self._packs else 1
+        """The number of open solutions, of any groups, that fill a forward pass. It is one on a CPU, which gains
+        nothing by prompts that differ: there a group is judged while the workers read the next."""
         self.name = model.name
 
     def check(self) -> None:
@@ -60,31 +63,28 @@ class TransformersBackend:
 
     def review(self, chats: Sequence[Chat], choices: Sequence[str]) -> list[Review | None]:
         """Implements backends.base.Reviewer. Answers to one prompt share its computation, in any order; on an
-        accelerator answers to all prompts share the computation of their common beginning."""
+        accelerator answers to all prompts share forward passes."""
         first = self._first_tokens(choices)
         model = self._model
         found: list[Review | None] = [None] * len(chats)
         by_prompt: dict[tuple[int, ...], list[tuple[int, ReviewedAnswer]]] = {}
         for i, chat in enumerate(chats):
-            prompt, answer = self._split(chat)
-            if len(prompt) + len(answer.ids) + len(answer.then) <= min(model.context_length, MAX_PROMPT_TOKENS):
-                by_prompt.setdefault(prompt, []).append((i, answer))
-        if self._packs:
-            by_prompt = _by_common_beginning(by_prompt)
+            answer = self._split(chat)
+            if len(answer) <= min(model.context_length, MAX_PROMPT_TOKENS):
+                by_prompt.setdefault(() if self._packs else answer.prompt, []).append((i, answer))
         with self._in_order():
-            for prompt, rows in by_prompt.items():
-                size = max(1, min(self._most_rows, self._most_tokens // _longest(prompt, rows)))
-                for start in range(0, len(rows), size):
-                    batch = rows[start : start + size]
-                    answers = [answer for _, answer in batch]
-                    reviews = review_answers(model.model, prompt, answers, first, pad_id=model.pad_id)
+            for rows in by_prompt.values():
+                if self._packs:
+                    rows.sort(key=lambda row: len(row[1]))
+                for batch in self._fitting(rows):
+                    reviews = review_answers(model.model, [one for _, one in batch], first, pad_id=model.pad_id)
                     for (i, _), (logprobs, chosen) in zip(batch, reviews, strict=True):
                         found[i] = Review(logprobs=logprobs, choices=chosen)
         return found
 
-    def _split(self, chat: Chat) -> tuple[tuple[int, ...], ReviewedAnswer]:
-        """Returns the tokens of the prompt before a chat's last answer, and that answer with what follows. Raises
-        EvaluatorError: the chat template changes earlier turns."""
+    def _split(self, chat: Chat) -> ReviewedAnswer:
+        """Returns a chat's last answer, with the prompt before it and what follows. Raises EvaluatorError: the chat
+        template changes earlier turns."""
         model = self._model
         at = max(i for i, message in enumerate(chat) if message["role"] == "assistant")
         prompt, whole = model.encode_chat(chat[:at]), model.encode_chat(chat)
@@ -92,7 +92,7 @@ class TransformersBackend:
         end = len(prompt) + len(answer)
         if whole[:end] != prompt + answer:
             raise EvaluatorError(f"the chat template of {self.name} changes earlier turns: set evaluator.verdict=logit")
-        return tuple(prompt), ReviewedAnswer(ids=answer, then=whole[end:])
+        return ReviewedAnswer(prompt=tuple(prompt), ids=answer, then=whole[end:])
 
     def write(self, chats: Sequence[Chat], max_new_tokens: int) -> list[str | None]:
         params = SamplingParams(max_new_tokens=max_new_tokens, temperature=0.0)
@@ -119,11 +119,22 @@ class TransformersBackend:
         prompts = [self._model.encode_chat(chat) for chat in chats]
         room = min(self._model.context_length - num_new, MAX_PROMPT_TOKENS)
         order = sorted((i for i, ids in enumerate(prompts) if len(ids) <= room), key=lambda i: len(prompts[i]))
-        longest = max((len(prompts[i]) for i in order), default=1)
-        size = max(1, min(self._most_rows, self._most_tokens // longest))
-        for start in range(0, len(order), size):
-            rows = order[start : start + size]
-            yield rows, [prompts[i] for i in rows]
+        for batch in self._fitting([(i, prompts[i]) for i in order]):
+            yield [i for i, _ in batch], [ids for _, ids in batch]
+
+    def _fitting(self, rows: Sequence[tuple[int, Row]]) -> Iterator[list[tuple[int, Row]]]:
+        """Yields the rows, in order, in batches that a forward pass takes with all rows as long as the longest; one row
+        alone may be longer."""
+        batch: list[tuple[int, Row]] = []
+        longest = 0
+        for row in rows:
+            longest = max(longest, len(row[1]))
+            if batch and (len(batch) == self._most_rows or (len(batch) + 1) * longest > self._most_tokens):
+                yield batch
+                batch, longest = [], len(row[1])
+            batch.append(row)
+        if batch:
+            yield batch
 
     @contextmanager
     def _in_order(self) -> Iterator[None]:
@@ -134,29 +145,3 @@ class TransformersBackend:
             if not is_out_of_memory(error):
                 raise
             raise EvaluatorError("the judge ran out of device memory: lower evaluator.batch_size") from error
-
-
-_Rows = list[tuple[int, ReviewedAnswer]]
-"""Answers to one prompt, each with its index among all answers."""
-
-
-def _by_common_beginning(by_prompt: Mapping[tuple[int, ...], _Rows]) -> dict[tuple[int, ...], _Rows]:
-    """Returns the answers by the beginning that all prompts have in common, sorted by length; the rest of a prompt
-    becomes a part of its answers. Without a common beginning the result is the argument."""
-    shared = commonprefix([list(prompt) for prompt in by_prompt])  # noqa: RUF071 - these are ids, not paths
-    if not shared:
-        return dict(by_prompt)
-    rows = [
-        (i, replace(answer, before=prompt[len(shared) :]))
-        for prompt, members in by_prompt.items()
-        for i, answer in members
-    ]
-    return {tuple(shared): sorted(rows, key=lambda row: _length(row[1]))}
-
-
-def _longest(prompt: Sequence[int], rows: _Rows) -> int:
-    return len(prompt) + max(_length(answer) for _, answer in rows)
-
-
-def _length(answer: ReviewedAnswer) -> int:
-    return len(answer.before) + len(answer.ids) + len(answer.then)

@@ -202,11 +202,11 @@ class CaseByCase(ScriptedJudge):
         super().__init__(answers)
         self.cases = cases
 
-    def judge_cases(self, solution, p_correct):
-        self.asked.append((solution.code, solution.sides, p_correct))
+    def judge_cases(self, solutions):
+        self.asked += [(solution.code, solution.sides, p_correct) for solution, p_correct in solutions]
         if isinstance(self.cases, Exception):
             raise self.cases
-        return self.cases
+        return [self.cases] * len(solutions)
 
 
 def test_the_judge_tells_of_each_test_that_the_dry_run_left_open():
@@ -267,6 +267,68 @@ def test_of_long_groups_of_peers_the_judge_is_asked_about_fewer(size, num_asked)
     judging = evaluator(ScriptedJudge(defaultdict(lambda: 0.6)), reader, num_external=2)
     found = judging.score(SwarmRound(round_id=RoundId(number=1), local=(), external=tuple(long)))
     assert [one.refused for one in found] == [None] * num_asked + [Refusal.UNASKED] * (2 - num_asked)
+
+
+class Counting:
+    """A judge that counts how often it is asked, and fails over what it is shown together with `refused`."""
+
+    def __init__(self, refused=""):
+        self.sizes, self.of_cases, self.refused = [], [], refused
+
+    def permit(self, external):
+        pass
+
+    def judge(self, solutions):
+        self._ask(self.sizes, solutions)
+        return [Opinion(p_correct=0.9 if "open_0" in solution.code else 0.1) for solution in solutions]
+
+    def judge_cases(self, solutions):
+        self._ask(self.of_cases, [solution for solution, _ in solutions])
+        return [dict.fromkeys((number for number, _, _ in one.sides), p / 2) for one, p in solutions]
+
+    def _ask(self, sizes, solutions):
+        sizes.append(len(solutions))
+        if self.refused and any(self.refused in solution.code for solution in solutions):
+            raise EvaluatorError("too large")
+
+
+def a_round_of_open_groups(judge, at_once):
+    """Five own groups and two of peers, of which each has one attempt that a dry run leaves open."""
+    groups = [open_group(number)[0] for number in range(7)]
+    reader = Reader(lambda code, _: (UNKNOWN if "open" in code else FAIL,))
+    judging = evaluator(judge, reader, num_external=2, at_once=at_once)
+    return judging.score(SwarmRound(round_id=RoundId(number=1), local=tuple(groups[:5]), external=tuple(groups[5:])))
+
+
+def test_all_groups_of_a_round_share_the_judges_batches_and_the_verdicts_are_those_of_each_alone():
+    alone, together, by_three = Counting(), Counting(), Counting()
+    found = a_round_of_open_groups(alone, at_once=1)
+    assert [one.verdicts[0].p_correct for one in found] == [0.9] + [0.1] * 6
+    assert [one.verdicts[0].cases[0].p_correct for one in found] == [0.45] + [0.05] * 4 + [None] * 2
+    assert a_round_of_open_groups(together, at_once=64) == found
+    assert a_round_of_open_groups(by_three, at_once=3) == found
+    assert (alone.sizes, alone.of_cases) == ([1] * 7, [1] * 5)
+    assert (together.sizes, together.of_cases) == ([7], [5])
+    assert (by_three.sizes, by_three.of_cases) == ([3, 3, 1], [3, 2])
+
+
+def test_a_group_that_the_judge_cannot_take_costs_no_other_its_verdict():
+    judge = Counting(refused="open_3")
+    found = a_round_of_open_groups(judge, at_once=64)
+    assert [one.verdicts[0].outcome is Outcome.UNAVAILABLE for one in found] == [False] * 3 + [True] + [False] * 3
+    assert judge.sizes == [7] + [1] * 7
+
+
+def test_groups_are_scored_as_they_are_read_unless_some_before_them_wait_for_the_judge():
+    read = []
+    reader = Reader(lambda code, _: read.append(code) or (UNKNOWN if "open" in code else FAIL,))
+    settled, (waits, _) = group([rollout(text=BAD)]), open_group(0)
+    for first, at_once, num_groups in ((settled, 64, 1), (waits, 1, 1), (waits, 64, 100)):
+        judging = evaluator(Counting(), reader, at_once=at_once)
+        taken = []
+        found = judging.score_groups((taken.append(1) or one, False) for one in [first] + [settled] * 99)
+        next(found)
+        assert len(taken) == min(num_groups + 63, 100)  # the workers are 64 groups ahead
 
 
 def test_a_judge_that_breaks_down_over_single_tests_has_judged_the_whole():
@@ -355,7 +417,7 @@ def test_on_an_accelerator_answers_to_different_prompts_share_a_forward_pass(tin
     hook = tiny.model.base_model.register_forward_hook(lambda *_: calls.append(1))
     together = backend.review(chats, ("Yes", "No"))
     hook.remove()
-    assert len(calls) == 2  # the common beginning, then the rest of all three
+    assert len(calls) == 2  # the prompts, then the answers
     for one, other in zip(apart, together, strict=True):
         assert list(one.logprobs) == pytest.approx(list(other.logprobs), abs=1e-4)
         assert list(one.choices) == pytest.approx(list(other.choices), abs=1e-4)
@@ -370,7 +432,7 @@ def of_cases(tiny):
 
 def test_transformers_judge_tells_of_single_tests_by_how_likely_their_values_are(tiny, of_cases):
     code, tests = "def f(x):\n    return x", "assert f(1) == 2\nassert f(2)\nassert f(3) == [4, 5]"
-    found = of_cases.judge_cases(submission(task(tests=tests), code, [UNKNOWN] * 3), p_correct=0.01)
+    (found,) = of_cases.judge_cases([(submission(task(tests=tests), code, [UNKNOWN] * 3), 0.01)])
     assert found.keys() == {0, 2}
     for i, left, right in ((0, "f(1)", "2"), (2, "f(3)", "[4, 5]")):
         prompt = tiny.encode_chat(value_messages(code, left, right)[:1])
@@ -395,7 +457,7 @@ def test_transformers_judge_tells_of_single_tests_by_how_likely_their_values_are
 )
 def test_hostile_tests_of_a_peer_are_told_of_or_not_and_nothing_raises(of_cases, tests, num):
     asked = submission(task(tests=tests), "def f(x): return x", [UNKNOWN] * 50)
-    found = of_cases.judge_cases(asked, p_correct=0.5)
+    (found,) = of_cases.judge_cases([(asked, 0.5)])
     assert len(found) == num
     assert all(0 <= p <= 1 for p in found.values())
 
@@ -403,7 +465,7 @@ def test_hostile_tests_of_a_peer_are_told_of_or_not_and_nothing_raises(of_cases,
 def test_a_judge_without_weights_for_single_tests_tells_nothing_of_them(tiny):
     asked = submission(task(), "def f(x): return x", [UNKNOWN])
     assert asked.sides
-    assert local_judge(tiny, EvaluatorConfig()).judge_cases(asked, p_correct=0.5) == {}
+    assert local_judge(tiny, EvaluatorConfig()).judge_cases([(asked, 0.5)]) == [{}]
 
 
 def test_solution_beyond_the_judges_context_gets_no_opinion_and_the_others_do(tiny):

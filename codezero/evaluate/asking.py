@@ -1,0 +1,64 @@
+"""Asks a judge about the solutions of several groups at a time; a judge that fails leaves some without an opinion."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from codezero.errors import EvaluatorError
+from codezero.evaluate.judge import CaseJudge, Judge, Opinion, Submission
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGroup:
+    """The solutions of a group that a judge is asked about."""
+
+    task_id: str
+    external: bool
+    """True if the group is another node's."""
+    submissions: Sequence[Submission]
+
+
+def ask(judge: Judge, groups: Sequence[OpenGroup]) -> list[list[Opinion]]:
+    """Returns the judge's opinions by group. If it fails over several groups, it is asked about each of them alone, so
+    that a group which it cannot take costs no other its opinions."""
+    asked = [one for one in groups if one.submissions]
+    try:
+        for one in asked:
+            judge.permit(one.external)
+        submissions = [submission for one in asked for submission in one.submissions]
+        found = iter(judge.judge(submissions) if submissions else ())
+    except EvaluatorError as error:
+        if len(asked) > 1:
+            return [opinions for one in groups for opinions in ask(judge, [one])]
+        logger.warning(
+            "attempts at task %s stay without a verdict: %s. They are not trained on, and the node continues; "
+            "if it happens in every round, check that the judge runs (evaluator.*)",
+            asked[0].task_id,
+            error,
+        )
+        return [[Opinion(p_correct=None, reply=str(error))] * len(one.submissions) for one in groups]
+    return [list(islice(found, len(one.submissions))) for one in groups]
+
+
+def ask_cases(judge: Judge, asked: Sequence[tuple[Submission, float]]) -> list[dict[int, float]]:
+    """Returns by solution the probabilities that its single tests pass, as `CaseJudge.judge_cases`; empty ones if the
+    judge tells nothing of single tests, or fails over the solution alone."""
+    if not asked or not isinstance(judge, CaseJudge):
+        return [{} for _ in asked]
+    try:
+        return judge.judge_cases(asked)
+    except EvaluatorError as error:
+        if len(asked) > 1:
+            return [found for one in asked for found in ask_cases(judge, [one])]
+        logger.warning(
+            "tests of task %s stay without a verdict of their own: %s. The solution is judged as a whole; nothing has "
+            "to be done",
+            asked[0][0].task.task_id,
+            error,
+        )
+        return [{}]
