@@ -22,12 +22,13 @@ def planned_gib(method: TrainMethod, device_type: str, settings: list[str], work
     return estimate(SMALLEST, method, config.train, replace(load, workers_bytes=workers_bytes)).peak / GIB
 
 
-def gpu_gib(folder: str, method: TrainMethod) -> tuple[float, float]:
+def gpu_gib(folder: str, method: TrainMethod, masters: bool = True) -> tuple[float, float]:
     """GiB of an NVIDIA GPU that a node alone plans with for the model in this folder, beside a judge of 0.5B: with the
     micro-batches that it prefers, and with the least memory that it can do with."""
     config = load_config(["preset=local"])
     judge_bytes = SMALLEST.num_parameters * torch.bfloat16.itemsize
     load = build.workload(config, "cuda", torch.bfloat16, judge_bytes, evaluator_is_base=False)
-    least = replace(config.train, micro_batch_size=1, gradient_checkpointing=True)
-    most_gib, least_gib = (estimate(read_shape(folder), method, one, load).peak / GIB for one in (config.train, least))
+    train = replace(config.train, masters=masters)
+    least = replace(train, micro_batch_size=1, gradient_checkpointing=True)
+    most_gib, least_gib = (estimate(read_shape(folder), method, one, load).peak / GIB for one in (train, least))
     return most_gib, least_gib

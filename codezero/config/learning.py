@@ -257,6 +257,10 @@ class TrainConfig:
     """Decoupled weight decay; 0 makes AdamW plain Adam."""
     moments: Moments = Moments.bfloat16
     """Precision of Adam's two moments; bfloat16, rounded stochastically, saves 4 bytes per parameter."""
+    masters: bool = True
+    """Keep a float32 copy of each bfloat16 weight. Without it updates are rounded stochastically into the weight, and
+    gradients add up in bfloat16: 8 bytes per parameter, not 14. Turned off where train.method=full does not fit
+    otherwise; of no effect on weights in float32."""
     max_grad_norm: float = 1.0
     """The largest global norm of gradients; larger ones are scaled down to it."""
     scale_rewards: RewardScale = RewardScale.group

@@ -88,7 +88,7 @@ class GrpoLearner:
             progress=progress,
         )
         rate = config.lora_learning_rate if adapter else config.learning_rate
-        self._optimizer = MasterAdamW(model.parameters(), rate, config.weight_decay, config.moments)
+        self._optimizer = MasterAdamW(model.parameters(), rate, config.weight_decay, config.moments, config.masters)
         self.policy_version = 0
 
     def step(self, groups: Sequence[ScoredGroup]) -> UpdateReport:
@@ -126,8 +126,8 @@ class GrpoLearner:
         return self._update(sequences, num_zero)
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """Returns the trained weights by name, in float32; updates change them in place. Saved weights are restored by
-        copying into these and then calling `load_state_dict`."""
+        """Returns the trained weights by name, in float32 unless bfloat16 ones have no masters; updates change them in
+        place. Saved weights are restored by copying into these and then calling `load_state_dict`."""
         return dict(zip(self._names, self._optimizer.masters, strict=True))
 
     def state_dict(self) -> dict[str, Any]:

@@ -147,6 +147,7 @@ class MemoryEstimate:
         )
         size, recomputes = self.train.micro_batch_size, self.train.gradient_checkpointing
         means = f", train.micro_batch_size={size}" * (size > 0) + ", train.gradient_checkpointing=true" * recomputes
+        means += ", train.masters=false" * (not self.train.masters)
         memory = f"{self.peak / GIB:.1f} GiB of memory ({parts})"
         return f"{self.method.value}{means}: {memory} and {self.disk / GIB:.1f} GiB of disk"
 
@@ -197,8 +198,10 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     full = method is TrainMethod.full
     width = load.dtype.itemsize
     trained = shape.num_parameters if full else config.lora_r * shape.lora_width
-    # Adapters are float32 whatever the model is; bfloat16 weights are trained through float32 masters.
-    masters = full and width < 4
+    # Adapters are float32 whatever the model is; bfloat16 weights are trained through float32 masters, or by
+    # stochastic rounding.
+    exact = 2 if full and load.dtype is torch.bfloat16 and not config.masters else 4
+    masters = full and width < exact
     weights = width * shape.num_parameters + (0 if full else 4 * trained)
     moments = (4 if config.moments is Moments.bfloat16 else 8) * trained
     master_bytes = 4 * trained if masters else 0
@@ -227,12 +230,12 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         snapshots=2 * 2 * shape.num_parameters if full and load.engine is RolloutEngine.remote else 0,
         evaluator=0 if load.evaluator_is_base and not full else load.evaluator_bytes,
         workers=load.workers_bytes,
-        gradients=4 * trained,
+        gradients=exact * trained,
         activations=_activations(shape, method, config, load),
         decode_weights=decode_weights,
         kv_cache=(2 if outside else width) * cached + masks,
         logits=DRAWN_BYTES * rows * shape.vocab_size,
-        disk=CHECKPOINTS * (4 * trained + moments) + base_bytes + sent_bytes,
+        disk=CHECKPOINTS * (exact * trained + moments) + base_bytes + sent_bytes,
     )
 
 

@@ -60,8 +60,9 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
 def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: Room) -> MemoryEstimate:
     """Returns the estimate of the method to train with: the configured one, for auto full if it fits, else lora; always
     lora with llama_cpp, which samples with adapters only. If a method does not fit as configured, `train` of the
-    estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same. It
-    has as many own groups, up to `most_local`, as there is then room for.
+    estimate has smaller micro-batches and, if these are not enough, recomputes activations: the update is the same. A
+    full that is configured and does not fit even so trains bfloat16 weights without masters. The estimate has as many
+    own groups, up to `most_local`, as there is then room for.
 
     Raises TrainingError: nothing fits; the message gives both sizes and up to three changes that help most.
     """
@@ -69,7 +70,15 @@ def choose_method(shape: ModelShape, config: TrainConfig, load: Workload, room: 
     methods = [TrainMethod.full, TrainMethod.lora] if automatic else [config.method]
     if load.engine is RolloutEngine.llama_cpp:
         methods = [TrainMethod.lora]
-    plans = [estimate(shape, method, one, load) for method in methods for one in _frugal(config, load)]
+    tried = [config]
+    if config.method is TrainMethod.full and load.dtype is torch.bfloat16:
+        tried.append(replace(config, masters=False))
+    plans = [
+        estimate(shape, method, one, load)
+        for method in methods
+        for settings in tried
+        for one in _frugal(settings, load)
+    ]
     for plan in plans:
         if _fits(plan, room):
             return _widest(shape, plan, load, room)

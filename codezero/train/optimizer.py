@@ -4,6 +4,9 @@ Adam's two moments are stored in bfloat16, as in DeepSeek-V3 (arXiv 2412.19437, 
 rounding: up with a probability proportional to the cut-off part. Rounding to nearest would lose every change below 1 in
 256, and the second moment, which changes by 1 in 1000 per step, would never fall. `train.moments=float32` does not
 round them.
+
+`train.masters=false` keeps bfloat16 weights without float32 masters and rounds each update into them in the same way
+(Zamirai et al., Revisiting BFloat16 Training, arXiv 2010.06192).
 """
 
 from __future__ import annotations
@@ -30,16 +33,26 @@ class MasterAdamW:
 
     A bfloat16 weight of 0.02 cannot change by less than 6e-5, sixty times train.learning_rate: rounding would undo
     every update. Such weights get a float32 master that is updated and then rounded into the weight; float32 weights
-    are their own masters. Only matrices decay, as is usual; norms and biases do not.
+    are their own masters. Without masters an update is made in float32 and rounded stochastically into the weight,
+    which keeps the mean, and gradients are summed in bfloat16. Only matrices decay, as is usual; norms and biases do
+    not.
     """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float, moments: Moments
+        self,
+        parameters: Iterable[nn.Parameter],
+        learning_rate: float,
+        weight_decay: float,
+        moments: Moments,
+        masters: bool = True,
     ) -> None:
         self._parameters = [p for p in parameters if p.requires_grad]
-        for parameter in self._parameters:
-            parameter.grad_dtype = torch.float32  # the precision that micro-batches add up in
-        self._masters = [p if p.dtype == torch.float32 else nn.Parameter(p.detach().float()) for p in self._parameters]
+        own = torch.float32 if masters else torch.bfloat16
+        self._masters = [
+            p if p.dtype in (torch.float32, own) else nn.Parameter(p.detach().float()) for p in self._parameters
+        ]
+        for parameter, master in zip(self._parameters, self._masters, strict=True):
+            parameter.grad_dtype = master.dtype  # the precision that micro-batches add up in
         self._learning_rate, self._weight_decay = learning_rate, weight_decay
         on_cpu = all(p.device.type == "cpu" for p in self._parameters)
         self._chunk = CHUNK if on_cpu else ACCELERATOR_CHUNK
@@ -68,7 +81,8 @@ class MasterAdamW:
 
     @property
     def masters(self) -> list[Tensor]:
-        """The trained parameters in float32, in the model's order; updates change them in place."""
+        """The trained parameters in the model's order, in float32 where they have masters; updates change them in
+        place."""
         return [master.detach() for master in self._masters]
 
     def state_dict(self) -> dict[str, Any]:
@@ -94,15 +108,18 @@ class MasterAdamW:
         if not self._means:
             self._means, self._squares = ([torch.zeros_like(m, dtype=self._dtype) for m in self._masters] for _ in "12")
         self._num_steps += 1
-        noise = self._noise()
+        generator = torch.Generator(self._masters[0].device).manual_seed(self._num_steps)
+        noise = self._noise(generator, self._chunk)
         for master, mean, square in zip(self._masters, self._means, self._squares, strict=True):
             if master.grad is None:
                 continue
             decay = self._weight_decay if master.ndim >= 2 else 0.0
             flat = (torch.split(x.view(-1), self._chunk) for x in (master, master.grad, mean, square))
             for weight, grad, m, v in zip(*flat, strict=True):
-                m32, v32 = m.float(), v.float()  # the same tensors if they are float32
-                self._update(weight, grad, m32, v32, decay)
+                w32, m32, v32 = weight.float(), m.float(), v.float()  # the same tensors if they are float32
+                self._update(w32, grad.float(), m32, v32, decay)
+                if weight.dtype is torch.bfloat16:
+                    weight.copy_(stochastic_round(w32, self._noise(generator, len(w32))))
                 if self._dtype is torch.bfloat16:
                     m.copy_(stochastic_round(m32, noise))
                     v.copy_(stochastic_round(v32, noise))
@@ -115,12 +132,12 @@ class MasterAdamW:
         spread = square.sqrt().div_(math.sqrt(1 - BETA2**step)).add_(EPSILON)
         weight.addcdiv_(mean, spread, value=-self._learning_rate / (1 - BETA1**step))
 
-    def _noise(self) -> Tensor:
-        """Returns the random numbers that are added below the kept bits, [chunk] in 0..65535. Their seed is the step's
-        number, so that a resumed node rounds alike. All chunks share them; an element gets a new one in every step."""
+    def _noise(self, generator: torch.Generator, size: int) -> Tensor:
+        """Returns the random numbers that are added below the kept bits, [size] in 0..65535. Their seed is the step's
+        number, so that a resumed node rounds alike. Moments of all chunks share one draw, an element gets a new number
+        in every step; weights, whose errors would add up in the model, get a draw for each chunk."""
         device = self._masters[0].device
-        generator = torch.Generator(device).manual_seed(self._num_steps)
-        return torch.randint(1 << 16, (self._chunk,), dtype=torch.int32, device=device, generator=generator)
+        return torch.randint(1 << 16, (size,), dtype=torch.int32, device=device, generator=generator)
 
     @torch.no_grad()
     def _round_back(self) -> None:

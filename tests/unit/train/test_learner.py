@@ -367,9 +367,10 @@ def test_resumed_learner_goes_on_as_if_never_stopped():
     assert all(torch.equal(a, b) for a, b in zip(straight.parameters(), resumed.parameters(), strict=True))
 
 
-def test_bfloat16_weights_learn_from_steps_below_their_precision():
+@pytest.mark.parametrize("masters", [True, False])
+def test_bfloat16_weights_learn_from_steps_below_their_precision(masters):
     model = tiny_model().bfloat16()
-    teacher = learner(model, learning_rate=2e-5)
+    teacher = learner(model, learning_rate=2e-5, masters=masters)
     before = weights(model)
     teacher.step([good_and_bad()])
     first = sum(int((p != before[n]).sum()) for n, p in model.named_parameters())

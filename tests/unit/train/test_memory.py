@@ -90,6 +90,16 @@ def test_bfloat16_on_cuda_keeps_float32_masters_and_no_packed_weights():
     assert found.disk == 3 * 8 * n
 
 
+def test_without_masters_bfloat16_weights_take_eight_bytes_a_parameter():
+    work, n = load(dtype=torch.bfloat16, device_type="cuda"), 494_032_768
+    found = estimate(SMALLEST, TrainMethod.full, TrainConfig(masters=False), work)
+    assert (found.weights, found.optimizer, found.gradients, found.disk) == (2 * n, 4 * n, 2 * n, 3 * 6 * n)
+    assert found.line().startswith("full, train.masters=false: ")
+    for method, other in ((TrainMethod.lora, work), (TrainMethod.full, load())):
+        kept, without = (estimate(SMALLEST, method, TrainConfig(masters=masters), other) for masters in (True, False))
+        assert kept.peak == without.peak
+
+
 def test_whole_moments_cost_four_bytes_a_parameter_more():
     small = estimate(SMALLEST, TrainMethod.full, TrainConfig(), load())
     whole = estimate(SMALLEST, TrainMethod.full, TrainConfig(moments=Moments.float32), load())

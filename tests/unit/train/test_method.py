@@ -68,6 +68,33 @@ def test_a_larger_model_fits_with_small_micro_batches_where_it_was_refused():
     assert [on_a_card(larger, 0.9 * size) for size in (16, 12)] == [(TrainMethod.lora, 2, False)] * 2
 
 
+SEVEN_B = replace(
+    SMALLEST,
+    num_parameters=7_615_616_512,
+    linear_parameters=7_070_281_728,
+    lora_width=2_523_136,
+    head_parameters=544_997_376,
+    tied=False,
+    vocab_size=152_064,
+    hidden_size=3584,
+    intermediate_size=18_944,
+    key_value_size=512,
+    num_layers=28,
+)
+
+
+def test_masters_are_given_up_only_for_a_full_that_was_asked_for_and_then_a_7b_fits_on_80_gb():
+    work = load(prompt_tokens=512, device_type="cuda", dtype=torch.bfloat16, num_local=2, num_external=2)
+    asked = TrainConfig(method=TrainMethod.full)
+    for shape, gib, masters in ((SEVEN_B, 0.9 * 79, False), (SEVEN_B, 0.9 * 140, True), (SMALLEST, 7, False)):
+        plan = choose_method(shape, asked, work, room(gib, disk_gib=1000))
+        assert (plan.method, plan.train.masters) == (TrainMethod.full, masters)
+        assert plan.peak <= gib * GIB
+    assert choose_method(SEVEN_B, TrainConfig(), work, room(0.9 * 79)).method is TrainMethod.lora
+    with pytest.raises(TrainingError, match=r"train\.method=full needs"):
+        choose_method(SEVEN_B, asked, work, room(0.9 * 47, disk_gib=1000))
+
+
 def test_a_micro_batch_that_was_chosen_stays():
     assert on_a_card(SMALLEST, 9, micro_batch_size=8) == (TrainMethod.full, 8, True)
 

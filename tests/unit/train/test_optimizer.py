@@ -25,7 +25,7 @@ def gradients(step):
 def take(adam, params, steps, max_grad_norm=1e9):
     for step in steps:
         for parameter, grad in zip(params, gradients(step), strict=True):
-            parameter.grad = grad
+            parameter.grad = grad.to(parameter.grad_dtype)
         adam.apply(max_grad_norm)
 
 
@@ -76,14 +76,48 @@ def test_stochastic_rounding_keeps_the_mean_and_gives_exact_bfloat16():
     assert torch.equal(rounded.bfloat16().float(), rounded)
 
 
+def test_without_masters_steps_below_half_of_a_weights_precision_move_it_on_average():
+    """0.02 lies between bfloat16 values that are 1.2e-4 apart, so to nearest no step of 1e-6 would ever change it."""
+    (weight,) = params = [nn.Parameter(torch.full((200_000,), 0.02, dtype=torch.bfloat16))]
+    start = weight.detach().float()
+    adam = MasterAdamW(params, 1e-6, 0.0, BFLOAT16, masters=False)
+    for _ in range(20):
+        weight.grad = torch.ones_like(weight)
+        adam.apply(1e9)
+    moved = start - weight.detach().float()
+    assert moved.mean().item() == pytest.approx(20 * 1e-6, rel=0.03)  # 0.6 % is its standard error
+    assert {0.0, 1.0} < set((moved / 2**-13).tolist()) < set(range(10))
+    assert [x.dtype for x in (*adam.masters, *adam.state_dict()["means"])] == [torch.bfloat16] * 2
+
+
+def test_without_masters_weights_stay_near_those_that_have_them():
+    exact, rounded = parameters(torch.bfloat16), parameters(torch.bfloat16)
+    start = [p.detach().float() for p in exact]
+    with_masters = MasterAdamW(exact, 0.01, 0.0, BFLOAT16)
+    take(with_masters, exact, range(300))
+    take(MasterAdamW(rounded, 0.01, 0.0, BFLOAT16, masters=False), rounded, range(300))
+    way = torch.cat([(p - s).flatten() for p, s in zip(with_masters.masters, start, strict=True)]).norm()
+    apart = torch.cat([(p - q).flatten() for p, q in zip(with_masters.masters, rounded, strict=True)]).norm()
+    assert apart < 0.3 * way
+
+
+def test_each_chunk_of_weights_is_rounded_by_its_own_numbers(monkeypatch):
+    monkeypatch.setattr(optimizer, "CHUNK", 1000)
+    (weight,) = params = [nn.Parameter(torch.full((2000,), 0.02, dtype=torch.bfloat16))]
+    adam = MasterAdamW(params, 5e-5, 0.0, BFLOAT16, masters=False)
+    weight.grad = torch.ones_like(weight)
+    adam.apply(1e9)
+    assert not torch.equal(*weight.detach().split(1000))
+
+
 @pytest.mark.parametrize("moments", [FLOAT32, BFLOAT16])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_resumed_optimizer_goes_on_bit_for_bit(moments, dtype):
+@pytest.mark.parametrize(("dtype", "masters"), [(torch.float32, True), (torch.bfloat16, True), (torch.bfloat16, False)])
+def test_a_resumed_optimizer_goes_on_bit_for_bit(moments, dtype, masters):
     unkilled, before, after = parameters(dtype), parameters(dtype), parameters(dtype)
-    take(MasterAdamW(unkilled, 0.01, 0.0, moments), unkilled, range(6))
-    first = MasterAdamW(before, 0.01, 0.0, moments)
+    take(MasterAdamW(unkilled, 0.01, 0.0, moments, masters), unkilled, range(6))
+    first = MasterAdamW(before, 0.01, 0.0, moments, masters)
     take(first, before, range(3))
-    second = MasterAdamW(after, 0.01, 0.0, moments)
+    second = MasterAdamW(after, 0.01, 0.0, moments, masters)
     for master, saved in zip(second.masters, first.masters, strict=True):
         master.copy_(saved)
     second.load_state_dict(first.state_dict())
