@@ -1,13 +1,15 @@
 import math
 from collections import defaultdict
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from codezero.config import EvaluatorConfig, VerdictMode
+from codezero.config import EvaluatorConfig, NodeConfig, VerdictMode
 from codezero.errors import EvaluatorError
 from codezero.evaluate.backends.transformers import TransformersBackend
+from codezero.evaluate.build import make_evaluator
 from codezero.evaluate.calibration import Calibration
 from codezero.evaluate.evaluator import P_FAILED, P_PASSED
 from codezero.evaluate.examination import MAX_CASES
@@ -310,6 +312,30 @@ def test_all_groups_of_a_round_share_the_judges_batches_and_the_verdicts_are_tho
     assert (alone.sizes, alone.of_cases) == ([1] * 7, [1] * 5)
     assert (together.sizes, together.of_cases) == ([7], [5])
     assert (by_three.sizes, by_three.of_cases) == ([3, 3, 1], [3, 2])
+
+
+class Passes(TransformersBackend):
+    """A judge in this process, on a device of any type, that only counts what it is asked together."""
+
+    def __init__(self, device, config):
+        model = SimpleNamespace(name="tiny", model=SimpleNamespace(device=torch.device(device)))
+        super().__init__(model, config)
+        self.sizes = []
+
+    def review(self, chats, choices):
+        self.sizes.append(len(chats))
+        return [None] * len(chats)
+
+
+@pytest.mark.parametrize(("device", "sizes"), [("cpu", [1] * 5), ("meta", [5])])
+def test_a_node_asks_about_all_groups_together_on_an_accelerator_only(device, sizes):
+    config = NodeConfig()
+    backend = Passes(device, config.evaluator)
+    reader = Reader(lambda code, _: (UNKNOWN if "open" in code else FAIL,))
+    judging = make_evaluator(config, backend, lambda *_: None, reader)
+    groups = tuple(open_group(number)[0] for number in range(5))
+    judging.score(SwarmRound(round_id=RoundId(number=1), local=groups))
+    assert backend.sizes == sizes
 
 
 def test_a_group_that_the_judge_cannot_take_costs_no_other_its_verdict():
