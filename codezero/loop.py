@@ -114,6 +114,7 @@ def _report(
         num_proposed_groups=sum(group.task.origin is TaskOrigin.PROPOSER for group in swarm.local),
         num_external_groups=external.total(),
         num_replayed_groups=update.num_replayed,
+        num_weighted_rollouts=update.num_weighted,
         dropped=_dropped(swarm, scored, update, skipped),
         reward_mean=sum(r.total for r in rewards) / len(rewards) if rewards else None,
         # A part that a rollout does not have counts as 0, so that the parts add up to reward_mean.

@@ -88,6 +88,7 @@ class Node:
             progress=self._monitor.progress,
             sample=models.sample,
             systems={name: one.SYSTEM for name, one in load_environments(config.tasks.environments).items()},
+            shares_logprobs=config.swarm.logprobs,
         )
         encoder = TextEncoder(
             tokenizer=models.policy.tokenizer,
@@ -95,6 +96,7 @@ class Node:
             end_token_id=models.policy.end_ids[0],
             max_prompt_length=models.prompt_tokens,
             max_completion_length=config.rollout.max_new_tokens,
+            claims_of=models.policy.name if config.swarm.logprobs else "",
         )
         is_long = config.rounds == 0 or config.rounds >= LEAST_ROUNDS
         held_out = load_held_out() if config.probe.share and is_long else {}

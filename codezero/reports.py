@@ -38,6 +38,8 @@ class UpdateReport:
     """The number of groups left out because all their rewards are equal."""
     num_replayed: int = 0
     """The number of own past groups that were trained on again."""
+    num_weighted: int = 0
+    """The number of peers' attempts that counted by the log-probs which came with them."""
     sampler_gap: float | None = None
     """The median of |log-prob of learner - log-prob of sampler| over own trained tokens, in nats; None without any."""
     sample_size: float | None = None
@@ -116,6 +118,8 @@ class RoundReport:
     """The effective sample size as a share of own tokens, in 0..1 (`UpdateReport.sample_size`)."""
     staleness: float = 0.0
     """The mean number of updates between the weights that own attempts were sampled with and those that learned."""
+    num_weighted_rollouts: int = 0
+    """The number of peers' attempts that counted by the log-probs which came with them (`swarm.logprobs`)."""
     mixed: float | None = None
     """The share of scored local groups in which some attempts are right and some wrong; None without any."""
     finished_at_s: float = 0.0

@@ -87,6 +87,9 @@ class Rollout:
     finish: FinishReason
     tokens: SampledTokens | None = None
     """The sampled tokens; None for peers' rollouts, whose text is encoded with the node's own tokenizer."""
+    logprobs: bytes = b""
+    """The log-probs of the text's tokens as its author publishes them (`train.claims`), of a peer's rollout unchecked;
+    empty without, also if encoding the text gives other tokens than were sampled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,9 @@ class SwarmConfig:
     """W, the number of its own latest rounds from which a node uses peers' groups; each is used at most once."""
     patience: float = 1.0
     """Longest wait for peers in a round, as a share of the round's time so far; silent peers are not waited for."""
+    logprobs: bool = False
+    """Send the log-probs of own attempts with them, and weigh those of peers with the same model.name by the log-probs
+    that they send, where these are plausible (docs/learning.md). In native swarms only."""
     vote: Vote = Vote.mean
     """The peer that gets a round's vote: mean votes for the highest mean reward of groups without copies, sum for the
     highest sum of rewards, copies included."""
@@ -97,6 +100,8 @@ class SwarmConfig:
         require(named, "swarm.name", repr(self.name), "use 1 to 64 printable characters")
         fits = self.pool == 0 or self.pool >= self.num_external
         require(fits, "swarm.pool", self.pool, f"use 0, or at least swarm.num_external={self.num_external}")
+        has_logprobs = self.network is not Network.genrl
+        require(has_logprobs or not self.logprobs, "swarm.logprobs", True, "GenRL's format has none: use swarm=native")
         require(self.window >= 1, "swarm.window", self.window, "use 1 or more rounds")
         require(self.patience >= 0, "swarm.patience", self.patience, "use 0 to never wait")
         require(self.startup_timeout_s > 0, "swarm.startup_timeout_s", self.startup_timeout_s, "use 60")

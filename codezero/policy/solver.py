@@ -16,6 +16,7 @@ from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleGroups, SamplingParams, restore_generator, sample_groups
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
+from codezero.train.claims import packed
 from codezero.types import FinishReason, Rollout, RolloutGroup, SampledTokens, Task
 
 logger = logging.getLogger(__name__)
@@ -34,10 +35,11 @@ class PolicySolver:
         progress: Progress,
         sample: SampleGroups = sample_groups,
         systems: Mapping[str, str] | None = None,
+        shares_logprobs: bool = False,
     ) -> None:
         """`sample` is the rollout engine: the one in this process, or another one with its signature. `systems` has the
-        system prompts of environments by name."""
-        self._sample = sample
+        system prompts of environments by name. With `shares_logprobs` rollouts have log-probs for peers."""
+        self._sample, self._shares_logprobs = sample, shares_logprobs
         self._systems = {"": prompt.SYSTEM, **(systems or {})}
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
@@ -144,10 +146,15 @@ class PolicySolver:
     def _rollout(self, tokens: SampledTokens) -> Rollout:
         ended = tokens.completion_ids[-1] in self._policy.end_ids
         shown = tokens.completion_ids[:-1] if ended else tokens.completion_ids
+        text = self._policy.tokenizer.decode(shown, skip_special_tokens=True)
+        # Others have the text alone, which they encode as `TextEncoder` does.
+        end = self._policy.end_ids[:1] if ended and text else ()
+        encoded = (*self._policy.encode_text(text), *end) if self._shares_logprobs else ()
         return Rollout(
-            text=self._policy.tokenizer.decode(shown, skip_special_tokens=True),
+            text=text,
             finish=FinishReason.STOP if ended else FinishReason.LENGTH,
             tokens=tokens,
+            logprobs=packed(tokens.logprobs) if encoded == tokens.completion_ids else b"",
         )
 
     def take_skipped(self) -> Mapping[str, int]:

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from codezero.config import TrainConfig
 from codezero.errors import PromptTooLong
+from codezero.train.claims import unpacked
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,10 @@ class TrainSequence:
     """The log-probs under the policy that sampled, [C]; None if that is the current one, or unknown."""
     sampler_logprobs: tuple[float, ...] | None = None
     """The log-probs under that policy as computed by the sampler, [C]; None if `old_logprobs` are these, or unknown."""
+    claimed_logprobs: tuple[float, ...] | None = None
+    """The log-probs under the policy of the peer that sampled, by its own account, [C]; None without."""
+    weights: tuple[float, ...] | None = None
+    """The factors of the tokens' losses, [C]; None if they are 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,8 @@ class TrainBatch:
     """`TrainSequence.old_logprobs`, [B, C]; NaN if unknown or the current policy's, so that the ratio is 1."""
     sampler_logprobs: Tensor
     """`TrainSequence.sampler_logprobs`, [B, C]; NaN if unknown, or the same as the old ones."""
+    weights: Tensor
+    """`TrainSequence.weights`, [B, C]; 1 where there are none."""
     advantages: Tensor
     """The completions' advantages, [B]."""
 
@@ -90,6 +97,8 @@ class TextEncoder:
     """The longest prompt that memory is planned for, in tokens; a peer's task can have any length."""
     max_completion_length: int
     """The longest completion, in tokens."""
+    claims_of: str = ""
+    """The name of the model whose peers' log-probs are read; empty reads none."""
     prompt_ids: Callable[[Task], tuple[int, ...]] = field(init=False)
     """A function that returns the ids [P] of the prompt of a peer's task; raises PromptTooLong. It is called when a
     group arrives and for each of its rollouts, so results for the latest tasks are cached."""
@@ -121,6 +130,11 @@ class TextEncoder:
         end = [self.end_token_id] if rollout.finish is FinishReason.STOP and rollout.text else []
         return tuple([*encoded["input_ids"], *end][: self.max_completion_length])
 
+    def claimed_logprobs(self, model_id: str, rollout: Rollout, num_tokens: int) -> tuple[float, ...] | None:
+        """Returns the log-probs that a peer sent for its completion of so many tokens here; None if it sent none that
+        are well-formed, or has another model."""
+        return unpacked(rollout.logprobs, num_tokens) if self.claims_of and model_id == self.claims_of else None
+
 
 def to_sequences(
     group: RolloutGroup, advantages: Sequence[float], encoder: TextEncoder, policy_version: int
@@ -128,11 +142,12 @@ def to_sequences(
     """Returns the group's completions that have at least one token; advantages [G].
 
     Local rollouts keep their sampled ids, also of the prompt (which may differ within a group), and their log-probs, as
-    old ones if an earlier policy sampled them. Peers' texts are encoded here; a group whose task does not fit gives no
-    sequence.
+    old ones if an earlier policy sampled them. Peers' texts are encoded here, and log-probs that came with them are
+    claims; a group whose task does not fit gives no sequence.
     """
     found = []
     for rollout, advantage in zip(group.rollouts, advantages, strict=True):
+        claimed = None
         if rollout.tokens is not None:
             prompt_ids, completion_ids = rollout.tokens.prompt_ids, rollout.tokens.completion_ids
             logprobs = rollout.tokens.logprobs
@@ -150,6 +165,7 @@ def to_sequences(
                 )
                 return ()
             completion_ids, old_logprobs, sampler_logprobs = encoder.completion_ids(rollout), None, None
+            claimed = encoder.claimed_logprobs(group.model_id, rollout, len(completion_ids))
         if completion_ids:
             found.append(
                 TrainSequence(
@@ -158,6 +174,7 @@ def to_sequences(
                     advantage=advantage,
                     old_logprobs=old_logprobs,
                     sampler_logprobs=sampler_logprobs,
+                    claimed_logprobs=claimed,
                 )
             )
     return tuple(found)
@@ -213,7 +230,7 @@ def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBa
     completion_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     loss_mask = torch.zeros(len(sequences), longest, dtype=torch.bool)
     old_logprobs = torch.full((len(sequences), longest), float("nan"))
-    sampler_logprobs = old_logprobs.clone()
+    sampler_logprobs, weights = old_logprobs.clone(), torch.ones_like(old_logprobs)
     for row, sequence in enumerate(sequences):
         length = len(sequence.completion_ids)
         completion_ids[row, :length] = torch.tensor(sequence.completion_ids)
@@ -222,10 +239,13 @@ def collate(sequences: Sequence[TrainSequence], device: torch.device) -> TrainBa
             old_logprobs[row, :length] = torch.tensor(sequence.old_logprobs)
         if sequence.sampler_logprobs is not None:
             sampler_logprobs[row, :length] = torch.tensor(sequence.sampler_logprobs)
+        if sequence.weights is not None:
+            weights[row, :length] = torch.tensor(sequence.weights)
     return TrainBatch(
         completion_ids=completion_ids.to(device),
         loss_mask=loss_mask.to(device),
         old_logprobs=old_logprobs.to(device),
         sampler_logprobs=sampler_logprobs.to(device),
+        weights=weights.to(device),
         advantages=torch.tensor([s.advantage for s in sequences], device=device),
     )

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from codezero.config import Importance, RolloutEngine, TrainConfig
+from codezero.config import Importance, LossType, RolloutEngine, TrainConfig
 from codezero.errors import TrainingError
 from codezero.llm.device import is_out_of_memory
 from codezero.llm.logprobs import require_plain_head
@@ -27,6 +27,7 @@ from codezero.reports import SkipReason, UpdateReport
 from codezero.train import agreement
 from codezero.train.advantage import group_advantages
 from codezero.train.batch import TextEncoder, TrainSequence, to_sequences
+from codezero.train.claims import log_ratios
 from codezero.train.downsample import most_varied
 from codezero.train.optimizer import MasterAdamW
 from codezero.train.passes import PolicyPasses, StepResult
@@ -59,9 +60,9 @@ class GrpoLearner:
 
         temperature: the sampling temperature, which divides the logits here too. reference_model: a frozen copy of the
         weights before any training (not of those that a resumed node starts with); needed if config.beta > 0 unless
-        `model` is a peft model, whose frozen base is the reference. engine: the sampler of own rollouts;
-        train.importance has an effect with those in COMPUTES_OTHERWISE only. before_update: called before each change
-        of weights and moments.
+        `model` is a peft model, whose frozen base is the reference. engine: the sampler of own rollouts,
+        which train.importance weighs with those in COMPUTES_OTHERWISE only. before_update: called before each change of
+        weights and moments.
 
         Raises TrainingError: the reference is missing. ModelError: the model's logits are not its head's output.
         """
@@ -73,6 +74,7 @@ class GrpoLearner:
             )
         model.eval()
         require_plain_head(model)
+        self._importance_of_peers = config.importance
         if engine not in COMPUTES_OTHERWISE:
             config = replace(config, importance=Importance.none)
         self._encoder, self._engine = encoder, engine
@@ -123,7 +125,9 @@ class GrpoLearner:
         ]
         if not sequences:
             return self._skip(SkipReason.NO_GROUPS, "no completion has a token that fits the model", num_zero)
-        return self._update(sequences, num_zero)
+        sequences, num_weighted = self._weighted(sequences)
+        update = self._update(sequences, num_zero)
+        return replace(update, num_weighted=num_weighted if update.skipped is None else 0)
 
     def weights(self) -> dict[str, torch.Tensor]:
         """Returns the trained weights by name, in float32 unless bfloat16 ones have no masters; updates change them in
@@ -138,6 +142,30 @@ class GrpoLearner:
         """Restores a `state_dict`, after the weights saved with it have been copied into `weights`."""
         self.policy_version = state["policy_version"]
         self._optimizer.load_state_dict(state["optimizer"])
+
+    def _weighted(self, sequences: list[TrainSequence]) -> tuple[list[TrainSequence], int]:
+        """Returns the sequences, those of peers with what they plausibly claim, and the number of these. Takes a pass
+        over the sequences with claims, without gradients."""
+        if self._config.loss_type is not LossType.m2po and self._importance_of_peers is Importance.none:
+            return sequences, 0
+        claimed = [s for s in sequences if s.claimed_logprobs is not None and s.advantage]
+        own = self._passes.present_logprobs(claimed)
+        weighted = {s: self._with_claim(s, own[s]) for s in claimed}
+        found = [weighted.get(s) or s for s in sequences]
+        return found, sum(new is not old for new, old in zip(found, sequences, strict=True))
+
+    def _with_claim(self, sequence: TrainSequence, own: Sequence[float]) -> TrainSequence | None:
+        """Returns the sequence with its claim as weights or, for m2po, as old log-probs, so that no token's ratio is
+        above the cap; None if the claim is not plausible beside the own log-probs [C]."""
+        ratios = log_ratios(sequence.claimed_logprobs or (), own)
+        if ratios is None:
+            return None
+        if self._importance_of_peers is Importance.sequence and self._config.loss_type is not LossType.m2po:
+            ratios = (math.fsum(ratios),) * len(ratios)
+        capped = [min(one, math.log(self._config.importance_cap)) for one in ratios]
+        if self._config.loss_type is LossType.m2po:
+            return replace(sequence, old_logprobs=tuple(mine - one for mine, one in zip(own, capped, strict=True)))
+        return replace(sequence, weights=tuple(map(math.exp, capped)))
 
     def _update(self, sequences: Sequence[TrainSequence], num_zero: int) -> UpdateReport:
         size = self._config.minibatch_size or len(sequences)

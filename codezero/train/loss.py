@@ -11,6 +11,7 @@ Names and results but m2po's are those of TRL's `GRPOTrainer`; `tests/unit/train
 
 If the sampler computes with other arithmetic than the learner, tokens are weighted by old policy / sampler, capped
 (truncated importance sampling, https://fengyao.notion.site/off-policy-rl; TRL's vllm_importance_sampling_correction).
+So are those of peers whose log-probs are used (`claims`); these weights are made before the first step.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def policy_loss(
         losses = -torch.min(ratio * per_sequence, ratio.clamp(low, high) * per_sequence)
         clipped = ((ratio < low) & (per_sequence < 0)) | ((ratio > high) & (per_sequence > 0))
     gaps = (old.detach() - batch.sampler_logprobs) * mask  # NaN if the sampler's are unknown
-    losses = losses * _importance(gaps.nan_to_num(0.0), config)
+    losses = losses * _importance(gaps.nan_to_num(0.0), config) * batch.weights
     kl = logprobs.new_zeros(())
     if reference is not None:
         # The estimator k3 of http://joschu.net/blog/kl-approx.html, never negative. Multiplied by the ratio, which may

@@ -116,7 +116,7 @@ class PolicyPasses:
 
         Raises TrainingError: the accelerator's memory does not hold a single sequence.
         """
-        old = self._present_logprobs([s for s in self._teaching(sequences) if s.old_logprobs is None])
+        old = self.present_logprobs([s for s in self._teaching(sequences) if s.old_logprobs is None])
         return [replace(s, old_logprobs=old[s]) if s in old else s for s in sequences]
 
     def _ratio_bounds(self, sequences: Sequence[TrainSequence]) -> RatioBounds:
@@ -125,13 +125,16 @@ class PolicyPasses:
         if self._config.loss_type is not LossType.m2po:
             return fixed_bounds(self._config)
         moved = [s for s in sequences if s.advantage and s.old_logprobs is not None]
-        present = self._present_logprobs(moved)
+        present = self.present_logprobs(moved)
         log_ratios = [new - old for s in moved for new, old in zip(present[s], s.old_logprobs or (), strict=True)]
         advantages = [s.advantage for s in moved for _ in s.completion_ids]
         return second_moment_bounds(torch.tensor(log_ratios), torch.tensor(advantages), self._config.m2_threshold)
 
-    def _present_logprobs(self, sequences: Sequence[TrainSequence]) -> dict[TrainSequence, tuple[float, ...]]:
-        """Returns the log-probs [C] of each sequence's completion under the current policy."""
+    def present_logprobs(self, sequences: Sequence[TrainSequence]) -> dict[TrainSequence, tuple[float, ...]]:
+        """Returns the log-probs [C] of each sequence's completion under the current policy.
+
+        Raises TrainingError: the accelerator's memory does not hold a single sequence.
+        """
 
         @torch.no_grad()
         def work(prompts: Sequence[PromptBatches]) -> dict[TrainSequence, tuple[float, ...]]:

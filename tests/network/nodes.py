@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -24,12 +24,15 @@ from codezero.network.dht.server import RecordRules
 from codezero.network.genrl import GenrlBoard
 from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
+from codezero.train.claims import packed
 from codezero.types import RolloutGroup, RoundId, SwarmRound
 from tests.processes import programs
 from tests.unit.network.wire_builders import group
 from tests.unit.network.wire_builders import identity as named_identity
 
 NUM_GENERATIONS = 2
+LOGPROBS = packed([-0.5, -0.25])
+"""What each node says of each of its rollouts."""
 
 
 @dataclass
@@ -64,7 +67,8 @@ class Node:
         return found
 
     def groups(self, round_number: int) -> list[RolloutGroup]:
-        return [group(self.peer_id, f"task of {self.name} in round {round_number}")]
+        own = group(self.peer_id, f"task of {self.name} in round {round_number}")
+        return [replace(own, rollouts=tuple(replace(one, logprobs=LOGPROBS) for one in own.rollouts))]
 
     def exchange(self, round_number: int, elapsed_s: float = 20.0, groups=None) -> SwarmRound:
         own = self.groups(round_number) if groups is None else groups

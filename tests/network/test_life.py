@@ -6,10 +6,10 @@ import json
 import time
 
 from codezero.config import Reach
-from tests.network.nodes import eventually, exchange_all, sources
+from tests.network.nodes import LOGPROBS, eventually, exchange_all, sources
 
 
-def test_three_nodes_share_their_groups_round_after_round(swarm):
+def test_three_nodes_share_their_groups_with_log_probs_round_after_round(swarm):
     alice = swarm.node("alice")
     nodes = [alice, swarm.node("bob", alice), swarm.node("carol", alice)]
     for node in nodes:
@@ -21,6 +21,7 @@ def test_three_nodes_share_their_groups_round_after_round(swarm):
             assert sources(found) <= {other.peer_id for other in nodes} - {node.peer_id}
             assert {one.address for one in found.external} <= {"127.0.0.1", "unknown"}
             assert found.rejected == ()
+            assert {attempt.logprobs for one in found.external for attempt in one.rollouts} <= {LOGPROBS}
     assert all(len(found.external) == 2 for found in rounds.values())
 
 

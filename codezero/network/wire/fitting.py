@@ -15,7 +15,8 @@ logger = logging.getLogger(__name__)
 
 ENVIRONMENT = "environment"
 """The name of the extension that stays with its group, which means nothing without it."""
-EXTENSIONS = ("reference", "generator", "cases", "logprobs")
+LOGPROBS = "logprobs"
+EXTENSIONS = ("reference", "generator", "cases", LOGPROBS)
 """The names of the other extensions (docs/wire.md), the most important first."""
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from msgspec import Meta, Raw, Struct
 from msgspec.msgpack import Decoder
 
 from codezero.network.wire.announcement import Announcement
-from codezero.network.wire.body import BodyItem, unpack_items
+from codezero.network.wire.body import MAX_EXTENSION_BYTES, BodyItem, unpack_items
 from codezero.network.wire.codec import (
     MAX_GROUPS,
     Count,
@@ -24,7 +24,7 @@ from codezero.network.wire.codec import (
     encode,
     known_level,
 )
-from codezero.network.wire.fitting import ENVIRONMENT, pack_items
+from codezero.network.wire.fitting import ENVIRONMENT, LOGPROBS, pack_items
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
 
 # Fields to which a later version may add words are decoded as any word.
@@ -52,11 +52,17 @@ class _Group(BodyItem):
 _Groups = Annotated[list[_Group], Meta(max_length=MAX_GROUPS)]
 _GROUPS = Decoder(_Groups)
 _NAME = Decoder(Name)
+_LOGPROBS = Decoder(Annotated[list[bytes | None], Meta(max_length=MAX_GROUPS)])
 
 
 def pack_groups(groups: Sequence[RolloutGroup]) -> bytes:
     """Encodes groups as a body. Raises WireError: it is too large, or other nodes would refuse it."""
-    return pack_items(_to_items(groups))
+    items = _to_items(groups)
+    for item, group in zip(items, groups, strict=True):
+        logprobs = encode([one.logprobs or None for one in group.rollouts])
+        if any(one.logprobs for one in group.rollouts) and len(logprobs) <= MAX_EXTENSION_BYTES:
+            item.extensions[LOGPROBS] = Raw(logprobs)
+    return pack_items(items)
 
 
 def unpack_groups(body: object, announcement: Announcement) -> tuple[tuple[RolloutGroup, ...], tuple[Reason, ...]]:
@@ -91,7 +97,10 @@ def _to_group(item: _Group, peer_id: str) -> RolloutGroup:
             difficulty=known_level(item.task.difficulty),
             environment=_environment(item),
         )
-        rollouts = tuple(Rollout(text=one.text, finish=FinishReason(one.finish)) for one in item.rollouts)
+        rollouts = tuple(
+            Rollout(text=one.text, finish=FinishReason(one.finish), logprobs=logprobs)
+            for one, logprobs in zip(item.rollouts, _logprobs(item), strict=True)
+        )
     except ValueError as error:
         raise WireError(Reason.UNKNOWN_VALUE, str(error)) from error
     return RolloutGroup(
@@ -107,3 +116,12 @@ def _to_group(item: _Group, peer_id: str) -> RolloutGroup:
 def _environment(item: _Group) -> str:
     is_own = item.task.origin != TaskOrigin.ENVIRONMENT.value
     return "" if is_own else decode(_NAME, item.extensions.get(ENVIRONMENT, Raw()))
+
+
+def _logprobs(item: _Group) -> list[bytes]:
+    """Returns the bytes that an item has for each rollout, whatever they are; empty ones if it has no such list."""
+    try:
+        found = decode(_LOGPROBS, item.extensions.get(LOGPROBS, Raw()))
+    except WireError:
+        found = []
+    return [one or b"" for one in found] if len(found) == len(item.rollouts) else [b""] * len(item.rollouts)

@@ -136,6 +136,7 @@ def test_reasoning_gym_is_a_choice_of_tasks_and_its_name_the_modules_last_part()
     ("overrides", "message"),
     [
         (["tasks.modules=[sums]", "swarm=genrl"], "GenRL's format has no environments: use swarm=native"),
+        (["swarm=genrl", "swarm.logprobs=true"], "swarm.logprobs=True .*GenRL's format has none: use swarm=native"),
         (["tasks.modules=[a.sums,b.sums]"], "tasks.modules=.* is not possible: give each another last name"),
         (["tasks.modules=[my.builtin]"], "tasks.modules=.* is not possible: give each another last name"),
         (["tasks=builtin", "tasks.builtin.weight=0"], "every weight 0"),

@@ -58,7 +58,7 @@ def with_raw_extensions(body: bytes, raw: bytes) -> bytes:
 @EACH_BODY
 def test_extensions_are_skipped_whatever_they_are(body, unpack):
     for extensions in (
-        {"logprobs": [b"\0\x3c", None]},
+        {"cases": [b"\0\x3c", None]},
         {"of tomorrow": {"a": [1, {"b": b"\xff"}]}, "x": None},
         {f"name {number}": number for number in range(16)},
         {"n" * 64: "text"},

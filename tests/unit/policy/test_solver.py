@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,7 +9,9 @@ from codezero.llm.load import load_model
 from codezero.llm.sample import sample_groups
 from codezero.policy.solver import PolicySolver
 from codezero.prompts import solver as prompt
-from codezero.types import FinishReason
+from codezero.train.batch import TextEncoder
+from codezero.train.claims import unpacked
+from codezero.types import FinishReason, SampledTokens
 from tests.builders import save_tiny, task
 
 
@@ -18,9 +22,17 @@ def policy(tmp_path_factory):
     return load_model("tiny", folder, torch.device("cpu"), torch.float32)
 
 
-def solver(policy, seed=0, progress=lambda *_: None, sample=sample_groups, **config):
+def solver(policy, seed=0, progress=lambda *_: None, sample=sample_groups, shares_logprobs=False, **config):
     settings = RolloutConfig(**{"num_generations": 3, "max_new_tokens": 40, **config})
-    return PolicySolver(policy, settings, seed=seed, peer_id="local", progress=progress, sample=sample)
+    return PolicySolver(
+        policy,
+        settings,
+        seed=seed,
+        peer_id="local",
+        progress=progress,
+        sample=sample,
+        shares_logprobs=shares_logprobs,
+    )
 
 
 def test_one_group_a_task_with_g_rollouts_and_their_exact_tokens(policy):
@@ -35,6 +47,39 @@ def test_one_group_a_task_with_g_rollouts_and_their_exact_tokens(policy):
             assert rollout.finish is (FinishReason.STOP if ended else FinishReason.LENGTH)
             assert ended or len(rollout.tokens.completion_ids) == 40
             assert "<|im_end|>" not in rollout.text
+
+
+A, B, NOT_UTF8, START, END, OTHER_END = 64, 65, 127, 258, 256, 257
+
+
+@pytest.mark.parametrize(
+    ("ids", "is_shared"),
+    [
+        ((A, B, END), True),
+        ((A, B), True),
+        ((A, NOT_UTF8, B), False),
+        ((A, START, B, END), False),
+        ((A, B, OTHER_END), False),
+        ((END,), False),
+    ],
+    ids=["ended", "cut off", "no text", "a token that is no text", "another end token", "nothing but an end"],
+)
+def test_log_probs_are_shared_where_others_get_the_sampled_tokens_from_the_text(policy, ids, is_shared):
+    logprobs = tuple(-0.5 * number for number, _ in enumerate(ids))
+    tokens = SampledTokens(prompt_ids=(1,), completion_ids=ids, logprobs=logprobs)
+    policy = replace(policy, end_ids=(END, OTHER_END))
+    made = {shares: solver(policy, shares_logprobs=shares).group(task(), [tokens], 0) for shares in (True, False)}
+    (shared,), (kept,) = (one.rollouts for one in made.values())
+    others = TextEncoder(
+        tokenizer=policy.tokenizer,
+        encode_prompt=lambda task: (1,),
+        end_token_id=END,
+        max_prompt_length=9,
+        max_completion_length=9,
+    )
+    assert kept.logprobs == b""
+    assert unpacked(shared.logprobs, len(ids)) == (logprobs if is_shared else None)
+    assert (others.completion_ids(shared) == ids) == is_shared
 
 
 def test_both_ways_of_ending_occur(policy):

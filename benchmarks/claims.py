@@ -1,0 +1,89 @@
+"""How often peers that learn apart believe each other's log-probs, and lies: two small nodes of `benchmarks.sharing`.
+
+    python -m benchmarks.claims      # about ten minutes on a core
+
+Both begin with one model and learn alone, 8 tasks a round. At a look each judges the other's attempts at held-out tasks
+by `codezero.train.claims`: as they are, and with the lies of `LIES`. Prints the share that it believes, the median of
+what `MOST_GAP` bounds and, of honest attempts, the mean weight of a token with the default cap.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean, median
+
+import torch
+
+from benchmarks import arithmetic, small_swarm
+from benchmarks.sharing import START
+from benchmarks.small_swarm import Node
+from benchmarks.tables import markdown
+from codezero.config import TrainConfig
+from codezero.llm.load import LoadedModel
+from codezero.llm.logprobs import CompletionScorer
+from codezero.train.claims import log_ratios, packed, unpacked
+from codezero.types import SampledTokens
+
+LOOKS = (0, 1, 4, 16, 64, 200, 400)
+HELD_OUT, ANSWERS = 128, 4
+CAP = math.log(TrainConfig().importance_cap)
+LIES: dict[str, Callable[[Sequence[float]], Sequence[float]]] = {
+    "certain": lambda logprobs: [0.0] * len(logprobs),
+    "1 nat lower": lambda logprobs: [one - 1.0 for one in logprobs],
+    "reversed": lambda logprobs: list(reversed(logprobs)),
+}
+
+
+@torch.no_grad()
+def own_logprobs(made: LoadedModel, attempt: SampledTokens) -> list[float]:
+    ids = torch.tensor([attempt.completion_ids])
+    scorer = CompletionScorer(made.model, torch.tensor(attempt.prompt_ids))
+    return [float(one) for one in scorer.logprobs(ids, torch.ones_like(ids, dtype=torch.bool))[0]]
+
+
+def look(nodes: Sequence[Node], rng: torch.Generator) -> list[str]:
+    """Returns a row of the table."""
+    asked = arithmetic.held_out(HELD_OUT)
+    pairs = [
+        (own_logprobs(reader.model, attempt), attempt.logprobs)
+        for author, reader in (nodes, nodes[::-1])
+        for group in arithmetic.sample(author.model, asked, ANSWERS, rng)
+        for attempt in group
+    ]
+    sent = [(own, unpacked(packed(said), len(own)) or ()) for own, said in pairs]
+    gaps = [sum(abs(a - b) for a, b in zip(own, said, strict=True)) / -sum(own) for own, said in sent]
+    ratios = [found for own, said in sent if (found := log_ratios(said, own)) is not None]
+    weights = [math.exp(min(one, CAP)) for found in ratios for one in found]
+    lies = [fmean(log_ratios(lie(said), own) is not None for own, said in sent) for lie in LIES.values()]
+    return [
+        f"{len(ratios) / len(sent):.0%}",
+        f"{median(gaps):.2f}",
+        f"{fmean(weights):.2f}",
+        *(f"{x:.0%}" for x in lies),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=LOOKS[-1], metavar="N", help=f"default {LOOKS[-1]}")
+    parser.add_argument(
+        "--state", type=Path, default=Path("benchmarks/state/sharing"), help="has the model of the start"
+    )
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    start = arithmetic.kept_beginner(0, START, options.state)
+    nodes = [Node(number, small_swarm.Setup.of("8/0"), str(number), start) for number in range(2)]
+    rng, rows = torch.Generator().manual_seed(0), []
+    for number in range(options.rounds + 1):
+        if number in LOOKS:
+            rows.append([str(number), *look(nodes, rng)])
+        for node in nodes:
+            node.learn(number, node.solve(), [])
+    print(markdown(["rounds apart", "believed", "gap", "weight", *LIES], rows))
+
+
+if __name__ == "__main__":
+    main()
