@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from codezero.config import RolloutConfig
-from codezero.errors import PromptTooLong, RolloutError
-from codezero.llm.device import free_cached_memory, is_out_of_memory
+from codezero.errors import PromptTooLong
 from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SampleGroups, SamplingParams, restore_generator, sample_groups
+from codezero.llm.within_memory import WithinMemory
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
 from codezero.train.claims import packed
@@ -39,18 +39,25 @@ class PolicySolver:
     ) -> None:
         """`sample` is the rollout engine: the one in this process, or another one with its signature. `systems` has the
         system prompts of environments by name. With `shares_logprobs` rollouts have log-probs for peers."""
-        self._sample, self._shares_logprobs = sample, shares_logprobs
+        self._sample, self._shares_logprobs = WithinMemory(sample), shares_logprobs
         self._systems = {"": prompt.SYSTEM, **(systems or {})}
         self._policy, self._config, self._peer_id, self._progress = policy, config, peer_id, progress
         self._generator = torch.Generator(device=policy.model.device).manual_seed(seed)
         self._skipped: Counter[str] = Counter()
-        self._most_rows = 2**31
-        """The most attempts sampled at a time: all, until an accelerator has run out of memory."""
 
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
         """Returns one group per task, in order; leaves out and counts tasks whose prompts are too long."""
         fitting = self.fitting(tasks)
-        sampled = self._within_memory([ids for _, ids in fitting], self._config.num_generations)
+        sampled = self._sample(
+            self._policy.model,
+            [ids for _, ids in fitting],
+            self._config.num_generations,
+            self.params,
+            end_ids=self._policy.end_ids,
+            pad_id=self._policy.pad_id,
+            generator=self._generator,
+            on_step=lambda done, total: self._progress("solve", done, total),
+        )
         return tuple(self.group(task, group, policy_version) for (task, _), group in zip(fitting, sampled, strict=True))
 
     def fitting(self, tasks: Sequence[Task]) -> list[tuple[Task, list[int]]]:
@@ -91,44 +98,6 @@ class PolicySolver:
             temperature=config.temperature,
             top_p=config.top_p,
             top_k=config.top_k,
-        )
-
-    def _within_memory(self, prompts: Sequence[Sequence[int]], num: int) -> list[list[SampledTokens]]:
-        """Returns `num` attempts at each prompt. If the accelerator runs out of memory, it samples half as many at a
-        time, and keeps to that. Raises RolloutError: it does not hold a single one."""
-        rows = len(prompts) * num
-        if rows > self._most_rows and len(prompts) > 1:
-            half = len(prompts) // 2
-            return self._within_memory(prompts[:half], num) + self._within_memory(prompts[half:], num)
-        if rows > self._most_rows:
-            (first,), (second,) = (self._within_memory(prompts, part) for part in (num // 2, num - num // 2))
-            return [first + second]
-        try:
-            return self._sampled(prompts, num)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            if rows == 1:
-                raise RolloutError(
-                    "the accelerator's memory does not hold the sampling of one attempt: set a smaller "
-                    "rollout.max_new_tokens or model.name"
-                ) from error
-        # Outside the handler, since the exception refers to the failed batch's tensors.
-        free_cached_memory()
-        self._most_rows = rows // 2
-        logger.info("out of memory with %d attempts at a time: from now on it is %d", rows, self._most_rows)
-        return self._within_memory(prompts, num)
-
-    def _sampled(self, prompts: Sequence[Sequence[int]], num: int) -> list[list[SampledTokens]]:
-        return self._sample(
-            self._policy.model,
-            prompts,
-            num,
-            self.params,
-            end_ids=self._policy.end_ids,
-            pad_id=self._policy.pad_id,
-            generator=self._generator,
-            on_step=lambda done, total: self._progress("solve", done, total),
         )
 
     def encode_prompt(self, task: Task) -> list[int]:

@@ -27,6 +27,7 @@ from codezero.errors import Stopping, TransferError
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
 from codezero.llm.sample import SampleGroups, SamplingParams
+from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.served import OtherBase, ServedWeights
@@ -52,7 +53,7 @@ class Sampler:
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`engine` is that of `sample`. `say` is given a line on each piece of work."""
-        self._policy, self._sample, self._engine, self._say = policy, sample, engine, say
+        self._policy, self._sample, self._engine, self._say = policy, WithinMemory(sample), engine, say
         self._weights = ServedWeights(policy.model)
         self._turn, self._began_s, self._busy_s = threading.Lock(), time.monotonic(), 0.0
         self.most_bytes = self._weights.most_bytes

@@ -192,18 +192,36 @@ def test_a_trainer_that_goes_away_ends_its_rollouts():
         assert call(url, "GET", protocol.STATUS).json()["busy_s"] > 0
 
 
-def test_no_memory_for_rollouts_is_told_and_the_server_goes_on(caplog):
-    calls = []
+def test_rollouts_that_memory_does_not_hold_are_sampled_by_halves_then_and_later():
+    tried = []
 
-    def failing(*arguments, **options):
-        calls.append(1)
-        if len(calls) == 1:
+    def sample(model, prompts, num, *arguments, **options):
+        tried.append(len(prompts) * num)
+        if tried[-1] > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return sample_groups(model, prompts, num, *arguments, **options)
+
+    what = sampler(sample=sample)
+    with served(make_app(what, TOKEN)) as url:
+        first, _ = rows(url, request(what.status().base))
+        again, steps = rows(url, request(what.status().base))
+    assert [len(found["ids"]) for found in (first, again)] == [4, 4]
+    assert tried == [4, 2, *[1] * 4, *[1] * 4]
+    told = [step["done"] for step in steps]
+    assert told == sorted(told)
+    assert 0 < told[-1] <= 4
+
+
+def test_no_memory_for_any_rollout_is_told_and_the_server_goes_on(caplog):
+    def failing(model, prompts, num, params, **options):
+        if params.top_k:
             raise torch.OutOfMemoryError("CUDA out of memory\x1b[2J")
-        return sample_groups(*arguments, **options)
+        return sample_groups(model, prompts, num, params, **options)
 
     what = sampler(sample=failing)
     with served(make_app(what, TOKEN)) as url:
-        assert rows(url, request(what.status().base))[0]["error"].startswith("CUDA out of memory")
+        error = rows(url, request(what.status().base, top_k=9))[0]["error"]
+        assert error.startswith("the accelerator's memory does not hold the sampling of one attempt")
         assert rows(url, request(what.status().base))[0]["ids"]
     assert "\x1b" not in caplog.text
 
