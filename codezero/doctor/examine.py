@@ -64,6 +64,7 @@ CHECKS = (
     _check("sign-in", "chain:check_sign_in", NETWORK_S),
     _check("judge service", "services:check_judge", NETWORK_S),
     _check("evaluator", "services:check_evaluator", NETWORK_S),
+    _check("rollout servers", "rollouts:check", NETWORK_S),
     _check("rewards", "state_folder:check_outbox"),
     _check("rounds", "state_folder:check_rounds"),
     _check("log", "state_folder:check_log"),

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 import msgspec
@@ -18,7 +18,9 @@ from codezero.llm.replies import Done, Progressed, Reply, misshapen
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.rollout_file import RolloutFile
-from codezero.rollouts.snapshots import Snapshots
+
+if TYPE_CHECKING:  # it imports torch, which the doctor's check does without
+    from codezero.rollouts.snapshots import Snapshots
 
 CONNECT_S, SILENCE_S = 5.0, 60.0
 """The longest waits for a connection and for a line, in seconds. A link that is lost for half a minute costs nothing:
@@ -68,13 +70,19 @@ class RolloutServer:
         """Makes `sample` raise Cancelled at its next line."""
         self._cancelled.set()
 
+    def status(self) -> ServerStatus:
+        """Asks the server for its status. Raises ServerFailed, also if it speaks another version of the protocol."""
+        found = self._call("GET", protocol.STATUS)
+        assert found is not None  # only weights are refused with 409
+        if found.version != protocol.VERSION:
+            raise ServerFailed(f"it speaks version {found.version} of the protocol: use the same codezero on both")
+        return found
+
     def bring(self, snapshots: Snapshots) -> str:
         """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed, or
         RolloutError: a file of weights cannot be written."""
         self._cancelled.clear()
-        status = self._status()
-        if status.version != protocol.VERSION:
-            raise ServerFailed(f"it speaks version {status.version} of the protocol: use the same codezero on both")
+        status = self.status()
         if status.base != snapshots.base:
             raise ServerFailed(f"it has other weights of {status.model}: start it with this node's model.name")
         for has in (status.weights, ""):  # the second time all are sent
@@ -113,11 +121,6 @@ class RolloutServer:
                 elif time.monotonic() - step_s > STALLED_S:
                     raise ServerFailed(f"it made no step in {STALLED_S:g} s")
         raise ServerFailed("it ended its reply in the middle")
-
-    def _status(self) -> ServerStatus:
-        found = self._call("GET", protocol.STATUS)
-        assert found is not None  # only weights are refused with 409
-        return found
 
     def _read(self, file: Any) -> Iterator[bytes]:
         while piece := file.read(COPY_BYTES):
