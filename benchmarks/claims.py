@@ -1,6 +1,7 @@
 """How often peers that learn apart believe each other's log-probs, and lies: two small nodes of `benchmarks.sharing`.
 
-    python -m benchmarks.claims      # about ten minutes on a core
+    python -m benchmarks.claims           # about ten minutes on a core
+    python -m benchmarks.claims real      # what the 0.5B's attempts at four problems would send; five minutes
 
 Both begin with one model and learn alone, 8 tasks a round. At a look each judges the other's attempts at held-out tasks
 by `codezero.train.claims`: as they are, and with the lies of `LIES`. Prints the share that it believes, the median of
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 
@@ -21,9 +23,13 @@ from benchmarks import arithmetic, small_swarm
 from benchmarks.sharing import START
 from benchmarks.small_swarm import Node
 from benchmarks.tables import markdown
-from codezero.config import TrainConfig
-from codezero.llm.load import LoadedModel
+from codezero.config import ModelConfig, RolloutConfig, TrainConfig
+from codezero.llm import store
+from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.logprobs import CompletionScorer
+from codezero.network.wire import pack_groups
+from codezero.policy.solver import PolicySolver
+from codezero.tasks.held_out import load_held_out
 from codezero.train.claims import log_ratios, packed, unpacked
 from codezero.types import SampledTokens
 
@@ -66,14 +72,38 @@ def look(nodes: Sequence[Node], rng: torch.Generator) -> list[str]:
     ]
 
 
+def real() -> str:
+    """Returns in words how many attempts of the 0.5B have log-probs for others, what they add to a record, and how far
+    zeros for all tokens are from them, by the median of an attempt's tokens and by their mean."""
+    name = ModelConfig().name
+    folder = store.prepare(name, ModelConfig().cache_dir, report=print)
+    policy = load_model(name, folder, torch.device("cpu"), torch.float32)
+    config = RolloutConfig(num_generations=4, max_new_tokens=96)
+    solver = PolicySolver(policy, config, seed=0, peer_id="us", progress=lambda *_: None, shares_logprobs=True)
+    groups = solver.solve([*load_held_out().values()][:4], 0)
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    bare = [replace(group, rollouts=tuple(replace(r, logprobs=b"") for r in group.rollouts)) for group in groups]
+    zeros = [[-one for one in rollout.tokens.logprobs] for rollout in rollouts if rollout.tokens is not None]
+    medians, means = (sorted(round(of(one), 3) for one in zeros) for of in (median, fmean))
+    return (
+        f"{sum(bool(one.logprobs) for one in rollouts)} of {len(rollouts)} attempts have log-probs; a record has "
+        f"{len(pack_groups(groups))} bytes, {len(pack_groups(bare))} without\nzeros, medians: {medians}\n"
+        f"zeros, means: {means}"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("small", "real"), default="small")
     parser.add_argument("--rounds", type=int, default=LOOKS[-1], metavar="N", help=f"default {LOOKS[-1]}")
     parser.add_argument(
         "--state", type=Path, default=Path("benchmarks/state/sharing"), help="has the model of the start"
     )
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    if options.what == "real":
+        print(real())
+        return
     start = arithmetic.kept_beginner(0, START, options.state)
     nodes = [Node(number, small_swarm.Setup.of("8/0"), str(number), start) for number in range(2)]
     rng, rows = torch.Generator().manual_seed(0), []
