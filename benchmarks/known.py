@@ -32,7 +32,7 @@ from codezero.network.wire import ROLLOUTS, Announcement, Reason
 from codezero.proposals import Proposal
 from codezero.proposer import jobs
 from codezero.tasks.build import make_task_source
-from codezero.tasks.known import which_are_known
+from codezero.tasks.known import WantedTasks
 from codezero.tasks.mixture import Mixture
 from codezero.tasks.problems import load_problems
 from codezero.tasks.proposed import WithProposals
@@ -99,8 +99,8 @@ class Node:
     def __init__(self, name: str, board: Any, sources: Mixture, tasks: WithProposals) -> None:
         self.name, self._tasks = name, tasks
         swarm = SwarmConfig(num_external=1000, tasks=PeerTasks.known)
-        knows = which_are_known(swarm.tasks, sources, tasks)
-        self._gossip = SwarmGossip(board, board, swarm, num_generations=2, knows=knows)
+        unwanted = WantedTasks(swarm.tasks, sources.withheld, tasks).why_not
+        self._gossip = SwarmGossip(board, board, swarm, num_generations=2, unwanted=unwanted)
 
     async def play(self, number: int) -> Counts:
         groups = [attempted(self.name, number, task) for task in self._tasks.draw(NUM_TASKS)]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
 
 from codezero.build import CommonParts, run
-from codezero.config import NodeConfig, TrainMethod
+from codezero.config import Network, NodeConfig, PeerTasks, TrainMethod
 from codezero.evaluate.build import make_evaluator, start_workers
 from codezero.evaluate.gain import Direction
 from codezero.identity import names
@@ -30,10 +31,11 @@ from codezero.publish.tokens import HubTokens, take_tokens
 from codezero.reports import RoundReport
 from codezero.runtime import state
 from codezero.services.build import Services
-from codezero.tasks.build import make_task_source
+from codezero.tasks.build import make_task_source, task_lists
 from codezero.tasks.environment import load_environments
 from codezero.tasks.held_out import load_held_out
-from codezero.tasks.known import which_are_known
+from codezero.tasks.known import WantedTasks, rule
+from codezero.tasks.listed import Lister, TaskList
 from codezero.tasks.proposed import WithProposals, proposed_candidates, to_task
 from codezero.train import checkpoint
 from codezero.train.batch import TextEncoder
@@ -73,6 +75,7 @@ class Node:
             parts.log_dir, console, self._status, config.rollout.num_generations, names.animal_name
         )
         sources = make_task_source(config.tasks, config.seed)
+        self._rule = ""
 
         workers = stack.enter_context(start_workers(config))
         models = Models(config, self._folder, console, tokens.download)
@@ -111,6 +114,9 @@ class Node:
             config.tasks.show_all_tests,
             proposed_candidates(config.tasks.draw, config.seed),
         )
+        self._wanted = WantedTasks(
+            config.swarm.tasks, sources.withheld, self._tasks, self._start_lists(stack), held_out.values()
+        )
         self._learner = GrpoLearner(
             models.policy.model,
             encoder,
@@ -129,9 +135,7 @@ class Node:
         self._stages = Stages(
             tasks=ahead or self._tasks,
             solver=ahead or self._solver,
-            gossip=place.gossip(
-                encoder.fits, which_are_known(config.swarm.tasks, sources, self._tasks, held_out.values())
-            ),
+            gossip=place.gossip(encoder.fits, self._wanted.why_not),
             evaluator=make_evaluator(
                 config,
                 models.judge_backend,
@@ -158,6 +162,20 @@ class Node:
             self._publisher.watch(self._note_push)
         self._trackers = parts.trackers(config, self._last.number if self._last else 0)
 
+    def _start_lists(self, stack: ExitStack) -> list[TaskList]:
+        """Says which tasks of peers are trained on. Returns the lists that this takes, which a thread completes."""
+        swarm, tasks = self._config.swarm, self._config.tasks
+        if swarm.network is Network.none:
+            return []
+        self._rule = rule(swarm.tasks, tasks)
+        self._console.line(f"tasks of peers: {self._rule}")
+        lists = task_lists(tasks, self._folder) if swarm.tasks is PeerTasks.known else []
+        if lists:
+            lister = Lister(lists)
+            stack.callback(lister.stop)
+            lister.start()
+        return lists
+
     def _note_push(self, pushed: str, trouble: str) -> None:
         self._status.update(pushed=pushed, push_trouble=trouble)
 
@@ -168,8 +186,9 @@ class Node:
         while self._config.rounds == 0 or played < self._config.rounds:
             self._measure()
             self._status.stage(WAITING)
+            told = self._rule, self._wanted.progress()
             round_id = self._ledger.next_round(self._last)
-            self._status.update(round=round_id.number)
+            self._status.update(round=round_id.number, peer_tasks="; ".join(filter(None, told)))
             self._services.begin(round_id.number)
             report = self._services.report(run_round(round_id, self._stages, self._config.swarm.num_local))
             self._offer(report)

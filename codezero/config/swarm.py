@@ -72,9 +72,10 @@ class SwarmConfig:
     vote: Vote = Vote.mean
     """The peer that gets a round's vote: mean votes for the highest mean reward of groups without copies, sum for the
     highest sum of rewards, copies included."""
-    tasks: PeerTasks = PeerTasks.any
-    """Tasks of peers to train on: any, or known ones only, which are the built-in problems, those of this node's own
-    sources, and proposals that it received itself, each only with the tests known here."""
+    tasks: PeerTasks = PeerTasks.known
+    """Tasks of peers to train on: known ones only, which are the built-in problems, those of the datasets that this
+    node draws from, and proposals that it has checked itself, each only with the tests known here; or any, with which
+    one peer can make a node unlearn what it could. swarm=genrl and preset=faithful set any."""
     bootnodes: list[str] = field(default_factory=list)
     """Multiaddresses of nodes through which to join, such as /ip4/203.0.113.7/tcp/4001/p2p/Qm...; empty starts a new
     swarm."""

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from urllib.parse import urlsplit
 
-from codezero.config import Backend, LedgerKind, Network
+from codezero.config import Backend, LedgerKind, Network, PeerTasks
 from codezero.config.multiaddr import Multiaddr
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
 from codezero.launch import hosting
+from codezero.tasks.known import rule
 
 CONNECT_S = 4.0
 MOST = 32
@@ -36,10 +37,21 @@ def check_bootnodes(case: Case) -> Iterator[Finding]:
         yield info("swarm", found)
     else:
         yield from dialled(swarm.bootnodes, "swarm.bootnodes")
+    yield _of_peers(case)
     known = _remembered(case)
     if known:
         found = f"{known} peer{'s' * (known != 1)} met before {'is' if known == 1 else 'are'} remembered"
         yield info("swarm", found, "the node dials them where no bootnode answers")
+
+
+def _of_peers(case: Case) -> Finding:
+    """Returns which tasks of peers are trained on."""
+    found = f"the node trains on tasks of peers: {rule(case.config.swarm.tasks, case.config.tasks)}"
+    if case.config.swarm.tasks is PeerTasks.known:
+        return info("tasks of peers", found)
+    means = "one peer of eight that sent false tests made the others unlearn most of what they could"
+    do = "set swarm.tasks=known, unless you trust every node of the swarm"
+    return info("tasks of peers", found, means, do)
 
 
 def dialled(addresses: Sequence[str], source: str) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 
 from codezero import __version__
-from codezero.config import Device, Network, NodeConfig, PeerTasks, TasksConfig, swarm_file
+from codezero.config import Device, Network, NodeConfig, PeerTasks, swarm_file
 from codezero.config.load import load_config
 from codezero.config.swarm_file import SwarmFile, quoted
 from codezero.errors import ConfigError
@@ -97,9 +97,7 @@ def up(options: UpOptions, command: Command | None = None, prepare: Prepare = pr
         before = hosting.read_swarm(folder)
         settings = shared_settings(options, before)
         config = _checked_config(options, settings)
-        chosen = any(setting.startswith("swarm.tasks=") for setting in settings)
-        if not chosen and _LOCAL in settings and _lists_quickly(config.tasks):  # other presets have their own
-            settings.append(f"swarm.tasks={PeerTasks.known.value}")
+        settings += _tasks_of_peers(settings, config)
         gpus = _gpus(options, config)
         options = replace(options, nodes=options.nodes or max(2, len(gpus)))
         swarm = describe(options, config, before, console)
@@ -178,11 +176,15 @@ def _checked_config(options: UpOptions, settings: Sequence[str]) -> NodeConfig:
     return config
 
 
-def _lists_quickly(tasks: TasksConfig) -> bool:
-    """Returns whether a node knows all of its tasks at once: CodeContests on the hub has 13,000, and an environment may
-    make new ones. Nodes of one launcher have the same tasks; nodes that trained on what one of eight peers had made up
-    unlearned what they could (`benchmarks/sharing.py`)."""
-    return not tasks.modules and (not tasks.code_contests.weight or tasks.code_contests.path is not None)
+def _tasks_of_peers(settings: Sequence[str], config: NodeConfig) -> list[str]:
+    """Returns the setting that says which tasks of peers the nodes train on, unless the user has given it. Nodes of one
+    launcher have the same sources, so in GenRL's format too they know each other's tasks, but not those that an
+    environment makes from their seeds."""
+    if any(setting.startswith("swarm.tasks=") for setting in settings):
+        return []
+    if config.tasks.modules:
+        return [f"swarm.tasks={PeerTasks.any.value}"]
+    return [f"swarm.tasks={PeerTasks.known.value}"] * (_LOCAL in settings)  # another preset has its own
 
 
 def _gpus(options: UpOptions, config: NodeConfig) -> list[Gpu]:

@@ -49,14 +49,14 @@ class SwarmGossip:
         config: SwarmConfig,
         num_generations: int,
         fits: Callable[[Task], bool] = lambda task: True,
-        knows: Callable[[Task], bool] = lambda task: True,
+        unwanted: Callable[[Task], str | None] = lambda task: None,
         environments: Collection[str] = (),
     ) -> None:
         """`fits` returns True if a task is short enough to train on; while `exchange` waits it is called in another
-        thread, one call at a time. `knows` returns True if a peer's task is wanted at all; it must be fast.
-        `environments` are the names of those that are loaded."""
+        thread, one call at a time. `unwanted` returns a Reason's name for a peer's task that is not to be trained
+        on; it must be fast. `environments` are the names of those that are loaded."""
         self._link, self._board, self._config = link, board, config
-        self._num_generations, self._knows = num_generations, knows
+        self._num_generations, self._unwanted = num_generations, unwanted
         self._environments = {"", *environments}
         self._fits, self._fitting = fits, asyncio.Lock()
         self._pool_size = config.pool or 2 * config.num_external
@@ -221,8 +221,9 @@ class SwarmGossip:
             return Reason.GROUP_SIZE
         if group.task.environment not in self._environments:
             return Reason.UNKNOWN_ENVIRONMENT
-        if not self._knows(group.task):
-            return Reason.UNKNOWN_TASK
+        unwanted = self._unwanted(group.task)
+        if unwanted is not None:
+            return Reason(unwanted)
         async with self._fitting:
             # In another thread, since a megabyte of text takes long, and this thread must answer other nodes.
             if not await asyncio.to_thread(self._fits, group.task):

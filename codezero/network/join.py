@@ -28,9 +28,9 @@ class Membership:
     """A node's identity and its connections to other nodes."""
 
     peer_id: str
-    gossip: Callable[[Callable[[Task], bool], Callable[[Task], bool]], Gossip]
-    """Makes the exchange of rollouts, given two predicates of a peer's task: that it is short enough to be trained on,
-    and that it is wanted at all."""
+    gossip: Callable[[Callable[[Task], bool], Callable[[Task], str | None]], Gossip]
+    """Makes the exchange of rollouts, given two functions of a peer's task: whether it is short enough to be trained
+    on, and why it is not wanted, None if it is."""
     proposals: Callable[[], Proposals]
     """Makes a solver's connection to proposers."""
     solvers: Callable[[], Solvers]
@@ -55,7 +55,7 @@ def join(
     """
     if swarm.network is Network.none:
         peer_id = take_identity(swarm, console, stack)[0].peer_id if needs_name else SOLO_PEER_ID
-        return Membership(peer_id=peer_id, gossip=lambda fits, knows: Solo(), proposals=Solo, solvers=Solo)
+        return Membership(peer_id=peer_id, gossip=lambda fits, unwanted: Solo(), proposals=Solo, solvers=Solo)
     # Imported here, since hivemind takes a second to import, which a node without a network need not wait for.
     from codezero.network.dht.cache import PeerCache
     from codezero.network.dht.link import SwarmLink
@@ -79,7 +79,7 @@ def join(
     console.line(f"swarm: {swarm.name} ({swarm.network.value}), as {link.reach.value}{at}")
     return Membership(
         peer_id=identity.peer_id,
-        gossip=lambda fits, knows: SwarmGossip(link, board, swarm, num_generations, fits, knows, environments),
+        gossip=lambda fits, unwanted: SwarmGossip(link, board, swarm, num_generations, fits, unwanted, environments),
         proposals=lambda: SwarmProposals(link, proposal_board, swarm),
         solvers=lambda: SwarmSolvers(link, proposal_board, swarm, identity.peer_id),
     )

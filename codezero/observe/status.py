@@ -76,6 +76,8 @@ class Status:
     """Median wall seconds of each stage over the latest rounds, in the order of the stages."""
     policy_version: int | None = None
     network: str = ""
+    peer_tasks: str = ""
+    """Which tasks of peers the node trains on, and how many it has listed for that; empty where it trains alone."""
     ledger: str = ""
     """The reason why rewards do not reach the ledger; empty without a problem."""
     pushed: str = ""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from codezero.config import DatasetConfig, TaskDraw, TasksConfig
@@ -15,7 +17,8 @@ from codezero.tasks import code_contests, mbpp
 from codezero.tasks.candidates import Informative
 from codezero.tasks.environment import environment_source, load_environments
 from codezero.tasks.held_out import load_held_out
-from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset
+from codezero.tasks.hub import HubUnreachable, check_reachable, open_dataset, revision_of
+from codezero.tasks.listed import TaskList
 from codezero.tasks.mixture import Mixture, Share, Source
 from codezero.tasks.problems import load_problems
 from codezero.tasks.rows import BadRow, read_rows
@@ -120,6 +123,28 @@ def local_questions(config: TasksConfig) -> Iterator[str]:
             tasks += [problem.task for problem in _problems_of_file(dataset, settings, config, Counter())]
     for task in tasks:
         yield prompt.without_tests(task.question, task.tests)
+
+
+def task_lists(config: TasksConfig, folder: Path) -> list[TaskList]:
+    """Returns the lists of the tasks of all datasets that are streamed from the hub, as far as the folder has them."""
+    found = []
+    for dataset, settings in ((_MBPP, config.mbpp), (_CODE_CONTESTS, config.code_contests)):
+        if settings.weight > 0 and settings.path is None:
+            what = f"{dataset.hub_id} split {settings.split}"
+            if config.hidden_tests and dataset is _CODE_CONTESTS:
+                what += " with one answer"
+            tasks = partial(_tasks_to_list, dataset, settings.split, config)
+            path = folder / f"tasks-{dataset.name}.msgpack"
+            found.append(TaskList(dataset.name, what, path, partial(revision_of, dataset.hub_id), tasks))
+    return found
+
+
+def _tasks_to_list(dataset: _Dataset, split: str, config: TasksConfig, revision: str) -> Iterator[Task]:
+    """Yields the tasks of a dataset on the hub, made without hidden tests. Raises HubUnreachable."""
+    columns = dataset.columns(replace(config, hidden_tests=False))
+    for row in open_dataset(dataset.hub_id, split, columns, 0, revision)(0):
+        with suppress(BadRow):  # counted when it is drawn
+            yield dataset.to_problem(row, config).task
 
 
 def _check_split(dataset: _Dataset, split: str) -> None:

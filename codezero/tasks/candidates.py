@@ -195,9 +195,6 @@ class Informative:
         """Counts all groups of a round that has ended."""
         self._candidates.note(groups)
 
-    def all_tasks(self) -> Iterable[Task]:
-        return self._source.all_tasks()
-
     def state_dict(self) -> dict[str, Any]:
         """Returns the state of the source, with that of the candidates."""
         candidates = self._candidates.state_dict() if self._saved is None else dict(self._saved)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,20 +93,6 @@ class Mixture:
         for source in self._sources.values():
             if isinstance(source, Informative):
                 source.note(groups)
-
-    def all_tasks(self) -> Iterator[Task]:
-        """Yields every task that could ever be drawn, from disk or hub; a source that breaks off is a warning."""
-        for name, source in self._sources.items():
-            try:
-                yield from source.all_tasks()
-            except HubUnreachable as error:
-                logger.warning(
-                    "%s: %s; peers' groups on what was not read of it are dropped as unknown_task until the next "
-                    "start. To do without the hub, give tasks.%s.path",
-                    name,
-                    error,
-                    name,
-                )
 
     def take_skipped(self) -> dict[str, int]:
         """Returns the number of rows skipped since the last call, by source and reason."""

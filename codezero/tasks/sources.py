@@ -58,9 +58,6 @@ class ListSource:
         self._cursor += 1
         return task
 
-    def all_tasks(self) -> Sequence[Task]:
-        return self._tasks
-
     def find(self, names: Collection[str]) -> Iterator[Task]:
         """Returns the tasks whose `id_of` is among `names`."""
         return (task for task in self._tasks if id_of(task) in names)
@@ -126,11 +123,6 @@ class StreamSource:
         except HubUnreachable:
             self._stream = None
             raise
-
-    def all_tasks(self) -> Iterator[Task]:
-        """Yields the tasks of an epoch, read anew for this. Raises HubUnreachable if the stream broke off."""
-        logger.info("reading %s once from end to end, to know its tasks in peers' groups", self._rows)
-        yield from self._usable(self._rows_of_epoch(0))
 
     def find(self, names: Collection[str]) -> Iterator[Task]:
         """Yields the tasks drawn before whose `id_of` is among `names`, read again. Raises HubUnreachable."""

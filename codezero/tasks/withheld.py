@@ -46,6 +46,10 @@ class Withheld:
         if len(self._drawn) > MAX_DRAWN:
             self._drawn.popitem(last=False)
 
+    def has(self, name: str) -> bool:
+        """Returns True if a problem with this `id_of` is stored."""
+        return name in self._kept or name in self._drawn
+
     def problem(self, task: Task) -> Problem:
         """Returns the task with all that is known of it."""
         return self._find(task) or Problem(task=task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from codezero.network.genrl import GenrlBoard
 from codezero.network.gossip import SwarmGossip
 from codezero.network.native import NativeBoard
 from codezero.train.claims import packed
-from codezero.types import RolloutGroup, RoundId, SwarmRound
+from codezero.types import RolloutGroup, RoundId, SwarmRound, Task
 from tests.processes import programs
 from tests.unit.network.wire_builders import group
 from tests.unit.network.wire_builders import identity as named_identity
@@ -96,9 +96,11 @@ class Swarm:
         host: str = "127.0.0.1",
         port: int = 0,
         rules: RecordRules | None = None,
+        unwanted: Callable[[Task], str | None] = lambda task: None,
         **settings,
     ) -> Node:
-        """A node that has started; `key` gives it another one's identity, `rules` what it keeps for others."""
+        """A node that has started; `key` gives it another one's identity, `rules` what it keeps for others,
+        `unwanted` why it does not train on a task."""
         own = named_identity(key or name)
         key_file = self._folder / f"{secrets.token_hex(4)}.pem"
         identity.save(own, key_file)
@@ -115,7 +117,8 @@ class Swarm:
         self._stack.callback(link.close)
         link.start()
         board = (NativeBoard if native else GenrlBoard)(swarm, own, secrets.token_hex(8), config.window)
-        return Node(name, own, config, link, board, SwarmGossip(link, board, config, NUM_GENERATIONS))
+        gossip = SwarmGossip(link, board, config, NUM_GENERATIONS, unwanted=unwanted)
+        return Node(name, own, config, link, board, gossip)
 
 
 @contextmanager

@@ -50,6 +50,8 @@ class Reason(str, Enum):
     TOO_LONG = "too_long"
     UNKNOWN_TASK = "unknown_task"
     """With `swarm.tasks=known`: the task is not one that this node could draw."""
+    UNLISTED_TASK = "unlisted_task"
+    """The same for a task that is said to be of a dataset which this node has not listed to its end yet."""
     UNKNOWN_ENVIRONMENT = "unknown_environment"
     """The task is of an environment that is not among `tasks.modules`."""
     BANNED = "banned"

@@ -28,6 +28,7 @@ DROPPED = {
     "group_size": "of another node, with another number of solutions",
     "too_long": "of another node, its task too long for the model",
     "unknown_task": "of another node, its task not among those known here (swarm.tasks=known)",
+    "unlisted_task": "of another node, before this one had listed all tasks of that data set (swarm.tasks=known)",
     "unknown_environment": "of another node, its task of an environment that is not loaded here (tasks.modules)",
     "banned": "of a node in swarm.banned_peers",
 }
@@ -111,6 +112,7 @@ def _about(
             ("model", status.model.rsplit("/", 1)[-1] if status.model.startswith("/") else status.model),
             ("trained", trained or "nothing"),
             ("codezero", status.version),
+            ("tasks of others", status.peer_tasks),
             ("state", "runs" if pid is not None else status.ended or "not running; it did not end by itself"),
             ("best checkpoint", f"of round {best}, where its probes were highest" if best is not None else ""),
         ]

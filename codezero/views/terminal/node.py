@@ -44,6 +44,7 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
         row("Learned", *_learned(last)),
         Text(""),
         *flow("Swarm", _swarm(last), width),
+        *_peer_tasks(snapshot, width),
         *_proposals(reports),
         *_services(last),
         Text(""),
@@ -94,6 +95,13 @@ def _swarm(last: RoundReport) -> list[str]:
         f"dropped {counts(dict(last.dropped)) or 0}",
         *([f"unverified {unverified}"] if (unverified := last.fresh_tests.get("unverified")) else []),
     ]
+
+
+def _peer_tasks(snapshot: Snapshot, width: int) -> list[Text]:
+    """Returns which tasks of peers the node trains on."""
+    told = safe(snapshot.status.peer_tasks) if snapshot.status is not None else ""
+    lines = textwrap.wrap(told, max(width - LABEL, 10))
+    return [row("" if number else "Peer tasks", line) for number, line in enumerate(lines)]
 
 
 def _proposals(reports: Sequence[RoundReport]) -> list[Text]:

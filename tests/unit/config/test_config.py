@@ -6,7 +6,16 @@ import yaml
 from omegaconf import OmegaConf
 
 from codezero import config
-from codezero.config import LossType, NodeConfig, PushedCheckpoint, RewardConfig, TrainMethod, VerdictMode, Vote
+from codezero.config import (
+    LossType,
+    NodeConfig,
+    PeerTasks,
+    PushedCheckpoint,
+    RewardConfig,
+    TrainMethod,
+    VerdictMode,
+    Vote,
+)
 from codezero.config.load import explain, load_config, settings_of
 from codezero.errors import ConfigError
 from tests.settings import by_key, leaves
@@ -91,6 +100,21 @@ def test_faithful_preset_leaves_nothing_that_a_node_does_to_a_default():
 )
 def test_votes_are_the_public_networks_where_that_is_asked_for(settings, vote):
     assert load_config(settings).swarm.vote is vote
+
+
+@pytest.mark.parametrize(
+    ("settings", "tasks"),
+    [
+        (["swarm=native"], PeerTasks.known),
+        (["preset=local", "swarm=native"], PeerTasks.known),
+        (["swarm.network=native"], PeerTasks.known),
+        (["swarm=genrl"], PeerTasks.any),
+        (["preset=faithful", "swarm=native"], PeerTasks.any),
+        (["swarm=genrl", "swarm.tasks=known"], PeerTasks.known),
+    ],
+)
+def test_a_node_knows_what_it_trains_on_but_in_the_public_networks_way(settings, tasks):
+    assert load_config(settings).swarm.tasks is tasks
 
 
 def test_local_preset_needs_nobody():

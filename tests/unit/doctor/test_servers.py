@@ -202,12 +202,27 @@ def test_none_of_them_answers(tmp_path):
     (tmp_path / "state" / "peers.json").write_text(json.dumps({"/ip4/1.2.3.4/tcp/1/p2p/Qm": 1}))
     findings = list(swarm.check_bootnodes(case))
     assert "none of 1 bootnode answers | the node trains alone" in told(findings, "warning")[1]
-    assert "1 peer met before is remembered" in told(findings, "info")[0]
+    assert "1 peer met before is remembered" in told(findings, "info")[1]
 
 
 def test_a_swarm_that_is_none_or_ones_own(tmp_path):
     assert "trains alone" in told(swarm.check_bootnodes(case_of(tmp_path, "swarm=alone")), "info")[0]
     assert "hosts a new swarm" in told(swarm.check_bootnodes(case_of(tmp_path, "swarm=native")), "info")[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            ["swarm=native", "tasks=mbpp"],
+            "with their tests: built-in problems, mbpp",
+        ),
+        (["swarm=genrl"], "wrong answers (swarm.tasks=any; known is safe from these) | one peer of eight"),
+    ],
+)
+def test_which_tasks_of_peers_are_trained_on(tmp_path, settings, words):
+    (found,) = [one for one in told(swarm.check_bootnodes(case_of(tmp_path, *settings)), "info") if "tasks of" in one]
+    assert words in found
 
 
 def test_a_real_daemon_answers_as_one(tmp_path):

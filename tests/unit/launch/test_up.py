@@ -149,13 +149,13 @@ def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned
     [
         ([], ["known"]),
         (["swarm.tasks=any"], ["any"]),
-        (["tasks=code_contests"], []),
-        (["tasks=code_contests", "tasks.code_contests.path=x.jsonl"], ["known"]),
-        (["tasks=reasoning_gym"], []),
+        (["tasks=code_contests"], ["known"]),
+        (["swarm=genrl"], ["known"]),
+        (["tasks=reasoning_gym"], ["any"]),
         (["preset=faithful", "swarm=native", "tasks=mbpp"], []),
     ],
 )
-def test_nodes_take_tasks_that_they_know_only_where_these_are_listed_at_once(tmp_path, settings, wanted):
+def test_nodes_take_tasks_that_they_know_unless_an_environment_makes_them(tmp_path, settings, wanted):
     program = "if number == 0: time.sleep(600)\nplay(1)"
     launcher = launch(tmp_path / "home", program, nodes=1, rounds=1, settings=settings)
     output, _ = launcher.communicate(timeout=60)

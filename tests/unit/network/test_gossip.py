@@ -200,16 +200,20 @@ def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_task():
         assert task.question == "known"
         return True
 
-    def knows(task) -> bool:
-        return task.question == "known"
+    def unwanted(task) -> str | None:
+        return {"known": None, "of a list that is not complete": "unlisted_task"}.get(task.question, "unknown_task")
 
     async def scenario():
-        board = Board(honest=of("honest", "known"), mallory=of("mallory", "invented", "known"))
-        return await exchange(SwarmGossip(Link(), board, SwarmConfig(num_external=4), 2, fits, knows), 7)
+        board = Board(
+            honest=of("honest", "known"),
+            mallory=of("mallory", "invented", "known"),
+            early=of("early", "of a list that is not complete"),
+        )
+        return await exchange(SwarmGossip(Link(), board, SwarmConfig(num_external=4), 2, fits, unwanted), 7)
 
     found = asyncio.run(scenario())
     assert questions(found) == {"known"}
-    assert ("mallory", "unknown_task") in found.rejected
+    assert {("mallory", "unknown_task"), ("early", "unlisted_task")} <= {*found.rejected}
 
 
 def test_a_group_of_an_environment_that_is_not_loaded_is_dropped_before_anything_reads_the_task():

@@ -1,6 +1,7 @@
-"""What hidden tests cost where CodeContests is streamed: megabytes, seconds and memory until the first task.
+"""What hidden tests cost where CodeContests is streamed: megabytes, seconds and memory until the first task; and what
+listing all of its tasks costs (`tasks/listed.py`).
 
-    python -m tests.unit.tasks.streaming            # half a minute, 2 GB of memory
+    python -m tests.unit.tasks.streaming            # two minutes, 2 GB of memory
 
 The hub is one on loopback (`fake_hub`) with two files of 342 problems, as many as the real ones hold, each of one row
 group; a problem has 80 generated tests of random numbers, 500 KB together, which is about what a problem of the real
@@ -22,6 +23,8 @@ from tests.unit.tasks.builders import contest_row, write_parquet
 from tests.unit.tasks.test_hub import CONTESTS_CARD
 
 FILES, PROBLEMS, TESTS, TEST_CHARS = 2, 342, 80, 6_250
+ALL_FILES = 39
+"""Files that are listed, all equal: 13,338 rows."""
 
 DRAW = """
 import resource, sys, time
@@ -34,6 +37,21 @@ opened_s = time.perf_counter()
 sources.draw(1)
 rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 print(f"{time.perf_counter() - opened_s:.1f} s, {rss} MiB at most", end="")
+"""
+
+LIST = """
+import logging, os, resource, sys, time
+from pathlib import Path
+import datasets
+from codezero.config import BuiltinConfig, DatasetConfig, TasksConfig
+from codezero.tasks.build import task_lists
+config = TasksConfig(code_contests=DatasetConfig(weight=1.0), builtin=BuiltinConfig(weight=0.0))
+(one,), path = task_lists(config, Path(sys.argv[1])), Path(sys.argv[1]) / "tasks-code_contests.msgpack"
+rows, began_s, used_s, before = [], time.perf_counter(), time.process_time(), resource.getrusage(resource.RUSAGE_SELF)
+one.refresh(lambda: rows.append(0))
+spent_s, used_s = time.perf_counter() - began_s, time.process_time() - used_s
+more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before.ru_maxrss) >> 10
+print(f"{len(rows) - 1} tasks, {spent_s:.0f} s, {used_s:.0f} s of a processor, {more} MiB more memory", end="")
 """
 
 
@@ -71,6 +89,14 @@ def main() -> None:
                 command = [sys.executable, "-c", DRAW, str(hidden)]
                 done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=True)
                 print(f"hidden_tests={hidden}: {sum(sent) / 1e6:.0f} MB, {done.stdout}", flush=True)
+        names = [f"data/train-{number:05d}-of-{ALL_FILES:05d}.parquet" for number in range(ALL_FILES)]
+        repo = {"README.md": CONTESTS_CARD.encode(), **dict.fromkeys(names, file)}
+        with fake_hub.fake_hub({"deepmind/code_contests": repo}) as endpoint:
+            sent.clear()
+            env = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": f"{folder}/list", "HF_HUB_OFFLINE": "0"}
+            command = [sys.executable, "-c", LIST, folder]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=True)
+            print(f"list: {sum(sent) / 1e6:.0f} MB in {len(sent)} requests, {done.stdout}", flush=True)
 
 
 if __name__ == "__main__":

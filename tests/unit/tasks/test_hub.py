@@ -109,8 +109,10 @@ configs:
 
 DRAW_AND_RESUME = """
 import json, os
+from pathlib import Path
 from codezero.config import BuiltinConfig, DatasetConfig, TasksConfig
-from codezero.tasks.build import make_task_source
+from codezero.tasks.build import make_task_source, task_lists
+from codezero.tasks.withheld import id_of
 config = TasksConfig(
     mbpp=DatasetConfig(weight=1.0),
     code_contests=DatasetConfig(weight=1.0),
@@ -122,10 +124,16 @@ expected = whole.draw(30)
 killed.draw(11)
 resumed.load_state_dict(json.loads(json.dumps(killed.state_dict())))
 position = whole.state_dict()
+lists, again = task_lists(config, Path(os.environ["HF_HOME"])), []
+for one in lists:
+    one.refresh(lambda: None)
+for one in task_lists(config, Path(os.environ["HF_HOME"])):
+    one.refresh(lambda: again.append(one.name))
 print(json.dumps({
-    "all": len(set(whole.all_tasks())),
-    "drawn are of all": set(expected) <= set(whole.all_tasks()),
+    "listed": {one.name: len(one) for one in lists},
+    "drawn are listed": all(any(id_of(task) in one for one in lists) for task in expected),
     "stays": whole.state_dict() == position,
+    "listed again": len(again) > len(lists),
     "kept": sorted({whole.withheld.more_tests(task) for task in expected}),
     "exact": resumed.draw(19) == expected[11:],
     "questions": [task.question.splitlines()[0] for task in expected],
@@ -170,5 +178,6 @@ def test_both_datasets_stream_from_a_hub_and_resume_exactly(tmp_path):
     assert len(set(from_contests)) == len(from_contests)
     assert from_contests != sorted(from_contests)
     assert found["position"]["mbpp"]["epoch"] == (len(from_mbpp) - 1) // 8
-    assert (found["all"], found["drawn are of all"], found["stays"]) == (8 + 24, True, True)
+    assert found["listed"] == {"mbpp": 8, "code_contests": 24}
+    assert (found["drawn are listed"], found["stays"], found["listed again"]) == (True, True, False)
     assert set(found["skipped"]) <= {"code_contests: description needs an image"}

@@ -1,20 +1,19 @@
 """Which tasks of peers a node with `swarm.tasks=known` trains on, with the texts that peers would try."""
 
-import logging
 import time
+from dataclasses import replace
 
 import pytest
 
 from codezero.config import BuiltinConfig, DatasetConfig, PeerTasks, TasksConfig
 from codezero.network import wire
 from codezero.tasks.build import make_task_source
-from codezero.tasks.hub import HubUnreachable
-from codezero.tasks.known import which_are_known
+from codezero.tasks.known import WantedTasks, rule
 from codezero.tasks.mbpp import to_task as mbpp_task
-from codezero.tasks.mixture import Mixture, Share
+from codezero.tasks.mixture import Mixture
 from codezero.tasks.problems import load_problems
 from codezero.tasks.proposed import MAX_KNOWN, WithProposals, to_task
-from codezero.tasks.sources import StreamSource
+from codezero.tasks.withheld import Problem, Withheld, id_of
 from codezero.types import Task, TaskOrigin
 from tests.builders import proposal, task
 from tests.unit.network.wire_builders import announce, genrl, group, identity
@@ -28,7 +27,12 @@ def with_proposals(sources, *proposals, why_not=lambda proposal: None):
 def knows(sources, *proposals, setting=PeerTasks.known):
     tasks = with_proposals(sources, *proposals)
     tasks.draw(1)
-    return which_are_known(setting, sources, tasks)
+    return predicate(sources, tasks, setting)
+
+
+def predicate(sources, tasks, setting=PeerTasks.known):
+    wanted = WantedTasks(setting, sources.withheld, tasks)
+    return lambda task: wanted.why_not(task) is None
 
 
 @pytest.fixture
@@ -110,7 +114,7 @@ def test_a_task_is_known_whether_its_question_shows_all_tests_or_few(tmp_path, s
     taken_up = proposal("f", tests="assert f(1) == 2\nassert f(2) == 3")
     tasks = WithProposals(sources, 1.0, lambda: [taken_up], lambda one: None, show_all_tests=show_all)
     tasks.draw(1)
-    is_known = which_are_known(PeerTasks.known, sources, tasks)
+    is_known = predicate(sources, tasks)
     for all_tests in (True, False):
         assert is_known(mbpp_task(mbpp_rows(1)[0], all_tests))
         assert is_known(to_task(taken_up, all_tests))
@@ -127,11 +131,11 @@ def fields(of: Task):
 def test_a_proposal_that_was_taken_up_is_known_before_and_after_a_restart(sources):
     taken_up, refused = proposal("f"), proposal("refused")
     tasks = with_proposals(sources, taken_up, refused, why_not=lambda p: "unsafe" if p is refused else None)
-    is_known = which_are_known(PeerTasks.known, sources, tasks)
+    is_known = predicate(sources, tasks)
     assert not is_known(to_task(taken_up))
     tasks.draw(2)
     resumed = with_proposals(sources)
-    is_known_later = which_are_known(PeerTasks.known, sources, resumed)
+    is_known_later = predicate(sources, resumed)
     resumed.load_state_dict(tasks.state_dict())
     for known in (is_known, is_known_later):
         assert known(to_task(taken_up))
@@ -145,7 +149,7 @@ def test_a_state_of_version_0_1_0_has_taken_nothing_up(sources):
     state = tasks.state_dict()
     del state["taken_up"]
     tasks.load_state_dict(state)
-    assert not which_are_known(PeerTasks.known, sources, tasks)(to_task(proposal("f")))
+    assert not predicate(sources, tasks)(to_task(proposal("f")))
 
 
 def test_a_flood_of_proposals_leaves_the_newest_known_and_the_memory_as_it_is(sources):
@@ -153,26 +157,57 @@ def test_a_flood_of_proposals_leaves_the_newest_known_and_the_memory_as_it_is(so
     tasks = with_proposals(sources, *flood)
     tasks.draw(1)
     assert len(tasks.state_dict()["taken_up"]) == MAX_KNOWN
-    is_known = which_are_known(PeerTasks.known, sources, tasks)
+    is_known = predicate(sources, tasks)
     assert is_known(to_task(flood[-1]))
     assert not is_known(to_task(flood[0]))
 
 
-def test_of_a_stream_that_breaks_off_is_known_what_was_read_and_a_warning_says_so(caplog):
-    def rows_of_epoch(epoch):
-        yield {"text": "a"}
-        raise HubUnreachable("reading the hub took longer than 180 s")
+class Listed:
+    """As much of a TaskList as is asked."""
 
-    def to_task(row):
-        return Task(origin=TaskOrigin.MBPP, question=row["text"], tests="assert True")
+    name = "code_contests"
 
-    stream = StreamSource("mbpp", "rows of the hub", rows_of_epoch, to_task, {})
-    mixture = Mixture([Share(source=stream, weight=1.0)], seed=0)
-    with caplog.at_level(logging.WARNING):
-        is_known = which_are_known(PeerTasks.known, mixture, with_proposals(mixture))
-    assert is_known(task("a", "assert True"))
-    assert is_known(BUILTIN)
-    assert [record.getMessage() for record in caplog.records] == [
-        "mbpp: reading the hub took longer than 180 s; peers' groups on what was not read of it are dropped as "
-        "unknown_task until the next start. To do without the hub, give tasks.mbpp.path"
-    ]
+    def __init__(self, *tasks, is_complete=True):
+        self._ids, self.is_complete = {id_of(one) for one in tasks}, is_complete
+
+    def __contains__(self, name):
+        return name in self._ids
+
+
+@pytest.mark.parametrize(("is_complete", "reason"), [(False, "unlisted_task"), (True, "unknown_task")])
+def test_a_task_of_a_dataset_is_known_once_it_is_listed(sources, is_complete, reason):
+    listed, other = (replace(task(text, "Input:\n1\nOutput:\n2\n"), origin=TaskOrigin.CODE_CONTESTS) for text in "ab")
+    lists = [Listed(listed, is_complete=is_complete)]
+    wanted = WantedTasks(PeerTasks.known, sources.withheld, with_proposals(sources), lists)
+    assert wanted.why_not(listed) is None
+    assert wanted.why_not(other) == reason
+    assert wanted.why_not(replace(listed, tests="Input:\n1\nOutput:\n3\n")) == reason
+    assert wanted.why_not(replace(other, origin=TaskOrigin.MBPP)) == "unknown_task"
+
+
+def test_a_known_problem_in_the_name_of_an_environment_is_not_known(sources):
+    """Its tests would be taken for the right answer, which attempts then learn to recite."""
+    assert not knows(sources)(replace(ROW, origin=TaskOrigin.ENVIRONMENT, environment="sums"))
+
+
+def test_what_a_stream_has_drawn_is_known_before_it_is_listed():
+    withheld = Withheld()
+    drawn = replace(task("drawn", "Input:\n1\nOutput:\n2\n"), origin=TaskOrigin.CODE_CONTESTS)
+    withheld.keep_drawn(Problem(task=drawn))
+    tasks = with_proposals(Mixture([], seed=0))
+    assert WantedTasks(PeerTasks.known, withheld, tasks, [Listed(is_complete=False)]).why_not(drawn) is None
+
+
+def test_held_out_problems_are_trained_on_with_no_setting(sources):
+    for setting in PeerTasks:
+        wanted = WantedTasks(setting, sources.withheld, with_proposals(sources), held_out=[ROW])
+        assert wanted.why_not(ROW) == "unknown_task"
+
+
+def test_the_rule_is_told_in_a_sentence():
+    datasets = TasksConfig(mbpp=DatasetConfig(weight=1.0), modules=["my.sums"])
+    assert rule(PeerTasks.known, datasets) == (
+        "only those that this node knows itself, with their tests: built-in problems, mbpp and proposals that it has "
+        "checked; none of sums, which cannot be checked (swarm.tasks=known)"
+    )
+    assert rule(PeerTasks.any, datasets).startswith("any, also those whose tests reward wrong answers")

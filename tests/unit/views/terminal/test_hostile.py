@@ -55,6 +55,7 @@ def everywhere(text):
         usual_s={text: 3.0},
         ledger=text,
         network=text,
+        peer_tasks=text,
         ended=text,
     )
     refused = SubmissionView(

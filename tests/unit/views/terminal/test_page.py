@@ -144,6 +144,13 @@ def test_what_was_pushed_is_shown_and_what_keeps_it_from_the_hub_in_its_place():
     assert "Push       ! push: HTTP 401" in page
 
 
+def test_which_tasks_of_peers_are_trained_on_is_shown():
+    told = "only those that this node knows itself; listed: code_contests 3,420 so far"
+    page = shown(solver(status=status(peer_tasks=told)), 80, 40)
+    first = page.index("Peer tasks only those that this node knows itself; listed: code_contests 3,420")
+    assert page[first + 1] == "           so far"
+
+
 def test_proposals_used_are_counted_over_the_last_rounds():
     reports = [report(number, num_proposed_groups=1) for number in (1, 2, 3)]
     assert "Proposals  3 of 6 tasks in 3 rounds were proposers'" in shown(solver(reports=reports), 80, 30)
