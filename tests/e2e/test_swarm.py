@@ -99,7 +99,7 @@ def test_three_nodes_learn_from_each_other_in_every_round(model, tasks, tmp_path
     assert ended.returncode == 0, ended.stdout + ended.stderr
     peers = peer_ids(ended.stdout)
     assert set(peers) == set(NODES)
-    assert ended.stdout.count("tasks of peers: only those that this node knows itself, with their tests: ") == len(NODES)
+    assert ended.stdout.count("tasks of peers: only those that this node knows itself, ") == len(NODES)
     start = tiny_model().state_dict()
     for node in NODES:
         others = {peers[other] for other in NODES if other != node}
