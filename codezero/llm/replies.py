@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
+
+ROUNDING = 1e-3
+"""The largest log-prob, in nats, of a token that is certain."""
 
 
 class Progressed(msgspec.Struct, tag=True):
@@ -29,3 +34,15 @@ def misshapen(done: Done, num: int, max_new_tokens: int) -> str:
         0 < len(ids) == len(logprobs) <= max_new_tokens for ids, logprobs in zip(done.ids, done.logprobs, strict=True)
     )
     return "" if shaped else f"not {num} completions with a log-prob a token came"
+
+
+def implausible(done: Done, max_new_tokens: int, end_ids: Collection[int], vocabulary: int) -> str:
+    """Returns what sampling cannot have given in completions of the right shape, in words; empty if nothing."""
+    if any(not 0 <= id_ < vocabulary for ids in done.ids for id_ in ids):
+        return "it sent numbers that are no tokens"
+    ends = set(end_ids)
+    if any(not ends.isdisjoint(ids[:-1]) or (len(ids) < max_new_tokens and ids[-1] not in ends) for ids in done.ids):
+        return "its completions do not end with the first end token"
+    if any(logprob > ROUNDING for logprobs in done.logprobs for logprob in logprobs):
+        return "it sent log-probs above 0"
+    return ""

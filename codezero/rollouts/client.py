@@ -14,7 +14,7 @@ from msgspec.json import Decoder
 
 from codezero.config.multiaddr import is_loopback
 from codezero.errors import CodezeroError
-from codezero.llm.replies import Done, Progressed, Reply, misshapen
+from codezero.llm.replies import Done, Progressed, Reply, implausible, misshapen
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
 from codezero.rollouts.rollout_file import RolloutFile
@@ -31,8 +31,8 @@ MAX_STATUS_BYTES = 4096
 TOKEN_BYTES = 48
 """The most bytes of a token id with its log-prob in JSON."""
 COPY_BYTES = 1 << 20
-ROUNDING = 1e-3
-"""The largest log-prob, in nats, of a token that is certain."""
+MOST_TOKENS = 1 << 24
+"""The size of a vocabulary that no model has."""
 
 # Made before there are threads: msgspec crashes if two of them are the first to decode a type.
 _REPLY: Decoder[Done | Progressed] = Decoder(Reply)
@@ -176,15 +176,7 @@ def _decoded(line: bytes, decoder: Decoder[T]) -> T:
 def _checked(done: Done, asked: RolloutRequest) -> Done:
     rows = len(asked.prompts) * asked.num_generations
     trouble = done.error or misshapen(done, rows, asked.max_new_tokens)
-    if not trouble and any(not 0 <= id_ < 1 << 24 for ids in done.ids for id_ in ids):
-        trouble = "it sent numbers that are no tokens"
-    ends = set(asked.end_ids)
-    if not trouble and any(
-        not ends.isdisjoint(ids[:-1]) or (len(ids) < asked.max_new_tokens and ids[-1] not in ends) for ids in done.ids
-    ):
-        trouble = "its completions do not end with the first end token"
-    if not trouble and any(logprob > ROUNDING for logprobs in done.logprobs for logprob in logprobs):
-        trouble = "it sent log-probs above 0"
+    trouble = trouble or implausible(done, asked.max_new_tokens, asked.end_ids, MOST_TOKENS)
     if trouble:
         raise ServerFailed(trouble)
     return done
