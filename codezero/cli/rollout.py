@@ -13,6 +13,7 @@ examples:
   codezero rollout serve                                  for a node on this machine
   codezero rollout serve --host 0.0.0.0                   for one that reaches this machine by its network
   codezero rollout serve rollout.engine=llama_cpp         quantised, for train.method=lora on a CPU
+  codezero rollout serve rollout.engine=vllm              by vLLM, on an NVIDIA GPU
 """
 
 

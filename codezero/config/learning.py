@@ -51,7 +51,12 @@ class RolloutEngine(Enum):
     transformers = "transformers"
     continuous = "continuous"
     llama_cpp = "llama_cpp"
+    vllm = "vllm"
     remote = "remote"
+
+
+LOGPROBS_AFTER = (RolloutEngine.continuous, RolloutEngine.vllm)
+"""The engines whose log-probs are those after top-p and top-k."""
 
 
 class Transfer(Enum):
@@ -91,9 +96,10 @@ class ModelConfig:
 @dataclass
 class RolloutConfig:
     engine: RolloutEngine = RolloutEngine.transformers
-    """The sampler: transformers in this process; continuous, which is transformers' continuous batching, for GPUs; or
+    """The sampler: transformers in this process; continuous, which is transformers' continuous batching, for GPUs;
     llama_cpp in a process of its own, with a quantised copy of the base and the adapter (on a CPU with
-    train.method=lora; needs codezero[llama-cpp]); or remote, the servers below."""
+    train.method=lora; needs codezero[llama-cpp]); vllm in a server of its own that sleeps while the node learns (on an
+    NVIDIA GPU, where it was never run; needs codezero[vllm]); or remote, the servers below."""
     servers: list[str] = field(default_factory=list)
     """With engine=remote: the files that `codezero rollout serve` wrote (docs/rollout-service.md). If no server
     answers, the node samples by itself."""
@@ -134,9 +140,9 @@ class RolloutConfig:
         require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
         require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
         require(
-            self.engine is not RolloutEngine.continuous or (self.top_p == 1 and self.top_k == 0),
+            self.engine not in LOGPROBS_AFTER or (self.top_p == 1 and self.top_k == 0),
             "rollout.engine",
-            "continuous",
+            self.engine.value,
             "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0, or "
             "rollout.engine=transformers",
         )

@@ -24,6 +24,7 @@ from codezero.llm import device as devices
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.llm.vllm_engine import VllmEngine, require_vllm
 from codezero.observe import probes
 from codezero.observe.report_file import ReportFile
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
@@ -71,6 +72,9 @@ class Models:
                 f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: `pip install "
                 "codezero[llama-cpp]` on a machine without a GPU, or set rollout.engine=transformers"
             )
+        in_vllm = config.rollout.engine is RolloutEngine.vllm
+        if in_vllm:
+            require_vllm(device)
         devices.return_freed_memory()
         state.check_settings(folder, {"model.name": config.model.name})
         plan = plan_node(config, folder, console, token)
@@ -105,6 +109,8 @@ class Models:
         if outside:
             engine = LlamaCppEngine(policy_folder, folder / "sampler", cache_bytes=2 * memory_plan.kv_cache)
             self.sample = engine.sample_groups
+        if in_vllm:
+            self.sample = VllmEngine(policy_folder, folder / "vllm", cache_bytes=memory_plan.kv_cache).sample_groups
         self.policy = load_model(config.model.name, policy_folder, device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = load_model(config.model.name, policy_folder, device, dtype).model if needs_copy else None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import torch
 
 from codezero.config import NodeConfig, RolloutEngine
 from codezero.errors import ConfigError
@@ -14,6 +15,7 @@ from codezero.llm import device as devices
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.load import load_model
 from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.llm.vllm_engine import VllmEngine, require_vllm
 from codezero.rollouts import rollout_file
 from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.engine import RemoteEngine
@@ -28,6 +30,8 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
         raise ConfigError("rollout.engine=remote is for nodes: a rollout server samples by itself, so leave it out")
     console = Console()
     device = devices.choose_device(config.model.device)
+    if config.rollout.engine is RolloutEngine.vllm:
+        require_vllm(device)
     devices.set_threads(config.model.threads)
     folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
     dtype = devices.choose_dtype(config.model.dtype, device)
@@ -40,6 +44,9 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
     if engine is RolloutEngine.llama_cpp:
         cache_bytes = psutil.virtual_memory().available // 2
         sample = LlamaCppEngine(folder, Path(config.state_dir) / "rollouts", cache_bytes=cache_bytes).sample_groups
+    if engine is RolloutEngine.vllm:
+        cache_bytes = torch.cuda.mem_get_info(device)[0] // 2
+        sample = VllmEngine(folder, Path(config.state_dir) / "rollouts", cache_bytes=cache_bytes).sample_groups
     serve(policy, sample, engine, options, console)
     return 0
 

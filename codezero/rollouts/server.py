@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from codezero.config import RolloutEngine
+from codezero.config.learning import LOGPROBS_AFTER
 from codezero.errors import Stopping, TransferError
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
@@ -87,7 +88,7 @@ class Sampler:
         """Returns in words why the request cannot be answered; empty if it can."""
         if self._engine is RolloutEngine.llama_cpp and self._weights.name == self._weights.base:
             return "it samples with adapters only: train them, or start it with rollout.engine=transformers"
-        if self._engine is RolloutEngine.continuous and (asked.top_p < 1 or asked.top_k):
+        if self._engine in LOGPROBS_AFTER and (asked.top_p < 1 or asked.top_k):
             return "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0"
         rows, longest = len(asked.prompts) * asked.num_generations, max(map(len, asked.prompts))
         if rows > protocol.MAX_ROWS:

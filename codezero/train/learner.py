@@ -35,7 +35,7 @@ from codezero.types import RolloutGroup, ScoredGroup
 
 logger = logging.getLogger(__name__)
 
-COMPUTES_OTHERWISE = (RolloutEngine.llama_cpp, RolloutEngine.remote)
+COMPUTES_OTHERWISE = (RolloutEngine.llama_cpp, RolloutEngine.vllm, RolloutEngine.remote)
 """The engines whose log-probs are not those of the learner's own arithmetic."""
 
 

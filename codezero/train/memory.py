@@ -29,6 +29,9 @@ RUNTIME_BYTES = 540 * 2**20
 """The memory of a process with torch, transformers and peft imported, and the tokenizer."""
 SAMPLER_BYTES = 110 * 2**20
 """The memory of llama.cpp's process without weights, cache and logits."""
+VLLM_BYTES, VLLM_SLEEPS_BYTES = 3 << 29, 3 << 29
+"""The memory of a vLLM server's process on the GPU, without weights and cache: what sampling takes, and what is left to
+it while it sleeps, such as the context of CUDA and its graphs. Estimates: it was never run here."""
 DRAWN_BYTES = 24
 """Bytes per logit of a step: the logit, scaled by the temperature, log-prob and probability in float32, and a sum in
 float64."""
@@ -112,13 +115,14 @@ class MemoryEstimate:
     activations: int
     """The activations while learning, with a chunk of logits and of the head's gradient."""
     decode_weights: int
-    """While solving, the packed copy of the linear weights, or llama.cpp's process with its weights in Q8_0."""
+    """While solving, the packed copy of the linear weights, llama.cpp's process with its weights in Q8_0, or that of
+    vLLM with its copy of the weights, which moves to the computer's own memory while it sleeps."""
     kv_cache: int
     """The key-value cache, while solving."""
     logits: int
     """The logits of a step and the numbers derived from them, while solving."""
     disk: int
-    """Checkpoints, and the base weights that llama.cpp samples from."""
+    """Checkpoints, the base weights that llama.cpp samples from, and the weights that are sent to vLLM."""
 
     @property
     def kept(self) -> int:
@@ -209,6 +213,9 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
     packed = width * shape.linear_parameters if load.device_type == "cpu" else 0
     base_bytes = 34 * shape.num_parameters // 32 if outside else 0  # 32 numbers with their scale take 34 bytes
     decode_weights = SAMPLER_BYTES + base_bytes if outside else packed
+    in_vllm = load.engine is RolloutEngine.vllm
+    if in_vllm:
+        decode_weights = VLLM_BYTES + width * shape.num_parameters
     rows, length = load.num_local * load.num_generations, load.prompt_tokens + load.completion_tokens
     if outside:
         rows = min(rows, max(MAX_ROWS, load.num_generations))
@@ -218,12 +225,14 @@ def estimate(shape: ModelShape, method: TrainMethod, config: TrainConfig, load: 
         length = PAGE_TOKENS * pages(length)
         masks = width * max(rows, PREFILL_TOKENS) * rows * length
     sent_bytes = 2 * 2 * trained if load.engine is RolloutEngine.remote else 0
+    if in_vllm:
+        sent_bytes = (width if full else 4) * trained
     cached = 2 * rows * length * shape.num_layers * shape.key_value_size  # numbers
     return MemoryEstimate(
         method=method,
         train=config,
         num_local=load.num_local,
-        runtime=RUNTIME_BYTES,
+        runtime=RUNTIME_BYTES + in_vllm * VLLM_SLEEPS_BYTES,
         weights=weights,
         reference=width * shape.num_parameters if full and config.beta > 0 else 0,
         optimizer=moments + master_bytes,

@@ -305,6 +305,8 @@ def test_judges_of_this_machine(tmp_path, monkeypatch):
     monkeypatch.setattr("codezero.evaluate.backends.choose.has_llama_cpp", lambda: False)
     (fault,) = told(services.check_evaluator(case_of(tmp_path, "evaluator=llama_cpp")), "error")
     assert "xllamacpp is not installed" in fault
+    (fault,) = told(services.check_evaluator(case_of(tmp_path, "rollout.engine=vllm")), "error")
+    assert "vllm is not installed" in fault
 
 
 def modal(tmp_path, url, *settings):

@@ -20,9 +20,11 @@ from codezero.errors import ConfigError, ModelError, RolloutError
 from codezero.llm import continuous, llama_engine, llama_sampler, sample
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_files import write_base
+from codezero.llm.vllm_engine import VllmEngine
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
 from codezero.train.method import apply_lora
+from tests import vllm_stand_in
 from tests.builders import save_tiny, tiny_model
 from tests.processes import is_alive, wait_until_gone
 from tests.rollout_servers import rollout_server, sampler
@@ -70,6 +72,10 @@ def llama(tmp_path_factory):
 @pytest.fixture(scope="module")
 def engines(llama, tmp_path_factory):
     base = copy.deepcopy(llama[1]).unload()
+    folder = tmp_path_factory.mktemp("vllm")
+    base.save_pretrained(folder / "model")
+    stand_in = [sys.executable, vllm_stand_in.__file__, str(folder / "journal"), ""]
+    vllm = VllmEngine(folder / "model", folder, cache_bytes=1 << 28, command=stand_in)
     with rollout_server(sampler(copy.deepcopy(base))) as server:
         snapshots = Snapshots(llama[1], tmp_path_factory.mktemp("weights"), Transfer.auto)
         yield {
@@ -77,10 +83,12 @@ def engines(llama, tmp_path_factory):
             "transformers": (sample.sample_groups, llama[1]),
             "continuous": (continuous.sample_groups, llama[1]),
             "remote": (RemoteEngine([server], snapshots, local=None).sample_groups, llama[1]),
+            "vllm": (vllm.sample_groups, llama[1]),
         }
+    vllm.close()
 
 
-@pytest.fixture(params=["llama_cpp", "transformers", "continuous", "remote"])
+@pytest.fixture(params=["llama_cpp", "transformers", "continuous", "remote", "vllm"])
 def engine(request, engines):
     return engines[request.param]
 
@@ -128,10 +136,11 @@ def test_logprobs_are_those_before_top_p_and_top_k(engines, name):
     assert_logprobs(engines[name], temperature=1.3, top_p=0.8, top_k=40)
 
 
+@pytest.mark.parametrize("engine", [RolloutEngine.continuous, RolloutEngine.vllm])
 @pytest.mark.parametrize("changed", [{"top_p": 0.8}, {"top_k": 40}])
-def test_continuous_batching_whose_logprobs_come_after_these_is_refused_with_them(changed):
-    with pytest.raises(ConfigError, match=r"rollout\.engine=continuous .*use rollout\.top_p=1 and rollout\.top_k=0"):
-        RolloutConfig(engine=RolloutEngine.continuous, **changed)
+def test_an_engine_whose_logprobs_come_after_these_is_refused_with_them(engine, changed):
+    with pytest.raises(ConfigError, match=rf"engine={engine.value} .*use rollout\.top_p=1 and rollout\.top_k=0"):
+        RolloutConfig(engine=engine, **changed)
 
 
 def test_the_adapter_is_applied_and_not_only_read(llama):
@@ -188,8 +197,10 @@ def test_no_prompts_give_no_groups_and_progress_is_told(engine, engines):
     assert draw(engine, []) == []
     steps = []
     draw(engine, [[1, 2]], max_new_tokens=4, on_step=lambda done, total: steps.append((done, total)))
-    if engine is not engines["remote"]:  # whose steps are looked at twice a second
-        assert steps == ([(2, 4), (4, 4)] if engine is engines["continuous"] else [(1, 4), (2, 4), (3, 4)])
+    told = {"continuous": [(2, 4), (4, 4)], "vllm": [(4, 4)]}  # as attempts or prompts end
+    (name,) = [name for name, one in engines.items() if one is engine]
+    if name != "remote":  # whose steps are looked at twice a second
+        assert steps == told.get(name, [(1, 4), (2, 4), (3, 4)])
 
 
 @pytest.mark.parametrize(

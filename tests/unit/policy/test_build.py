@@ -1,4 +1,7 @@
+import json
+import sys
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,12 +15,15 @@ from codezero.errors import ConfigError, EvaluatorError, RolloutError, StateErro
 from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
+from codezero.llm import vllm_engine
 from codezero.llm.sample import SamplingParams
+from codezero.llm.vllm_engine import VllmEngine
 from codezero.policy import build
 from codezero.policy.build import Models
 from codezero.runtime import state
 from codezero.runtime.console import Console
 from codezero.train.method import SMALLEST, Room
+from tests import vllm_stand_in
 from tests.builders import save_tiny, task
 from tests.plans import gpu_gib, planned_gib
 from tests.strangers import submission
@@ -249,6 +255,32 @@ def test_llama_cpp_with_full_fine_tuning_or_without_its_package_says_what_to_do(
     monkeypatch.setattr(build, "has_llama_cpp", lambda: False)
     with pytest.raises(RolloutError, match=r"not installed: `pip install codezero\[llama-cpp\]`"):
         made_from(tmp_path / "a", save_tiny(tmp_path / "model"), "x", "rollout.engine=llama_cpp")
+
+
+@pytest.mark.parametrize(
+    ("installed", "says"), [(False, "vllm is not installed"), (True, "this machine computes on cpu")]
+)
+def test_vllm_without_its_package_or_a_gpu_says_what_to_do(tmp_path, monkeypatch, installed, says):
+    monkeypatch.setattr(vllm_engine, "has_vllm", lambda: installed)
+    with pytest.raises(RolloutError, match=rf"{says}: `pip install codezero\[vllm\]` .*engine=transformers"):
+        made_from(tmp_path / "a", save_tiny(tmp_path / "model"), "x", "rollout.engine=vllm")
+
+
+def test_a_node_with_vllm_samples_by_it_and_is_planned_for(tmp_path, monkeypatch):
+    """Only that vLLM may sample on this device is pretended."""
+    stand_in = [sys.executable, vllm_stand_in.__file__, str(tmp_path / "journal"), "none"]
+    monkeypatch.setattr(build, "require_vllm", lambda device: None)
+    monkeypatch.setattr(build, "VllmEngine", partial(VllmEngine, command=stand_in))
+    planned, model = remembered_plans(monkeypatch), save_tiny(tmp_path / "model")
+    _, made = made_from(tmp_path / "a", model, model, "rollout.engine=vllm", "train.method=lora")
+    assert [load.engine for load in planned] == [RolloutEngine.vllm]
+    params = SamplingParams(max_new_tokens=3)
+    ((tokens,),) = made.sample(made.policy.model, [[1, 2]], 1, params, end_ids=[], pad_id=0)
+    made.sample.__self__.close()
+    assert tokens.completion_ids == (7, 7, 7)
+    start = json.loads((tmp_path / "journal").read_text().splitlines()[0])["start"]
+    assert start[1] == model
+    assert int(start[start.index("--kv-cache-memory-bytes") + 1]) > 0
 
 
 def test_a_state_goes_on_in_another_precision_as_on_another_device(tmp_path):

@@ -198,6 +198,17 @@ def test_continuous_batching_has_whole_pages_and_a_mask_over_them():
     assert theirs.learn == ours.learn
 
 
+@pytest.mark.parametrize("method", [TrainMethod.full, TrainMethod.lora])
+def test_vllm_has_a_copy_of_the_weights_while_solving_and_keeps_its_process(method):
+    ours, theirs = (
+        estimate(SMALLEST, method, TrainConfig(), load(engine=engine, device_type="cuda", dtype=torch.bfloat16))
+        for engine in (RolloutEngine.transformers, RolloutEngine.vllm)
+    )
+    assert (theirs.solve - ours.solve) / GIB == pytest.approx(0.92 + 3, abs=0.01)
+    assert (theirs.learn - ours.learn) / GIB == 1.5
+    assert (theirs.disk - ours.disk) / GIB == pytest.approx(0.92 if method is TrainMethod.full else 0.03, abs=0.01)
+
+
 def test_llama_cpp_samples_with_a_quarter_of_the_bytes_beside_and_none_of_the_packed_copy():
     ours, theirs = (
         estimate(SMALLEST, TrainMethod.lora, TrainConfig(), load(engine=engine))

@@ -1,0 +1,223 @@
+"""Rollouts by vLLM, in a server of its own on this machine that sleeps while the node learns. Never run on a GPU.
+
+It listens on a Unix socket in a folder that only this user can enter, not on a port: its key would guard the paths that
+begin with /v1, but not those to sleep or to call a function of the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import torch
+
+from codezero.errors import RolloutError, told_as
+from codezero.llm.replies import Done
+from codezero.llm.sample import SamplingParams, StepCallback
+from codezero.llm.vllm_server import ENVIRONMENT, POLICY, VllmFailed, call, complete, serve_options
+from codezero.runtime import keeper
+from codezero.types import SampledTokens
+
+TRIES = 3
+"""The number of servers that one call may start."""
+START_S, LOOK_S = 900.0, 0.2
+"""The longest wait for a server that starts, which compiles kernels the first time, and that between two looks, in
+seconds."""
+COMMAND = (sys.executable, "-m", "vllm.entrypoints.cli.main")
+
+logger = logging.getLogger(__name__)
+
+
+class VllmEngine:
+    """A rollout engine with the interface of `llm.sample.sample_groups`. Its server starts with the first call and ends
+    with the node; before each call it takes over the adapters, or all weights of a model without.
+
+    Equal states of the generator give equal rollouts as far as batches give equal logits.
+    """
+
+    def __init__(self, model_folder: Path, folder: Path, *, cache_bytes: int, command: Sequence[str] = COMMAND) -> None:
+        """Weights and the server's log are written into `folder`. cache_bytes: the size of the key-value cache."""
+        self._model_folder, self._cache_bytes, self._command = model_folder, cache_bytes, command
+        self._weights, self._log = folder.absolute() / "weights", folder / "vllm.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket = Path()
+        self._rank, self._asleep = 0, False
+        self._adapter, self._number = "", 0
+        """The name of the adapter in use, and the number of those that were sent."""
+
+    def sample_groups(
+        self,
+        model: Any,
+        prompts: Sequence[Sequence[int]],
+        num_generations: int,
+        params: SamplingParams,
+        *,
+        end_ids: Sequence[int],
+        pad_id: int,
+        generator: torch.Generator | None = None,
+        on_step: StepCallback | None = None,
+    ) -> list[list[SampledTokens]]:
+        """Samples as `llm.sample.sample_groups` does, except that log-probs are those after top-p and top-k. `on_step`
+        is called as prompts are done, with their share of the steps.
+
+        Raises RolloutError: none of `TRIES` servers gives rollouts.
+        """
+        if not prompts:
+            return []
+        each = num_generations if params.temperature > 0 else 1  # greedy attempts are the same
+        seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device if generator else None))
+        bodies = [
+            {
+                "prompt": list(prompt),
+                "n": each,
+                "max_tokens": params.max_new_tokens,
+                "temperature": params.temperature,
+                "top_p": params.top_p,
+                "top_k": params.top_k,
+                "seed": seed + number * each,  # attempts at a prompt have seeds that follow one another
+                "ignore_eos": True,
+                "stop_token_ids": list(end_ids),
+                "logprobs": 0,
+                "return_token_ids": True,
+                "return_tokens_as_token_ids": True,
+            }
+            for number, prompt in enumerate(prompts)
+        ]
+        if model.device.type == "cuda":
+            torch.cuda.empty_cache()  # what learning has freed
+        found = self._sample(model, bodies, on_step)
+        groups = []
+        for prompt, done in zip(prompts, found, strict=True):
+            rows = zip(done.ids, done.logprobs, strict=True)
+            group = [
+                SampledTokens(prompt_ids=tuple(prompt), completion_ids=tuple(ids), logprobs=tuple(logprobs))
+                for ids, logprobs in rows
+            ]
+            groups.append(group * (num_generations // each))
+        return groups
+
+    def close(self) -> None:
+        """Ends the server, if there is one."""
+        if self._process is not None:
+            assert self._process.stdin is not None
+            with suppress(OSError):
+                self._process.stdin.close()  # its keeper ends all of its processes then
+            self._process.wait()
+        self._process = None
+
+    def _sample(self, model: Any, bodies: Sequence[dict[str, Any]], on_step: StepCallback | None) -> list[Done]:
+        trouble = ""
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                return asyncio.run(self._round(model, bodies, on_step))
+            except (OSError, httpx2.HTTPError, VllmFailed) as error:
+                trouble = str(error) or type(error).__name__
+            self.close()
+            trouble = ascii(trouble)[1:-1][:300]
+            if left:
+                logger.warning(
+                    "sampling with vLLM failed (%s) and starts again. Nothing has to be done, unless it happens again: "
+                    "%s has its log, and rollout.engine=transformers needs no server",
+                    trouble,
+                    self._log,
+                )
+        raise RolloutError(
+            f"vLLM gave no rollouts in {TRIES} tries ({trouble}): {self._log} has its log; `pip install "
+            "codezero[vllm]`, free some memory of the GPU, or set rollout.engine=transformers"
+        )
+
+    async def _round(self, model: Any, bodies: Sequence[dict[str, Any]], on_step: StepCallback | None) -> list[Done]:
+        rank = model.peft_config["default"].r if hasattr(model, "peft_config") else 0
+        if self._process is None or self._process.poll() is not None or rank != self._rank:
+            self.close()
+            self._start(model, rank)
+        async with httpx2.AsyncClient(
+            base_url="http://vllm",
+            transport=httpx2.AsyncHTTPTransport(uds=str(self._socket)),
+            headers={"accept-encoding": "identity"},
+            timeout=None,  # `call` limits the whole time of an answer
+        ) as client:
+            try:
+                await asyncio.wait_for(self._ready(client), START_S)
+            except asyncio.TimeoutError as error:
+                raise VllmFailed(f"it did not answer within {START_S:g} s of its start") from error
+            if self._asleep:
+                await call(client, "/wake_up")
+                self._asleep = False
+            name = await self._send(client, model)
+            done = await complete(client, [{"model": name, **body} for body in bodies], model, on_step)
+            await call(client, "/sleep?level=1")
+            self._asleep = True
+        return done
+
+    def _start(self, model: Any, rank: int) -> None:
+        self._rank, self._asleep, self._adapter = rank, False, ""
+        self._weights.parent.mkdir(parents=True, exist_ok=True)
+        # Not below the state folder, since the path of a socket has at most 107 bytes. The keeper removes it.
+        self._socket = Path(tempfile.mkdtemp(prefix="codezero-vllm-")) / "socket"
+        options = serve_options(self._model_folder, self._socket, model.dtype, rank, self._cache_bytes)
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", keeper.__name__, str(self._socket.parent), *self._command, *options],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the node's process
+                env={**os.environ, **ENVIRONMENT},
+            )
+
+    async def _ready(self, client: httpx2.AsyncClient) -> None:
+        """Waits until the server answers."""
+        assert self._process is not None
+        while self._process.poll() is None:
+            try:
+                await call(client, "/health", method="GET")
+                return
+            except httpx2.TransportError:
+                await asyncio.sleep(LOOK_S)
+        last = self._log.read_text("utf-8", "replace").strip().splitlines()[-1:]
+        raise VllmFailed(", ".join(["its process ended", *last]))
+
+    async def _send(self, client: httpx2.AsyncClient, model: Any) -> str:
+        """Makes the server take over the model's weights, and returns the name to sample with."""
+        path = str(self._weights)
+        do = "free some space, give another state_dir, or set rollout.engine=transformers"
+        with told_as(RolloutError, f"cannot write the weights for vLLM in {path}", do):
+            shutil.rmtree(path, ignore_errors=True)  # new files, since the server may have mapped the old ones
+            self._weights.mkdir(mode=0o700)
+            model.save_pretrained(path, **({"save_embedding_layers": False} if self._rank else {}))
+        if not self._rank:
+            await call(client, "/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": path}})
+            return POLICY
+        self._number += 1
+        name = f"update-{self._number}"
+        await call(client, "/v1/load_lora_adapter", {"lora_name": name, "lora_path": path})
+        if self._adapter:
+            await call(client, "/v1/unload_lora_adapter", {"lora_name": self._adapter})
+        self._adapter = name
+        return name
+
+
+def has_vllm() -> bool:
+    return importlib.util.find_spec("vllm") is not None
+
+
+def require_vllm(device: torch.device) -> None:
+    """Raises RolloutError: vLLM is not installed, or does not sample on this device here."""
+    if device.type != "cuda" or not has_vllm():
+        where = f"this machine computes on {device.type}" if has_vllm() else "vllm is not installed"
+        raise RolloutError(
+            f"rollout.engine=vllm samples on an NVIDIA GPU, by a package of its own, and {where}: `pip install "
+            "codezero[vllm]` on a machine with one, or set rollout.engine=transformers"
+        )
