@@ -1,7 +1,7 @@
 """Decides whether a problem with unit tests may be published or solved, without executing any of it.
 
 The question and tests may come from a model or a hostile peer, so `why_not` is a job of a worker. Every check is linear
-in their length, which is limited first; none raises. The grammar of the tests is in `assertions`.
+in their length, which is limited first; none raises. The grammar of the tests is in `tasks.assertions`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 
 from codezero.prompts.neutral import addresses_the_judge, plain
 from codezero.prompts.proposer import MAX_TESTS
-from codezero.proposer.assertions import Calls, read_tests
+from codezero.tasks.assertions import Calls, read_tests
 
 MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 20, 2_000
 MIN_WORDS = 9

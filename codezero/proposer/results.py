@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codezero.evaluate.dryrun import dry_run, printed
-from codezero.proposer.assertions import Calls, read_tests
 from codezero.proposer.jobs import unvouched
+from codezero.tasks.assertions import Calls, read_tests
 from codezero.tasks.testcases import MAX_SOURCE_CHARS, comparison, parse_tests
 
 
@@ -23,7 +23,7 @@ def why_not(solution: str, tests: str) -> str | None:
 
 
 def corrected(solution: str, tests: str) -> str | None:
-    """Returns the tests with the results that the solution gives in the dry run, within the grammar of `assertions`;
+    """Returns the tests with the results that the solution gives in the dry run, within the grammar of `tasks.assertions`;
     None if these are unknown or say nothing: one is None or no literal value, or all are equal.
 
     Small models write functions that work far more often than they work out by hand what those return.

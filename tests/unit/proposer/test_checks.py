@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codezero.proposer.assertions import read_tests
 from codezero.proposer.checks import MAX_QUESTION_CHARS, MAX_TESTS_CHARS, why_not
+from codezero.tasks.assertions import read_tests
 
 QUESTION = "Write a function f(x) that returns the number after x."
 

@@ -14,7 +14,7 @@ READERS = (
     *("codezero.jobs", "codezero.evaluate.dryrun", "codezero.evaluate.copies", "codezero.evaluate.examine"),
     "codezero.evaluate.fresh",
     *("codezero.evaluate.normalise", "codezero.evaluate.rules.check", "codezero.evaluate.rules.solution"),
-    *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.proposer.assertions"),
+    *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.tasks.assertions"),
     *("codezero.proposer.results", "pyflakes"),
 )
 """What parses or walks it, all of it in worker processes."""
