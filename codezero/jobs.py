@@ -13,6 +13,8 @@ from codezero.proposer import checks
 from codezero.proposer.jobs import SETTLE, WHY_NOT
 from codezero.proposer.results import settle
 from codezero.tasks.testcases import IS_PYTHON, READ_TESTS, is_python, parse_tests
+from codezero.verifier.jobs import TRY_CASES
+from codezero.verifier.trial import try_cases
 from codezero.workers.serve import Jobs
 
 JOBS: Jobs = {
@@ -21,4 +23,5 @@ JOBS: Jobs = {
     IS_PYTHON: is_python,
     WHY_NOT: lambda asked: checks.why_not(*asked) or "",
     SETTLE: settle,
+    TRY_CASES: try_cases,
 }

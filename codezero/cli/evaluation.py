@@ -16,6 +16,7 @@ from codezero.errors import ConfigError, StateError, told_as
 if TYPE_CHECKING:
     from codezero.harness.policy import Trained
     from codezero.runtime.results import Results
+    from codezero.workers import Workers
 
 DATASETS = ("humaneval", "mbpp", "livecodebench", "code_contests", "codeforces")
 _EXAMPLES = """\
@@ -25,6 +26,8 @@ examples:
   codezero eval --dataset codeforces --limit 50 --model Qwen2.5-Coder-1.5B-Instruct
   codezero eval --dataset mbpp --checkpoint state          what a node has learnt
   codezero eval --dataset mbpp --checkpoint state/best     the same where its probes were highest
+  codezero eval --dataset mbpp --best-of 8 --verify --temperature 0.8
+                                                           choose one of 8 by tests that the model writes
   codezero eval --score solutions.jsonl                    only execute stored solutions, without a model
 
 Solutions are untrusted code: they run in a sandbox, whose protections on this machine are printed at the start. Where
@@ -35,6 +38,7 @@ A stopped evaluation continues when it is started again with the same settings. 
 
 _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
 BEST = "best"
+_BEST_OF = "N solutions a problem, and how often one is right that is chosen without executing any"
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,7 +62,10 @@ def add_commands(commands: Commands) -> None:
     model.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     model.add_argument("--dtype", choices=("auto", "float32", "bfloat16"), default="auto")
     model.add_argument("--threads", type=_count, default=0, help="CPU threads; 0 takes one per physical core")
-    model.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
+    number = model.add_mutually_exclusive_group()
+    number.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
+    number.add_argument("--best-of", type=_positive, default=0, metavar="N", help=_BEST_OF)
+    model.add_argument("--verify", action="store_true", help="with --best-of: also by tests that the model writes")
     model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
     model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
     model.add_argument("--batch", type=_positive, default=16, metavar="N", help="completions at a time (default 16)")
@@ -137,6 +144,7 @@ def _score(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
 
 
 def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
+    options.samples = options.best_of or options.samples
     _check(options)
     from codezero.harness import report, sources
     from codezero.runtime.logs import quiet_libraries
@@ -147,8 +155,10 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         dataset=options.dataset,
         path=Path(options.path).expanduser() if options.path else None,
         split=options.split,
+        show_all_tests=not options.best_of,
     )
-    problems, left_out = sources.load(source, stack.enter_context(Workers(1)), options.limit)
+    workers = stack.enter_context(Workers(1))
+    problems, left_out = sources.load(source, workers, options.limit)
     trained = _trained(options)
     name = _model_name(options, trained)
     settings = {
@@ -158,11 +168,12 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         "checkpoint": f"{trained.folder} {trained.round}" if trained else None,
         **{key: getattr(options, key) for key in ("dtype", "samples", "temperature", "max_new_tokens", "seed")},
         "case_s": options.case_s,
+        **({"best_of": "tests" if options.verify else "solutions"} if options.best_of else {}),
     }
     isolation = _say_isolation()
     with _results(options, settings, options.samples) as results, _progress(len(problems), "problem") as bar:
         if len(results.groups) < len(problems):
-            _solve(options, problems, results, name, trained, bar)
+            _solve(options, problems, results, name, trained, workers, bar)
         wanted = {f"{options.dataset}/{problem.name}" for problem in problems}
         found = [row for row in results.rows if row["group"] in wanted]
     return report.summary(found, options.k, **settings, left_out=dict(left_out), sandbox=isolation)
@@ -171,12 +182,22 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
 def _check(options: argparse.Namespace) -> None:
     if max(options.k) > options.samples:
         raise ConfigError(f"--k {max(options.k)} needs as many solutions a problem: use --samples {max(options.k)}")
+    if options.verify and not options.best_of:
+        raise ConfigError("--verify chooses one of several solutions: use --best-of 8 too")
     if options.samples > 1 and options.temperature == 0:
-        raise ConfigError(f"--samples {options.samples} would be equal at temperature 0: use --temperature 0.8")
+        raise ConfigError(
+            f"{options.samples} solutions a problem would be equal at temperature 0: use --temperature 0.8"
+        )
 
 
 def _solve(
-    options: argparse.Namespace, problems: Any, results: Any, name: str, trained: Trained | None, bar: Any
+    options: argparse.Namespace,
+    problems: Any,
+    results: Any,
+    name: str,
+    trained: Trained | None,
+    workers: Workers,
+    bar: Any,
 ) -> None:
     from codezero.config import Device, Dtype
     from codezero.runtime import state
@@ -184,6 +205,7 @@ def _solve(
 
     with imports_that_stay():
         from codezero.harness import bench, policy
+        from codezero.harness.best import Chooser
         from codezero.policy.solver import measuring_solver
 
     # The folder of a running node is refused, since its checkpoints come and go.
@@ -200,14 +222,19 @@ def _solve(
         num_tokens, spent_s = num_tokens + tokens, spent_s + seconds
         speed = f", {num_tokens / max(spent_s, 1e-9):.1f} tokens/s"
 
-    def make_solver(first: int) -> Any:
-        def progress(_: str, done: int, total: int) -> None:
-            bar.set_postfix_str(f"token {done}/{total}{speed}", refresh=False)
-            bar.update(0)
+    def progress(_: str, done: int, total: int) -> None:
+        bar.set_postfix_str(f"token {done}/{total}{speed}", refresh=False)
+        bar.update(0)
 
+    def make_solver(first: int) -> Any:
         seed = options.seed + 1_000_003 * first  # each batch has its own random stream, the same after a stop
         samples, length, temperature = options.samples, options.max_new_tokens, options.temperature
         return measuring_solver(loaded, samples, length, temperature, seed, progress)
+
+    chooser = Chooser(workers, loaded if options.verify else None, temperature=options.temperature)
+
+    def rank(problem: Any, answers: Any, number: int) -> Any:
+        return chooser.rank(problem, answers, options.seed + number, lambda done, total: progress("", done, total))
 
     bench.solve_and_run(
         problems,
@@ -219,6 +246,7 @@ def _solve(
         options.case_s,
         bar.update,
         written,
+        rank if options.best_of else None,
     )
     bar.write(f"written: {num_tokens} tokens in {spent_s:.0f} s{speed}", file=sys.stderr)
 

@@ -21,6 +21,7 @@ from codezero.types import CaseOutcome, CaseResult, FinishReason, Rollout
 from codezero.workers import Workers
 
 if TYPE_CHECKING:
+    from codezero.harness.best import Ranked
     from codezero.policy.solver import PolicySolver
 
 MANY_CASES = 20
@@ -36,6 +37,8 @@ Step = Callable[[int], None]
 """Called with the number of problems, or solutions, finished since the last call."""
 Written = Callable[[int, float], None]
 """Called with the number of tokens sampled for a batch and the wall seconds that this took."""
+Rank = Callable[[BenchProblem, Sequence[Rollout], int], "Sequence[Ranked]"]
+"""Ranks the solutions to a problem, given its number too, so that what is drawn does not depend on stops."""
 
 
 def solve_and_run(
@@ -48,8 +51,10 @@ def solve_and_run(
     case_s: float,
     step: Step,
     written: Written,
+    rank: Rank | None = None,
 ) -> None:
-    """Solves the problems that `results` lacks, `batch_size` completions at a time, and executes every solution.
+    """Solves the problems that `results` lacks, `batch_size` completions at a time, ranks the solutions to each if
+    `rank` is given, and executes them all.
 
     A problem whose prompt does not fit the model counts as failed. Raises SandboxError or StateError.
     """
@@ -65,14 +70,19 @@ def solve_and_run(
         tokens = [rollout.tokens for group in groups for rollout in group.rollouts if rollout.tokens is not None]
         written(sum(len(one.completion_ids) for one in tokens), time.monotonic() - began)
         rollouts = {id(group.task): group.rollouts for group in groups}
-        for problem in batch:
+        for number, problem in enumerate(problems[start : start + tasks_a_batch], start):
+            if problem not in batch:
+                continue
             too_long = (Rollout(text="", finish=FinishReason.LENGTH),) * num_samples
             answers = rollouts.get(id(problem.task), too_long)
-            results.append(_run_group(problem, dataset, answers, case_s))
+            ranked = rank(problem, answers, number) if rank else ()
+            results.append(_run_group(problem, dataset, answers, case_s, ranked))
             step(1)
 
 
-def _run_group(problem: BenchProblem, dataset: str, written: Sequence[Rollout], case_s: float) -> list[Row]:
+def _run_group(
+    problem: BenchProblem, dataset: str, written: Sequence[Rollout], case_s: float, ranked: Sequence[Ranked]
+) -> list[Row]:
     group = _group(dataset, problem)
     rows: list[Row] = [
         {
@@ -85,6 +95,7 @@ def _run_group(problem: BenchProblem, dataset: str, written: Sequence[Rollout], 
             **({"prelude": problem.prelude} if problem.prelude else {}),
             "solution": rollout.text,
             "finish": rollout.finish.value,
+            **({"ranks": ranked[number].ranks, "written": ranked[number].cases} if ranked else {}),
         }
         for number, rollout in enumerate(written)
     ]

@@ -16,18 +16,37 @@ def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, E
 
     pass@k is the unbiased estimate (Chen et al. 2021, arXiv 2107.03374); average@n is the share of right solutions.
     """
-    groups: dict[str, list[bool]] = {}
+    by_group: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(row["group"], []).append(bool(row["passed"]))
-    if not groups:
+        by_group.setdefault(row["group"], []).append(row)
+    if not by_group:
         return {}
+    groups = {group: [bool(row["passed"]) for row in found] for group, found in by_group.items()}
     counts = [(len(passed), sum(passed)) for passed in groups.values()]
     fewest, most = min(n for n, _ in counts), max(n for n, _ in counts)
     found = {
         f"pass@{k}": bootstrap([pass_at_k(n, c, k) for n, c in counts]) for k in sorted({1, *ks}) if 1 <= k <= fewest
     }
     found[f"average@{most}" if fewest == most else "average"] = bootstrap([c / n for n, c in counts])
-    return found
+    ways = sorted({way for row in rows for way in row.get("ranks", ())}, key=list(WAYS).index)
+    return found | {f"best by {way}": bootstrap([chosen(group, way) for group in by_group.values()]) for way in ways}
+
+
+WAYS = {
+    "shown": "one of the solutions that pass the tests shown in the question",
+    "majority": "of these, one with the most copies",
+    "agreement": "of these, one that agrees with the most others on similar inputs",
+    "tests": "of these, one that passes the most tests that the model has written, with the most others",
+}
+"""The ways of choosing one of several solutions (`verifier.choose`), in words."""
+
+
+def chosen(rows: Sequence[Mapping[str, Any]], way: str) -> float:
+    """Returns the probability that the choice among the solutions to a problem is right: the share of those that are
+    ranked highest."""
+    highest = max(row["ranks"].get(way, 0.0) for row in rows)
+    best = [bool(row["passed"]) for row in rows if row["ranks"].get(way, 0.0) == highest]
+    return sum(best) / len(best)
 
 
 def summary(rows: Sequence[Mapping[str, Any]], ks: Sequence[int], **about: Any) -> dict[str, Any]:
@@ -52,9 +71,11 @@ def table(found: Mapping[str, Any]) -> str:
     lines = [
         f"{found['problems']} problems, {found['solutions']} solutions: {found['passed']} passed, "
         f"{found['no_code']} without code, {found['cut_off']} cut off at the token limit",
-        f"{'metric':<14}{'value':>8}   {CONFIDENCE:.0%} interval over problems",
+        f"{'metric':<18}{'value':>8}   {CONFIDENCE:.0%} interval over problems",
     ]
     for name, metric in found["metrics"].items():
-        lines.append(f"{name:<14}{metric['value']:>8.3f}   {metric['low']:.3f} to {metric['high']:.3f}")
+        lines.append(f"{name:<18}{metric['value']:>8.3f}   {metric['low']:.3f} to {metric['high']:.3f}")
+    ways = [(way, text) for way, text in WAYS.items() if f"best by {way}" in found["metrics"]]
+    lines += [f"best by {way}: {text}" for way, text in ways]
     lines += [f"left out: {count} x {reason}" for reason, count in sorted(found.get("left_out", {}).items())]
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from typing import Any
 from codezero.errors import TaskError
 from codezero.harness.problems import BenchProblem
 from codezero.harness.schemas import DATASETS, Dataset
+from codezero.prompts.solver import showing_few
 from codezero.tasks import hub, mbpp
 from codezero.tasks.rows import BadRow, read_rows
 from codezero.tasks.testcases import are_python, read_tests
@@ -26,6 +27,8 @@ class ProblemSource:
     """A .jsonl or .parquet file; None takes the hub."""
     split: str | None = None
     """The split; None takes the dataset's own test split. A file of MBPP is split by task ids, other files are not."""
+    show_all_tests: bool = True
+    """Whether MBPP's questions show all tests, as that benchmark is used, or as few as a node's."""
 
     def named(self) -> str:
         """Returns a text that identifies the source, which stored results are bound to."""
@@ -52,6 +55,9 @@ def load(source: ProblemSource, workers: Workers, limit: int = 0) -> tuple[list[
             if source.path and source.dataset == "mbpp" and mbpp.split_of(row) != (source.split or dataset.split):
                 continue
             problem = with_tests(dataset.to_problem(row, number), workers)
+            if not source.show_all_tests:
+                question = showing_few(problem.task.question, problem.task.tests)
+                problem = replace(problem, task=replace(problem.task, question=question))
             names[problem.name] += 1
             if names[problem.name] > 1:
                 raise BadRow("row repeats an earlier id")

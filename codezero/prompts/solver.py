@@ -52,9 +52,23 @@ def showing_all(question: str, tests: str) -> str:
     return question.removesuffix(few) + with_tests("", tests) if question.endswith(few) else question
 
 
+def showing_few(question: str, tests: str) -> str:
+    """Returns a question of `with_tests` that shows all tests with `few_of` them; any other unchanged."""
+    text = question.removesuffix(with_tests("", tests))
+    return question if text == question else with_tests(text, few_of(tests))
+
+
 def without_tests(question: str, tests: str) -> str:
     """Returns the text of a question of `with_tests` that shows all or `few_of` the tests."""
     return showing_all(question, tests).removesuffix(with_tests("", tests))
+
+
+def shown_of(question: str, tests: str) -> str:
+    """Returns those of the tests that a question shows: `few_of` a function's, or a program's examples."""
+    for shown in (tests, few_of(tests)):
+        if question.endswith(with_tests("", shown)):
+            return shown
+    return tests if tests.lstrip().startswith("Input:") else ""
 
 
 def messages(question: str, system: str = SYSTEM) -> list[dict[str, str]]:

@@ -23,8 +23,8 @@ def why_not(solution: str, tests: str) -> str | None:
 
 
 def corrected(solution: str, tests: str) -> str | None:
-    """Returns the tests with the results that the solution gives in the dry run, within the grammar of `tasks.assertions`;
-    None if these are unknown or say nothing: one is None or no literal value, or all are equal.
+    """Returns the tests with the results that the solution gives in the dry run, within the grammar of
+    `tasks.assertions`; None if these are unknown or say nothing: one is None or no literal value, or all are equal.
 
     Small models write functions that work far more often than they work out by hand what those return.
     """

@@ -126,6 +126,16 @@ def recalled_by(
     return Recalled.TABLE if is_default and not isinstance(values[0], bool) else Recalled.NONE
 
 
+def asked_like(suite: TestSuite, functions: Collection[str], *, seed: bytes, count: int, seconds: float) -> list[str]:
+    """Returns expressions that call the functions with at most `count` inputs like those of the tests, found in
+    `seconds` of processor time; none if no test has literal inputs."""
+    alike = _alike(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])
+    if alike is None:
+        return []
+    form, inputs = alike
+    return [form.asked(one) for one in mutants(inputs, count, random.Random(seed), seconds)]
+
+
 def has_form(suite: TestSuite, functions: Collection[str]) -> bool:
     """Returns whether other inputs can be put into some of the tests."""
     return any(form_of(statement, functions) for statement in suite.statements[:MAX_TESTS])

@@ -2,14 +2,16 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from codezero.cli import main
-from codezero.harness import policy
+from codezero.harness import best, policy
 from codezero.harness.sources import ProblemSource, load
 from codezero.policy import solver as policy_solver
 from codezero.train.checkpoint import CheckpointStore
@@ -96,7 +98,7 @@ def test_a_model_is_measured(problems, written, tmp_path, capsys):
     assert found["metrics"]["pass@2"]["value"] == 0.25
     assert found["model"] == "Qwen2.5-Coder-0.5B-Instruct"
     shown = capsys.readouterr()
-    assert "pass@2           0.250" in shown.out
+    assert "pass@2               0.250" in shown.out
     assert "sandbox: " in shown.err
     rows = rows_in(out)
     assert [(row["id"], row["passed"]) for row in rows[:2]] == [("mbpp/11/0", True), ("mbpp/11/1", False)]
@@ -108,6 +110,36 @@ def test_a_model_is_measured(problems, written, tmp_path, capsys):
     )
     too_long = [row for row in rows if row["group"] == "mbpp/13"]
     assert [(row["solution"], row["passed"], row["finish"]) for row in too_long] == [("", False, "length")] * 2
+
+
+def test_the_best_of_several_is_chosen_by_what_is_shown_and_by_written_tests(
+    problems, written, tmp_path, capsys, monkeypatch
+):
+    asked = []
+
+    def write_cases(model, subjects, **options):
+        asked.append([(one.function, one.problem, one.code) for one in subjects])
+        return [("assert add11(2, 2) == 4", "assert add11(") for _ in subjects]
+
+    monkeypatch.setattr(best, "write_cases", write_cases)
+    monkeypatch.setattr(policy, "load_policy", lambda *_: (SimpleNamespace(model=SimpleNamespace(device="cpu")), "cpu"))
+    out, summary = tmp_path / "out", tmp_path / "summary.json"
+    first = {**MBPP[0], "test_list": [*MBPP[0]["test_list"], "assert add11(5, 5) == 10"]}
+    stored(problems, first, *MBPP[1:])
+    options = ["--dataset", "mbpp", "--path", problems, "--out", out, "--best-of", 3, "--verify", "--temperature", 1]
+    assert evaluate(*options, "--json", summary) == 0
+    assert not any("add11(5, 5)" in row["question"] for row in rows_in(out))
+    metrics = {name: one["value"] for name, one in json.loads(summary.read_text())["metrics"].items()}
+    assert metrics["pass@1"] == pytest.approx(1 / 6)
+    assert [metrics[f"best by {way}"] for way in ("shown", "majority", "agreement", "tests")] == [0.25] * 4
+    assert [(name, text) for name, text, _ in asked[0]] == [("add11", "Write add11.")] * 3
+    rows = rows_in(out)
+    assert [row["ranks"]["tests"] for row in rows[:3]] == [3, 0, 3]
+    assert rows[0]["written"] == ["assert add11(2, 2) == 4", "assert add11("]
+    assert rows[0]["cases"] == ["pass", "pass"]
+    shown = capsys.readouterr().out
+    assert re.search(r"best by tests +0\.250", shown)
+    assert "best by tests: of these, one that passes the most tests that the model has written" in shown
 
 
 def test_a_stopped_run_goes_on_with_what_is_missing_and_the_same_samples(problems, written, tmp_path):
@@ -254,6 +286,8 @@ def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
         (["--dataset", "mbpp", "--path", "gone.jsonl"], "gone.jsonl does not exist"),
         (["--score", "gone.jsonl"], "gone.jsonl does not exist"),
         (["--dataset", "mbpp", "--k", "1,5"], "--k 5 needs as many solutions a problem: use --samples 5"),
+        (["--dataset", "mbpp", "--verify"], "--verify chooses one of several solutions: use --best-of 8 too"),
+        (["--dataset", "mbpp", "--best-of", "2"], "would be equal at temperature 0: use --temperature 0.8"),
         (["--dataset", "mbpp", "--samples", "2"], "would be equal at temperature 0: use --temperature 0.8"),
         (["--dataset", "mbpp", "--path", "FILE", "--split", "prompt"], "no rows in this split"),
         (["--dataset", "humaneval", "--path", "FILE"], "give rows in the schema of openai/openai_humaneval"),

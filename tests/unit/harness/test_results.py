@@ -114,7 +114,7 @@ def test_the_summary_counts_and_the_table_shows_it():
     assert found["execution_s"] == 1.0
     assert found["model"] == "tiny"
     shown = table(found)
-    assert "pass@1           0.500   0.000 to 1.000" in shown
+    assert "pass@1               0.500   0.000 to 1.000" in shown
     assert "left out: 2 x row is bad" in shown
     json.dumps(found)
 

@@ -1,0 +1,1 @@
+"""Test cases that a model writes: asking for them, trying them on solutions, and choosing a solution by them."""

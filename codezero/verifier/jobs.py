@@ -1,0 +1,46 @@
+"""The workers' job of trying solutions on written cases and on inputs like the shown ones."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from codezero.types import CaseOutcome, TaskOrigin
+from codezero.workers import Job
+
+
+class Trial(Struct, array_like=True, frozen=True, kw_only=True):
+    """A problem, cases that were written for it, and the solutions to try."""
+
+    origin: TaskOrigin
+    tests: str
+    """The task's tests, which tell the name of the function and the setup that cases may need."""
+    shown: str
+    """Those of the tests that the question shows."""
+    cases: tuple[str, ...] = ()
+    programs: tuple[str, ...]
+    seconds: float
+    """Processor seconds for all dry runs."""
+
+
+class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
+    """What the dry run makes of a solution."""
+
+    passes_shown: bool
+    """True if it passes the shown tests."""
+    cases: tuple[CaseOutcome, ...]
+    """Its results on the cases that are fit (`Tried.fit`)."""
+    digest: bytes
+    """A fingerprint of the program, the same for copies; empty if it does not parse."""
+    values: tuple[str, ...]
+    """The `repr` of its results on inputs like the shown ones; an error or a long value is empty."""
+
+
+class Tried(Struct, array_like=True, frozen=True, kw_only=True):
+    function: str
+    """The function that the tests call; empty if they call several, a class, or a program's standard input."""
+    fit: tuple[bool, ...]
+    """Whether each case keeps to the grammar of `tasks.assertions` and calls the task's function."""
+    programs: tuple[TriedProgram, ...]
+
+
+TRY_CASES = Job("try_cases", Trial, Tried)

@@ -1,0 +1,58 @@
+"""Asks a model for test cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from codezero.llm.load import LoadedModel
+from codezero.llm.sample import SamplingParams, StepCallback, sample_groups
+from codezero.prompts import verifier as prompt
+
+MAX_NEW_TOKENS = 160
+"""The most tokens of an answer; two cases of MBPP have 60 on average."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A solution to write cases for."""
+
+    problem: str
+    """The problem's text without its tests."""
+    code: str
+    function: str
+
+
+def write_cases(
+    model: LoadedModel,
+    subjects: Sequence[Subject],
+    *,
+    temperature: float,
+    generator: torch.Generator,
+    on_step: StepCallback | None = None,
+) -> list[tuple[str, ...]]:
+    """Returns the cases that the model writes for each subject, at most `prompt.NUM_CASES`, not checked yet; none if
+    the prompt is too long for it."""
+    found: list[tuple[str, ...]] = [()] * len(subjects)
+    prompts: dict[int, list[int]] = {}
+    for number, one in enumerate(subjects):
+        chat = prompt.messages(one.problem, one.code, one.function)
+        ids = model.encode_chat(chat, thinking=False) + model.encode_text(prompt.prefix(one.function))
+        if len(ids) + MAX_NEW_TOKENS <= model.context_length:
+            prompts[number] = ids
+    answers = sample_groups(
+        model.model,
+        list(prompts.values()),
+        1,
+        SamplingParams(max_new_tokens=MAX_NEW_TOKENS, temperature=temperature),
+        end_ids=model.end_ids,
+        pad_id=model.pad_id,
+        generator=generator,
+        on_step=on_step,
+    )
+    for number, (answer,) in zip(prompts, answers, strict=True):
+        text = model.tokenizer.decode(answer.completion_ids, skip_special_tokens=True)
+        found[number] = prompt.parse(prompt.prefix(subjects[number].function) + text)
+    return found
