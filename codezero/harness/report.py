@@ -8,6 +8,7 @@ from typing import Any
 
 from codezero.evaluate.intervals import bootstrap
 from codezero.evaluate.metrics import CONFIDENCE, Estimate, pass_at_k
+from codezero.verifier.choose import WAYS
 
 
 def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, Estimate]:
@@ -30,15 +31,6 @@ def metrics(rows: Sequence[Mapping[str, Any]], ks: Sequence[int]) -> dict[str, E
     found[f"average@{most}" if fewest == most else "average"] = bootstrap([c / n for n, c in counts])
     ways = sorted({way for row in rows for way in row.get("ranks", ())}, key=list(WAYS).index)
     return found | {f"best by {way}": bootstrap([chosen(group, way) for group in by_group.values()]) for way in ways}
-
-
-WAYS = {
-    "shown": "one of the solutions that pass the tests shown in the question",
-    "majority": "of these, one with the most copies",
-    "agreement": "of these, one that agrees with the most others on similar inputs",
-    "tests": "of these, one that passes the most tests that the model has written, with the most others",
-}
-"""The ways of choosing one of several solutions (`verifier.choose`), in words."""
 
 
 def chosen(rows: Sequence[Mapping[str, Any]], way: str) -> float:

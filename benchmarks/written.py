@@ -1,0 +1,149 @@
+"""What test cases that a model writes are worth, by prompt and format alone: of themselves, and to choose a solution.
+
+    codezero eval --dataset mbpp --path mbpp.jsonl --limit 60 --best-of 8 --verify --temperature 0.8 --out written
+    python -m benchmarks.written written/results.jsonl
+
+The dry run tries each answer's cases on MBPP's own solution and on the model's solutions, of which execution has told
+which are right. A case is valid if MBPP's own solution passes it. The reward is AstraFlow's: one half for an answer
+whose cases are all valid, and one if they are also right about the solution that the writer has seen, which they
+approve of if it passes them all. A writer of trivial cases would earn one half and a half of the share of right
+solutions; one whose cases refuse everything, being invalid, nothing.
+
+Counts of a problem: `answers`, each [readable cases, valid ones, whether the solution is right, whether it passes all
+of its readable cases]; `wrong` solutions, and those of them that a valid case `rejected`; `chosen`, the probability
+that the choice is right, by way of choosing, and of one drawn at random.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from benchmarks import harness
+from benchmarks.harness import Arm, Counts, Result, Target
+from benchmarks.power import of_mean
+from benchmarks.settled import Known
+from benchmarks.splits import MBPP, Split, check, references
+from benchmarks.tables import markdown, share
+from codezero.evaluate.intervals import bootstrap
+from codezero.harness.report import chosen
+from codezero.observe.probes import percent, points
+from codezero.prompts import solver, verifier
+from codezero.types import CaseOutcome
+from codezero.verifier.choose import WAYS
+from codezero.verifier.jobs import Trial
+from codezero.verifier.trial import try_cases
+
+VALID = Target(figure="valid cases", at_least=0.3)
+CHOSEN = "a chosen solution is right, paired"
+SPREAD = 0.35
+"""The standard deviation over problems of that difference, for the power."""
+SECONDS = 20.0
+DRAWN = "drawn"
+
+
+def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: str) -> Counts:
+    """Counts of a problem, as above."""
+    (task, reference), rows = known[name], given[name]
+    rows = [row for row in rows if solver.parse(row["solution"])]
+    cases = tuple(dict.fromkeys(case for row in rows for case in row["written"]))
+    codes = tuple(solver.parse(row["solution"]) or "" for row in rows)
+    found = try_cases(
+        Trial(
+            origin=task.origin, tests=task.tests, shown="", cases=cases, programs=(reference, *codes), seconds=SECONDS
+        )
+    )
+    readable = [case for case, is_fit in zip(cases, found.fit, strict=True) if is_fit]
+    passed = [
+        {case for case, outcome in zip(readable, one.cases, strict=True) if outcome is CaseOutcome.PASS}
+        for one in found.programs
+    ]
+    valid, answers = passed[0], []
+    for row, passes in zip(rows, passed[1:], strict=True):
+        own = [case for case in row["written"] if case in readable]
+        answers.append([len(own), sum(case in valid for case in own), row["passed"], set(own) <= passes])
+    wrong = [passes for row, passes in zip(rows, passed[1:], strict=True) if not row["passed"]]
+    return {
+        "answers": answers,
+        "wrong": len(wrong),
+        "rejected": sum(not valid <= passes for passes in wrong),
+        "chosen": {way: chosen(given[name], way) for way in WAYS}
+        | {DRAWN: fmean(float(row["passed"]) for row in given[name])},
+    }
+
+
+def table(results: Mapping[str, Result]) -> str:
+    (result,) = results.values()
+    problems, number = list(result.counts.values()), verifier.NUM_CASES
+    answers = [one["answers"] for one in problems]
+
+    def of(success: Any, trials: Any, target: Target | None = None) -> str:
+        return share(((sum(map(success, each)), sum(map(trials, each))) for each in answers), target)
+
+    def is_valid(answer: Sequence[Any]) -> bool:
+        return bool(answer[1] == number)
+
+    rows = [
+        ["cases that keep to the grammar", of(lambda one: one[0], lambda _: number)],
+        ["cases that MBPP's own solution passes", of(lambda one: one[1], lambda _: number, VALID)],
+        ["answers whose cases are all valid", of(is_valid, lambda _: 1)],
+        [
+            "of these, those that are right about the solution",
+            of(lambda one: is_valid(one) and one[2] == one[3], is_valid),
+        ],
+        ["wrong solutions that a valid case rejects", share((one["rejected"], one["wrong"]) for one in problems)],
+    ]
+    flat = [answer for each in answers for answer in each]
+    earned = fmean(0.5 * is_valid(one) + 0.5 * (is_valid(one) and one[2] == one[3]) for one in flat)
+    trivial = 0.5 + 0.5 * fmean(one[2] for one in flat)
+    rows.append(["mean reward, of a writer of trivial cases, of one that refuses", f"{earned:.2f}, {trivial:.2f}, 0"])
+    drawn = [one["chosen"][DRAWN] for one in problems]
+    chosen_rows = [["drawn at random", percent(fmean(drawn)), ""]]
+    for way, text in WAYS.items():
+        values = [one["chosen"][way] for one in problems]
+        gain = bootstrap([value - base for value, base in zip(values, drawn, strict=True)])
+        interval = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
+        chosen_rows.append([text, percent(fmean(values)), interval])
+    return "\n\n".join(
+        [
+            markdown(["what was written", "share"], rows),
+            markdown(["the solution chosen", "right", "to one drawn at random"], chosen_rows),
+        ]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = harness.parser("written", __doc__)
+    parser.add_argument("file", type=Path, help="results of codezero eval --best-of N --verify on MBPP's problems")
+    parser.add_argument("--mbpp", type=Path, default=MBPP, metavar="FILE", help=f"MBPP's problems (default: {MBPP})")
+    options = parser.parse_args(arguments)
+    given = defaultdict(list)
+    for row in map(json.loads, options.file.read_text(encoding="utf-8").splitlines()):
+        given[row["group"].partition("/")[2]].append(row)
+    check({row["group"] for rows in given.values() for row in rows}, [Split.report])
+    asked = json.loads(options.file.with_name("settings.json").read_text(encoding="utf-8"))
+    arm = Arm(
+        benchmark="written",
+        name=options.file.parent.name,
+        settings={
+            "mbpp": hashlib.sha256(options.mbpp.read_bytes()).hexdigest()[:16],
+            "rows": hashlib.sha256(options.file.read_bytes()).hexdigest()[:16],
+            **{key: asked[key] for key in ("model", "samples", "temperature", "max_new_tokens", "seed", "best_of")},
+        },
+        seed=0,
+        pieces=list(given),
+        power=[of_mean(CHOSEN, len(given), SPREAD)],
+        targets=[VALID],
+    )
+    harness.run(arm, partial(tried, references(Split.report, options.mbpp), given), options)
+    print(table(harness.results("written", options.results)))
+
+
+if __name__ == "__main__":
+    main()
