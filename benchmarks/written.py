@@ -51,12 +51,18 @@ DRAWN = "drawn"
 def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: str) -> Counts:
     """Counts of a problem, as above."""
     (task, reference), rows = known[name], given[name]
+    shown = solver.shown_of(rows[0]["question"], task.tests)
     rows = [row for row in rows if solver.parse(row["solution"])]
     cases = tuple(dict.fromkeys(case for row in rows for case in row["written"]))
     codes = tuple(solver.parse(row["solution"]) or "" for row in rows)
     found = try_cases(
         Trial(
-            origin=task.origin, tests=task.tests, shown="", cases=cases, programs=(reference, *codes), seconds=SECONDS
+            origin=task.origin,
+            tests=task.tests,
+            shown=shown,
+            cases=cases,
+            programs=(reference, *codes),
+            seconds=SECONDS,
         )
     )
     readable = [case for case, is_fit in zip(cases, found.fit, strict=True) if is_fit]

@@ -44,7 +44,7 @@ class Chooser:
         tried = self._try(problem, programs, ())
         cases: list[tuple[str, ...]] = [()] * len(programs)
         if self._writer is not None and tried is not None and tried.function:
-            text = prompt.without_tests(problem.task.question, problem.task.tests)
+            text = problem.task.question
             cases = write_cases(
                 self._writer,
                 [Subject(problem=text, code=code, function=tried.function) for code in codes if code],

@@ -1,7 +1,7 @@
 """The prompt of a writer of test cases, and the parser of its answer.
 
-The writer sees a problem without its tests, and a solution that may be wrong. Its answer is a fenced block of asserts,
-begun with `prefix`, which a small model continues in the right form.
+The writer sees a question, which may show some tests, and a solution that may be wrong. Its answer is a fenced block of
+asserts, begun with `prefix`, which a small model continues in the right form.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ _ASK = """\
 
 The solution may be wrong. Write {number} test cases with different inputs for `{function}` in one block: start with \
 ```python on a line of its own, write one line per case, `assert {function}(values) == result`, with all values \
-written out, and end with ``` on a line of its own. Each result is what the problem asks for, worked out from its \
-text, whatever the solution returns. Choose small inputs that a wrong solution is likely to get wrong."""
+written out, and end with ``` on a line of its own. Do not repeat a test of the problem. Each result is what the \
+problem asks for, worked out from its text, whatever the solution returns. Choose small inputs that a wrong solution \
+is likely to get wrong."""
 _CASE = re.compile(r"^[ \t]*(assert\b.*?)[ \t\r]*$", re.MULTILINE)
 
 
 def messages(problem: str, code: str, function: str) -> list[dict[str, str]]:
-    """Returns the chat that asks for cases of a problem, whose text has no tests, with a solution."""
+    """Returns the chat that asks for cases of a problem, with a solution."""
     ask = _ASK.format(
         problem=block("Problem", "text", problem),
         solution=block("Solution", "python", code),

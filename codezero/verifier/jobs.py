@@ -39,7 +39,8 @@ class Tried(Struct, array_like=True, frozen=True, kw_only=True):
     function: str
     """The function that the tests call; empty if they call several, a class, or a program's standard input."""
     fit: tuple[bool, ...]
-    """Whether each case keeps to the grammar of `tasks.assertions` and calls the task's function."""
+    """Whether each case keeps to the grammar of `tasks.assertions`, calls the task's function, and repeats no shown
+    test."""
     programs: tuple[TriedProgram, ...]
 
 

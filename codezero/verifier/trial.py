@@ -11,7 +11,7 @@ from codezero.evaluate.fresh.draw import asked_like, values_of
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import wanted_of
 from codezero.tasks.assertions import Calls, read_tests
-from codezero.tasks.testcases import Statement, TestSuite, parse_tests
+from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
 from codezero.types import CaseOutcome
 from codezero.verifier.jobs import Trial, Tried, TriedProgram
 
@@ -27,7 +27,8 @@ def try_cases(asked: Trial) -> Tried:
     suite, shown = parse_tests(asked.tests), parse_tests(asked.shown)
     wanted = asked_of(asked.origin, suite)
     names = wanted.calls.keys() | wanted.builtin_calls.keys()
-    fit = tuple(is_fit(case, names) for case in asked.cases)
+    known = {compared[0] for compared in map(comparison, shown.statements) if compared}
+    fit = tuple(_is_fit(case, names, known) for case in asked.cases)
     statements = (Statement(source=case) for case, is_one in zip(asked.cases, fit, strict=True) if is_one)
     written = TestSuite(setup=suite.setup, statements=tuple(statements))
     inputs = asked_like(shown, names, seed=asked.tests.encode(), count=NUM_INPUTS, seconds=INPUTS_SHARE * asked.seconds)
@@ -51,10 +52,14 @@ def try_cases(asked: Trial) -> Tried:
     return Tried(function="" if function == "Solution" else function, fit=fit, programs=tuple(found))
 
 
-def is_fit(case: str, names: AbstractSet[str]) -> bool:
-    """Returns whether a case is one assert that compares the result of one of the functions with a written value."""
+def _is_fit(case: str, names: AbstractSet[str], known: AbstractSet[str]) -> bool:
+    """Returns whether a case is one assert that compares the result of one of the functions with a written value, and
+    not of a call in `known`."""
     calls = read_tests(case)
-    return isinstance(calls, Calls) and calls.num_tests == 1 and calls.names <= names
+    if not isinstance(calls, Calls) or calls.num_tests != 1 or not calls.names <= names:
+        return False
+    compared = comparison(Statement(source=case))
+    return compared is None or compared[0] not in known
 
 
 def _budget(until: float) -> Budget:

@@ -20,7 +20,7 @@ class Subject:
     """A solution to write cases for."""
 
     problem: str
-    """The problem's text without its tests."""
+    """The question that the solution answers, with the tests that it shows."""
     code: str
     function: str
 

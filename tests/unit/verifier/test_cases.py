@@ -85,6 +85,7 @@ def test_a_solution_that_does_not_end_leaves_time_to_the_others():
         "assert True",
         "assert add(9**9**9, 1) == 1",
         "assert add(1, 2) == 3; import os",
+        "assert add(1,2) == 4",
     ],
 )
 def test_unfit_cases_are_tried_on_nobody(case):
