@@ -233,8 +233,9 @@ def _solve(
 
     chooser = Chooser(workers, loaded if options.verify else None, temperature=options.temperature)
 
-    def rank(problem: Any, answers: Any, number: int) -> Any:
-        return chooser.rank(problem, answers, options.seed + number, lambda done, total: progress("", done, total))
+    def rank(solved: Any, first: int) -> Any:
+        seed = options.seed + 1_000_003 * first + 1
+        return chooser.rank(solved, seed, lambda done, total: progress("", done, total))
 
     bench.solve_and_run(
         problems,

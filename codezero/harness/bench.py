@@ -37,8 +37,8 @@ Step = Callable[[int], None]
 """Called with the number of problems, or solutions, finished since the last call."""
 Written = Callable[[int, float], None]
 """Called with the number of tokens sampled for a batch and the wall seconds that this took."""
-Rank = Callable[[BenchProblem, Sequence[Rollout], int], "Sequence[Ranked]"]
-"""Ranks the solutions to a problem, given its number too, so that what is drawn does not depend on stops."""
+Rank = Callable[[Sequence[tuple[BenchProblem, Sequence[Rollout]]], int], "Sequence[Sequence[Ranked]]"]
+"""Ranks the solutions to each problem of a batch, given the number of its first one."""
 
 
 def solve_and_run(
@@ -70,13 +70,11 @@ def solve_and_run(
         tokens = [rollout.tokens for group in groups for rollout in group.rollouts if rollout.tokens is not None]
         written(sum(len(one.completion_ids) for one in tokens), time.monotonic() - began)
         rollouts = {id(group.task): group.rollouts for group in groups}
-        for number, problem in enumerate(problems[start : start + tasks_a_batch], start):
-            if problem not in batch:
-                continue
-            too_long = (Rollout(text="", finish=FinishReason.LENGTH),) * num_samples
-            answers = rollouts.get(id(problem.task), too_long)
-            ranked = rank(problem, answers, number) if rank else ()
-            results.append(_run_group(problem, dataset, answers, case_s, ranked))
+        too_long = (Rollout(text="", finish=FinishReason.LENGTH),) * num_samples
+        solved = [(problem, rollouts.get(id(problem.task), too_long)) for problem in batch]
+        ranked = rank(solved, start) if rank else [()] * len(batch)
+        for (problem, answers), found in zip(solved, ranked, strict=True):
+            results.append(_run_group(problem, dataset, answers, case_s, found))
             step(1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -36,26 +36,49 @@ class Chooser:
         self._workers, self._writer, self._temperature = workers, writer, temperature
 
     def rank(
-        self, problem: BenchProblem, answers: Sequence[Rollout], seed: int, on_step: StepCallback | None = None
-    ) -> list[Ranked]:
-        """Returns what each answer is ranked by; one without code has no ranks and is the worst. Raises WorkerError."""
-        codes = [prompt.parse(answer.text) for answer in answers]
-        programs = tuple(problem.prelude + code for code in codes if code)
-        tried = self._try(problem, programs, ())
-        cases: list[tuple[str, ...]] = [()] * len(programs)
-        if self._writer is not None and tried is not None and tried.function:
-            text = problem.task.question
-            cases = write_cases(
-                self._writer,
-                [Subject(problem=text, code=code, function=tried.function) for code in codes if code],
-                temperature=self._temperature,
-                generator=torch.Generator(device=self._writer.model.device).manual_seed(seed),
-                on_step=on_step,
+        self, solved: Sequence[tuple[BenchProblem, Sequence[Rollout]]], seed: int, on_step: StepCallback | None = None
+    ) -> list[list[Ranked]]:
+        """Returns what each answer to each problem is ranked by; one without code has no ranks and is the worst. Raises
+        WorkerError."""
+        read = [(problem, [prompt.parse(answer.text) for answer in answers]) for problem, answers in solved]
+        programs = [tuple(problem.prelude + code for code in codes if code) for problem, codes in read]
+        tried = [self._try(problem, found, ()) for (problem, _), found in zip(read, programs, strict=True)]
+        written = self._written([(*one, found) for one, found in zip(read, tried, strict=True)], seed, on_step)
+        ranked = []
+        for (problem, codes), found, first, cases in zip(read, programs, tried, written, strict=True):
+            distinct = tuple(dict.fromkeys(case for some in cases for case in some))
+            second = self._try(problem, found, distinct) if distinct else first
+            all_ranks = ranks(second, by_tests=self._writer is not None) if second else [{}] * len(found)
+            each = (Ranked(ranks=one, cases=some) for one, some in zip(all_ranks, cases, strict=True))
+            ranked.append([next(each) if code else Ranked(ranks={}) for code in codes])
+        return ranked
+
+    def _written(
+        self,
+        read: Sequence[tuple[BenchProblem, Sequence[str | None], Tried | None]],
+        seed: int,
+        on_step: StepCallback | None,
+    ) -> list[list[tuple[str, ...]]]:
+        """Returns the cases that were written for each solution with code, by problem."""
+        asked = [
+            [
+                Subject(problem=problem.task.question, code=code, function=tried.function)
+                for code in codes
+                if code and self._writer is not None and tried is not None and tried.function
+            ]
+            for problem, codes, tried in read
+        ]
+        found: Iterator[tuple[str, ...]] = iter(())
+        if self._writer is not None:
+            generator = torch.Generator(device=self._writer.model.device).manual_seed(seed)
+            subjects = [one for some in asked for one in some]
+            found = iter(
+                write_cases(self._writer, subjects, temperature=self._temperature, generator=generator, on_step=on_step)
             )
-            tried = self._try(problem, programs, tuple(dict.fromkeys(case for some in cases for case in some)))
-        found = ranks(tried, by_tests=self._writer is not None) if tried is not None else [{}] * len(programs)
-        ranked = (Ranked(ranks=one, cases=written) for one, written in zip(found, cases, strict=True))
-        return [next(ranked) if code else Ranked(ranks={}) for code in codes]
+        return [
+            [next(found) for _ in some] if some else [()] * sum(map(bool, codes))
+            for some, (_, codes, _) in zip(asked, read, strict=True)
+        ]
 
     def _try(self, problem: BenchProblem, programs: tuple[str, ...], cases: tuple[str, ...]) -> Tried | None:
         """Returns the results of the dry runs; None if these texts end the worker."""

@@ -132,8 +132,8 @@ def test_the_best_of_several_is_chosen_by_what_is_shown_and_by_written_tests(
     metrics = {name: one["value"] for name, one in json.loads(summary.read_text())["metrics"].items()}
     assert metrics["pass@1"] == pytest.approx(1 / 6)
     assert [metrics[f"best by {way}"] for way in ("shown", "majority", "agreement", "tests")] == [0.25] * 4
-    assert [name for name, *_ in asked[0]] == ["add11"] * 3
-    assert all(text.endswith("assert add11(1, 2) == 3") for _, text, _ in asked[0])
+    assert [name for name, *_ in asked[0]] == ["add11"] * 3 + ["add12"] * 3 + ["add14"] * 3
+    assert all(text.endswith("assert add11(1, 2) == 3") for _, text, _ in asked[0][:3])
     rows = rows_in(out)
     assert [row["ranks"]["tests"] for row in rows[:3]] == [3, 0, 3]
     assert rows[0]["written"] == ["assert add11(2, 2) == 4", "assert add11("]
