@@ -9,9 +9,9 @@ whose cases are all valid, and one if they are also right about the solution tha
 approve of if it passes them all. A writer of trivial cases would earn one half and a half of the share of right
 solutions; one whose cases refuse everything, being invalid, nothing.
 
-Counts of a problem: `answers`, each [readable cases, valid ones, whether the solution is right, whether it passes all
-of its readable cases]; `wrong` solutions, and those of them that a valid case `rejected`; `chosen`, the probability
-that the choice is right, by way of choosing, and of one drawn at random.
+Counts of a problem: `answers`, each [readable cases, valid ones, whether the solution in the prompt is right, whether
+it passes all readable cases]; `wrong` solutions, and those of them that a valid case `rejected`; `chosen`, the
+probability that the choice is right, by way of choosing, and of one drawn at random.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: 
     """Counts of a problem, as above."""
     (task, reference), rows = known[name], given[name]
     shown = solver.shown_of(rows[0]["question"], task.tests)
-    rows = [row for row in rows if solver.parse(row["solution"])]
     cases = tuple(dict.fromkeys(case for row in rows for case in row["written"]))
-    codes = tuple(solver.parse(row["solution"]) or "" for row in rows)
+    codes = tuple(solver.parse(row["solution"]) or "(" for row in rows)
     found = try_cases(
         Trial(
             origin=task.origin,
@@ -71,9 +70,10 @@ def tried(known: Known, given: Mapping[str, Sequence[Mapping[str, Any]]], name: 
         for one in found.programs
     ]
     valid, answers = passed[0], []
-    for row, passes in zip(rows, passed[1:], strict=True):
-        own = [case for case in row["written"] if case in readable]
-        answers.append([len(own), sum(case in valid for case in own), row["passed"], set(own) <= passes])
+    for subject, passes in zip(rows, passed[1:], strict=True):
+        for row in rows if subject["in_prompt"] else ():
+            own = [case for case in row["written"] if case in readable]
+            answers.append([len(own), sum(case in valid for case in own), subject["passed"], set(own) <= passes])
     wrong = [passes for row, passes in zip(rows, passed[1:], strict=True) if not row["passed"]]
     return {
         "answers": answers,

@@ -93,12 +93,16 @@ def _run_group(
             **({"prelude": problem.prelude} if problem.prelude else {}),
             "solution": rollout.text,
             "finish": rollout.finish.value,
-            **({"ranks": ranked[number].ranks, "written": ranked[number].cases} if ranked else {}),
+            **(_chosen_by(ranked[number]) if ranked else {}),
         }
         for number, rollout in enumerate(written)
     ]
     executed = execute([(row["solution"], problem.prelude, problem.suite) for row in rows], case_s)
     return [{**row, **found} for row, found in zip(rows, executed, strict=True)]
+
+
+def _chosen_by(ranked: Ranked) -> Row:
+    return {"ranks": ranked.ranks, "written": ranked.cases, "in_prompt": ranked.in_prompt}
 
 
 def _group(dataset: str, problem: BenchProblem) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 
@@ -23,10 +23,33 @@ SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A solution's ranks, and the test cases that were written with a look at it."""
+    """A solution's ranks. Where test cases were written, as many answers as solutions were asked for, each with the
+    same solution in its prompt."""
 
     ranks: Ranks
     cases: tuple[str, ...] = ()
+    """The cases of the answer with the solution's number."""
+    in_prompt: bool = False
+
+
+@dataclass(slots=True)
+class _Read:
+    """A problem and the solutions to it."""
+
+    problem: BenchProblem
+    codes: tuple[str | None, ...]
+    tried: Tried | None = None
+    cases: list[tuple[str, ...]] = field(default_factory=list)
+    in_prompt: int | None = None
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the solutions with code."""
+        return [number for number, code in enumerate(self.codes) if code]
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return tuple(self.problem.prelude + code for code in self.codes if code)
 
 
 class Chooser:
@@ -40,55 +63,55 @@ class Chooser:
     ) -> list[list[Ranked]]:
         """Returns what each answer to each problem is ranked by; one without code has no ranks and is the worst. Raises
         WorkerError."""
-        read = [(problem, [prompt.parse(answer.text) for answer in answers]) for problem, answers in solved]
-        programs = [tuple(problem.prelude + code for code in codes if code) for problem, codes in read]
-        tried = [self._try(problem, found, ()) for (problem, _), found in zip(read, programs, strict=True)]
-        written = self._written([(*one, found) for one, found in zip(read, tried, strict=True)], seed, on_step)
-        ranked = []
-        for (problem, codes), found, first, cases in zip(read, programs, tried, written, strict=True):
-            distinct = tuple(dict.fromkeys(case for some in cases for case in some))
-            second = self._try(problem, found, distinct) if distinct else first
-            all_ranks = ranks(second, by_tests=self._writer is not None) if second else [{}] * len(found)
-            each = (Ranked(ranks=one, cases=some) for one, some in zip(all_ranks, cases, strict=True))
-            ranked.append([next(each) if code else Ranked(ranks={}) for code in codes])
-        return ranked
-
-    def _written(
-        self,
-        read: Sequence[tuple[BenchProblem, Sequence[str | None], Tried | None]],
-        seed: int,
-        on_step: StepCallback | None,
-    ) -> list[list[tuple[str, ...]]]:
-        """Returns the cases that were written for each solution with code, by problem."""
-        asked = [
-            [
-                Subject(problem=problem.task.question, code=code, function=tried.function)
-                for code in codes
-                if code and self._writer is not None and tried is not None and tried.function
-            ]
-            for problem, codes, tried in read
-        ]
-        found: Iterator[tuple[str, ...]] = iter(())
+        parsed = [[prompt.parse(answer.text) for answer in answers] for _, answers in solved]
+        read = [_Read(problem, tuple(codes)) for (problem, _), codes in zip(solved, parsed, strict=True)]
+        for one in read:
+            one.tried = self._try(one, ())
         if self._writer is not None:
-            generator = torch.Generator(device=self._writer.model.device).manual_seed(seed)
-            subjects = [one for some in asked for one in some]
-            found = iter(
-                write_cases(self._writer, subjects, temperature=self._temperature, generator=generator, on_step=on_step)
-            )
+            self._write(self._writer, read, seed, on_step)
+        return [self._ranked(one) for one in read]
+
+    def _write(self, writer: LoadedModel, read: Sequence[_Read], seed: int, on_step: StepCallback | None) -> None:
+        """Has cases written for the problems of functions, with the solution in the prompt that most others agree with,
+        and tries the solutions on them."""
+        asked = [one for one in read if one.tried is not None and one.tried.function and one.programs]
+        subjects = []
+        for one in asked:
+            assert one.tried is not None
+            agreed = [found["agreement"] for found in ranks(one.tried, by_tests=False)]
+            one.in_prompt = one.numbers[agreed.index(max(agreed))]
+            code = one.codes[one.in_prompt] or ""
+            subjects.append(Subject(problem=one.problem.task.question, code=code, function=one.tried.function))
+        cases = write_cases(
+            writer,
+            subjects,
+            max((len(one.codes) for one in read), default=0),
+            temperature=self._temperature,
+            generator=torch.Generator(device=writer.model.device).manual_seed(seed),
+            on_step=on_step,
+        )
+        for one, some in zip(asked, cases, strict=True):
+            one.cases = some
+            one.tried = self._try(one, tuple(dict.fromkeys(case for each in some for case in each)))
+
+    def _ranked(self, read: _Read) -> list[Ranked]:
+        found = ranks(read.tried, by_tests=self._writer is not None) if read.tried else [{}] * len(read.numbers)
+        by_number = dict(zip(read.numbers, found, strict=True))
+        cases = read.cases or [()] * len(read.codes)
         return [
-            [next(found) for _ in some] if some else [()] * sum(map(bool, codes))
-            for some, (_, codes, _) in zip(asked, read, strict=True)
+            Ranked(ranks=by_number.get(number, {}), cases=some, in_prompt=number == read.in_prompt)
+            for number, some in enumerate(cases)
         ]
 
-    def _try(self, problem: BenchProblem, programs: tuple[str, ...], cases: tuple[str, ...]) -> Tried | None:
+    def _try(self, read: _Read, cases: tuple[str, ...]) -> Tried | None:
         """Returns the results of the dry runs; None if these texts end the worker."""
-        task, seconds = problem.task, SECONDS * max(len(programs), 1)
+        task, seconds = read.problem.task, SECONDS * max(len(read.programs), 1)
         trial = Trial(
             origin=task.origin,
             tests=task.tests,
             shown=prompt.shown_of(task.question, task.tests),
             cases=cases,
-            programs=programs,
+            programs=read.programs,
             seconds=seconds,
         )
         tried = self._workers.ask(TRY_CASES, trial, seconds + SECONDS)

@@ -11,7 +11,7 @@ from codezero.llm.load import LoadedModel
 from codezero.llm.sample import SamplingParams, StepCallback, sample_groups
 from codezero.prompts import verifier as prompt
 
-MAX_NEW_TOKENS = 160
+MAX_NEW_TOKENS = 128
 """The most tokens of an answer; two cases of MBPP have 60 on average."""
 
 
@@ -28,14 +28,15 @@ class Subject:
 def write_cases(
     model: LoadedModel,
     subjects: Sequence[Subject],
+    num_answers: int,
     *,
     temperature: float,
     generator: torch.Generator,
     on_step: StepCallback | None = None,
-) -> list[tuple[str, ...]]:
-    """Returns the cases that the model writes for each subject, at most `prompt.NUM_CASES`, not checked yet; none if
-    the prompt is too long for it."""
-    found: list[tuple[str, ...]] = [()] * len(subjects)
+) -> list[list[tuple[str, ...]]]:
+    """Returns the cases of each of the model's answers for each subject, at most `prompt.NUM_CASES` an answer, not
+    checked yet; none if the prompt is too long for it."""
+    found: list[list[tuple[str, ...]]] = [[()] * num_answers for _ in subjects]
     prompts: dict[int, list[int]] = {}
     for number, one in enumerate(subjects):
         chat = prompt.messages(one.problem, one.code, one.function)
@@ -45,14 +46,15 @@ def write_cases(
     answers = sample_groups(
         model.model,
         list(prompts.values()),
-        1,
+        num_answers,
         SamplingParams(max_new_tokens=MAX_NEW_TOKENS, temperature=temperature),
         end_ids=model.end_ids,
         pad_id=model.pad_id,
         generator=generator,
         on_step=on_step,
     )
-    for number, (answer,) in zip(prompts, answers, strict=True):
-        text = model.tokenizer.decode(answer.completion_ids, skip_special_tokens=True)
-        found[number] = prompt.parse(prompt.prefix(subjects[number].function) + text)
+    for number, group in zip(prompts, answers, strict=True):
+        begun = prompt.prefix(subjects[number].function)
+        texts = (model.tokenizer.decode(one.completion_ids, skip_special_tokens=True) for one in group)
+        found[number] = [prompt.parse(begun + text) for text in texts]
     return found

@@ -117,9 +117,9 @@ def test_the_best_of_several_is_chosen_by_what_is_shown_and_by_written_tests(
 ):
     asked = []
 
-    def write_cases(model, subjects, **options):
+    def write_cases(model, subjects, num_answers, **options):
         asked.append([(one.function, one.problem, one.code) for one in subjects])
-        return [("assert add11(2, 2) == 4", "assert add11(") for _ in subjects]
+        return [[("assert add11(2, 2) == 4", "assert add11(")] * num_answers for _ in subjects]
 
     monkeypatch.setattr(best, "write_cases", write_cases)
     monkeypatch.setattr(policy, "load_policy", lambda *_: (SimpleNamespace(model=SimpleNamespace(device="cpu")), "cpu"))
@@ -132,11 +132,15 @@ def test_the_best_of_several_is_chosen_by_what_is_shown_and_by_written_tests(
     metrics = {name: one["value"] for name, one in json.loads(summary.read_text())["metrics"].items()}
     assert metrics["pass@1"] == pytest.approx(1 / 6)
     assert [metrics[f"best by {way}"] for way in ("shown", "majority", "agreement", "tests")] == [0.25] * 4
-    assert [name for name, *_ in asked[0]] == ["add11"] * 3 + ["add12"] * 3 + ["add14"] * 3
-    assert all(text.endswith("assert add11(1, 2) == 3") for _, text, _ in asked[0][:3])
+    (first_asked, *others) = asked[0]
+    assert [name for name, *_ in others] == ["add12", "add14"]
+    assert first_asked[0] == "add11"
+    assert first_asked[1].endswith("assert add11(1, 2) == 3")
+    assert first_asked[2] == "def add11(a, b): return a + b"
     rows = rows_in(out)
     assert [row["ranks"]["tests"] for row in rows[:3]] == [3, 0, 3]
     assert rows[0]["written"] == ["assert add11(2, 2) == 4", "assert add11("]
+    assert [row["in_prompt"] for row in rows[:3]] == [True, False, False]
     assert rows[0]["cases"] == ["pass", "pass"]
     shown = capsys.readouterr().out
     assert re.search(r"best by tests +0\.250", shown)
