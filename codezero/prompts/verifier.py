@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 
 from codezero.prompts.neutral import plain
+from codezero.prompts.proposer import EXAMPLE
 from codezero.prompts.quoting import block
+from codezero.prompts.solver import with_tests
 
 NUM_CASES = 2
 """The number of cases in an answer (AstraFlow's recipe)."""
@@ -30,23 +32,36 @@ The solution may be wrong. Write {number} test cases with different inputs for `
 written out, and end with ``` on a line of its own. Do not repeat a test of the problem. Each result is what the \
 problem asks for, worked out from its text, whatever the solution returns. Choose small inputs that a wrong solution \
 is likely to get wrong."""
+_EXAMPLE_FUNCTION = "longest_run"
 _CASE = re.compile(r"^[ \t]*(assert\b.*?)[ \t\r]*$", re.MULTILINE)
 
 
 def messages(problem: str, code: str, function: str) -> list[dict[str, str]]:
-    """Returns the chat that asks for cases of a problem, with a solution."""
-    ask = _ASK.format(
+    """Returns the chat that asks for cases of a problem, with a solution; after an example, without which a small model
+    seldom writes two cases."""
+    shown, *_, last_but_one, last = EXAMPLE.tests.split("\n")
+    example = _ask(with_tests(EXAMPLE.question, shown), EXAMPLE.solution, _EXAMPLE_FUNCTION)
+    return [
+        {"role": "system", "content": _SYSTEM},
+        {"role": "user", "content": example},
+        {"role": "assistant", "content": f"```python\n{last_but_one}\n{last}\n```"},
+        {"role": "user", "content": _ask(problem, code, function)},
+    ]
+
+
+def _ask(problem: str, code: str, function: str) -> str:
+    return _ASK.format(
         problem=block("Problem", "text", problem),
         solution=block("Solution", "python", code),
         number=NUM_CASES,
         function=function,
     )
-    return [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": ask}]
 
 
 def prefix(function: str) -> str:
-    """Returns the beginning of an answer to `messages`."""
-    return f"```python\nassert {function}("
+    """Returns the beginning of an answer to `messages`. It ends where a token may end: a bracket often is one with the
+    quote after it, and a model that has to continue a bracket alone prefers numbers."""
+    return f"```python\nassert {function}"
 
 
 def parse(answer: str) -> tuple[str, ...]:
