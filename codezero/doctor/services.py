@@ -63,7 +63,6 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
     evaluator = config.evaluator
     from codezero.evaluate.backends.choose import has_llama_cpp
     from codezero.evaluate.backends.served import JUDGING
-    from codezero.llm.vllm_engine import has_vllm
 
     for who, wants, other in (
         ("evaluator", evaluator.backend is Backend.llama_cpp, "evaluator.backend=auto"),
@@ -72,9 +71,12 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
         if wants and not has_llama_cpp():
             found = f"{who} by llama_cpp, and xllamacpp is not installed"
             yield error(who, found, "no node can start", f"pip install 'codezero[llama-cpp]', or {other}")
-    if config.rollout.engine is RolloutEngine.vllm and not has_vllm():
-        do = "pip install 'codezero[vllm]', or rollout.engine=transformers"
-        yield error("rollouts", "rollouts by vllm, and vllm is not installed", "no node can start", do)
+    if config.rollout.engine is RolloutEngine.vllm:
+        from codezero.llm.vllm_engine import has_vllm  # imports torch
+
+        if not has_vllm():
+            do = "pip install 'codezero[vllm]', or rollout.engine=transformers"
+            yield error("rollouts", "rollouts by vllm, and vllm is not installed", "no node can start", do)
     if evaluator.backend is Backend.ollama:
         from codezero.evaluate.backends.ollama import DEFAULT_URL as OLLAMA_URL
 

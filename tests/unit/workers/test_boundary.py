@@ -15,7 +15,7 @@ READERS = (
     "codezero.evaluate.fresh",
     *("codezero.evaluate.normalise", "codezero.evaluate.rules.check", "codezero.evaluate.rules.solution"),
     *("codezero.evaluate.shown", "codezero.proposer.checks", "codezero.tasks.assertions"),
-    *("codezero.proposer.results", "pyflakes"),
+    *("codezero.proposer.results", "codezero.verifier.trial", "pyflakes"),
 )
 """What parses or walks it, all of it in worker processes."""
 THAT_EXECUTE = {"reasoning_gym", "sympy", "numexpr", "pandas", "asteval", "simpleeval"}
