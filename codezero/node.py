@@ -123,7 +123,7 @@ class Node:
             models.train,
             temperature=config.rollout.temperature,
             reference_model=models.reference,
-            engine=config.rollout.engine,
+            engine=models.engine,
             progress=self._monitor.progress,
             before_update=self._saver.before_update,
         )

@@ -48,6 +48,7 @@ class Moments(Enum):
 
 
 class RolloutEngine(Enum):
+    auto = "auto"
     transformers = "transformers"
     continuous = "continuous"
     llama_cpp = "llama_cpp"
@@ -95,9 +96,10 @@ class ModelConfig:
 
 @dataclass
 class RolloutConfig:
-    engine: RolloutEngine = RolloutEngine.transformers
+    engine: RolloutEngine = RolloutEngine.auto
     """The sampler: transformers in this process; continuous, which is transformers' continuous batching, for GPUs;
-    llama_cpp in a process of its own, with a quantised copy of the base and the adapter (on a CPU with
+    auto, which is continuous on an NVIDIA GPU, and transformers elsewhere, if continuous fails, and with top-p or
+    top-k; llama_cpp in a process of its own, with a quantised copy of the base and the adapter (on a CPU with
     train.method=lora; needs codezero[llama-cpp]); vllm in a server of its own that sleeps while the node learns (on an
     NVIDIA GPU, where it was never run; needs codezero[vllm]); or remote, the servers below."""
     servers: list[str] = field(default_factory=list)
@@ -140,12 +142,24 @@ class RolloutConfig:
         require(0 < self.top_p <= 1, "rollout.top_p", self.top_p, "use a value in (0, 1]")
         require(self.top_k >= 0, "rollout.top_k", self.top_k, "use 0 to keep all tokens")
         require(
-            self.engine not in LOGPROBS_AFTER or (self.top_p == 1 and self.top_k == 0),
+            self.engine not in LOGPROBS_AFTER or self.keeps_all,
             "rollout.engine",
             self.engine.value,
             "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0, or "
             "rollout.engine=transformers",
         )
+
+    @property
+    def keeps_all(self) -> bool:
+        """True if top-p and top-k leave no token out."""
+        return self.top_p == 1 and self.top_k == 0
+
+    def engine_on(self, device_type: str) -> RolloutEngine:
+        """Returns the engine on a kind of device, which is never auto."""
+        if self.engine is not RolloutEngine.auto:
+            return self.engine
+        continuous = device_type == "cuda" and self.keeps_all
+        return RolloutEngine.continuous if continuous else RolloutEngine.transformers
 
 
 @dataclass

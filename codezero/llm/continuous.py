@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from codezero.errors import RolloutError
+from codezero.llm.device import is_out_of_memory
 from codezero.llm.sample import SamplingParams, StepCallback
 from codezero.types import SampledTokens
 
@@ -18,6 +20,7 @@ PREFILL_TOKENS = 1024
 """The most prompt tokens that are read in a step."""
 LOOK_S = 1.0
 """Seconds between two looks at whether the thread that samples still runs."""
+_WHO, _ELSE = "transformers' continuous batching", "set rollout.engine=transformers"
 
 
 @torch.no_grad()
@@ -35,7 +38,7 @@ def sample_groups(
     """Samples as `llm.sample.sample_groups` does, except that log-probs are those after top-p and top-k. Equal states
     of the generator give equal rollouts. `on_step` is called as attempts end, with their share of the steps.
 
-    Raises RolloutError: the sampler's thread has ended early. RuntimeError: the accelerator is out of memory.
+    Raises RolloutError: it cannot start, or its thread has ended early. RuntimeError: the accelerator is out of memory.
     """
     if not prompts:
         return []
@@ -66,17 +69,30 @@ def sample_groups(
         seed=int(seed),
     )
     base = model.get_base_model() if hasattr(model, "get_base_model") else model  # a peft model's, with its adapters
-    manager = base.init_continuous_batching(generation_config=asked, continuous_batching_config=batching)
+    with _refusing():
+        manager = base.init_continuous_batching(generation_config=asked, continuous_batching_config=batching)
     # All are there before its thread starts, so that nothing depends on when it takes them up.
     names = manager.add_requests(inputs=[list(prompt) for prompt in prompts])
     try:
-        manager.warmup()
+        with _refusing():
+            manager.warmup()
         manager.start()
         found = _results(manager, rows, params.max_new_tokens, on_step)
     finally:
         manager.stop(block=True, hard_stop=True)
         manager.destroy()
     return [found[name] * (num_generations // each) for name in names]
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turns the errors of transformers with a model or a device that it cannot sample with into RolloutError."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise RolloutError(f"{_WHO}: {str(error).strip() or type(error).__name__}; {_ELSE}") from error
 
 
 def _results(
@@ -88,15 +104,12 @@ def _results(
     while num_done < rows:
         result = manager.get_result(timeout=LOOK_S)
         if result is None and not manager.is_running():
-            raise RolloutError(
-                f"transformers' continuous batching ended after {num_done} of {rows} attempts: set "
-                "rollout.engine=transformers, and please report it"
-            )
+            raise RolloutError(f"{_WHO} ended after {num_done} of {rows} attempts; {_ELSE}, and please report it")
         if result is None or not result.is_finished():
             continue
         if result.error is not None:
             kind = torch.OutOfMemoryError if "out of memory" in result.error else RolloutError
-            raise kind(f"transformers' continuous batching: {result.error}; set rollout.engine=transformers")
+            raise kind(f"{_WHO}: {result.error}; {_ELSE}")
         name = result.request_id.partition("__child#")[0]  # of the attempts at a prompt all but one are children
         tokens = SampledTokens(
             prompt_ids=tuple(result.prompt_ids),

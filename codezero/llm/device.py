@@ -64,7 +64,7 @@ def computes_in_bfloat16() -> bool:
     return any(check() for check in checks if check is not None)
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Returns True if the device's memory ran out. Apple's GPUs have no error class of their own for that, only this
     text (MPSAllocator.mm of torch)."""
     return isinstance(error, torch.OutOfMemoryError) or "MPS backend out of memory" in str(error)

@@ -19,12 +19,12 @@ from codezero.evaluate.backends.llama_cpp import PACKAGE
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.evaluate.examiner import Examiner
-from codezero.llm import catalogue, continuous, store
+from codezero.llm import catalogue, store
 from codezero.llm import device as devices
-from codezero.llm.llama_engine import LlamaCppEngine
+from codezero.llm.engines import make_engine
 from codezero.llm.load import LoadedModel, load_model
-from codezero.llm.sample import SampleGroups, sample_groups
-from codezero.llm.vllm_engine import VllmEngine, require_vllm
+from codezero.llm.sample import SampleGroups
+from codezero.llm.vllm_engine import require_vllm
 from codezero.observe import probes
 from codezero.observe.report_file import ReportFile
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
@@ -65,15 +65,16 @@ class Models:
         self.prompt_tokens = prompt_tokens(config)
         """The longest prompt that memory is planned for, in tokens."""
         device = devices.choose_device(config.model.device)
-        outside = config.rollout.engine is RolloutEngine.llama_cpp
+        self.engine = config.rollout.engine_on(device.type)
+        """The engine that samples rollouts."""
+        outside = self.engine is RolloutEngine.llama_cpp
         if outside and (device.type != "cpu" or not has_llama_cpp()):
             where = f"this node computes on {device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
             raise RolloutError(
                 f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: `pip install "
                 "codezero[llama-cpp]` on a machine without a GPU, or set rollout.engine=transformers"
             )
-        in_vllm = config.rollout.engine is RolloutEngine.vllm
-        if in_vllm:
+        if self.engine is RolloutEngine.vllm:
             require_vllm(device)
         devices.return_freed_memory()
         state.check_settings(folder, {"model.name": config.model.name})
@@ -102,15 +103,11 @@ class Models:
             self.settings["evaluator.model"] = weights.name
         self.judge_backend = weights.outside(backend)
         """The connection to the judge; None if no model is asked."""
-        self.sample: SampleGroups = sample_groups
+        cache_bytes = memory_plan.kv_cache * (2 if outside else 1)
+        self.sample: SampleGroups = make_engine(
+            config.rollout.engine, self.engine, policy_folder, folder / "sampler", cache_bytes
+        )
         """The function that samples rollouts."""
-        if config.rollout.engine is RolloutEngine.continuous:
-            self.sample = continuous.sample_groups
-        if outside:
-            engine = LlamaCppEngine(policy_folder, folder / "sampler", cache_bytes=2 * memory_plan.kv_cache)
-            self.sample = engine.sample_groups
-        if in_vllm:
-            self.sample = VllmEngine(policy_folder, folder / "vllm", cache_bytes=memory_plan.kv_cache).sample_groups
         self.policy = load_model(config.model.name, policy_folder, device, dtype)
         needs_copy = config.train.beta > 0 and method is TrainMethod.full
         self.reference = load_model(config.model.name, policy_folder, device, dtype).model if needs_copy else None
@@ -124,7 +121,7 @@ class Models:
             frozen = adapted.disable_adapter
         self.remote: RemoteEngine | None = None
         """The engine that samples with rollout servers; None with another one."""
-        if config.rollout.engine is RolloutEngine.remote:
+        if self.engine is RolloutEngine.remote:
             self.remote = make_remote(config, self.policy.model, folder)
             self.sample = self.remote.sample_groups
         if backend is not Backend.transformers:
@@ -231,7 +228,7 @@ def workload(
         device_type=device_type,
         evaluator_bytes=evaluator_bytes,
         workers_bytes=0 if device_type == "cuda" else count_workers(config) * WORKER_BYTES,
-        engine=config.rollout.engine,
+        engine=config.rollout.engine_on(device_type),
         evaluator_is_base=evaluator_is_base,
     )
 
@@ -271,7 +268,7 @@ def make_probe(
         )
 
     texts = [
-        config.rollout.engine.value,
+        models.engine.value,
         f"{config.rollout.max_new_tokens} tokens, {START_SAMPLES}, then {SAMPLES} samples",
     ]
     texts += [part for task in problems.values() for part in (task.question, task.tests)]

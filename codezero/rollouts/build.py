@@ -10,12 +10,11 @@ import torch
 
 from codezero.config import NodeConfig, RolloutEngine
 from codezero.errors import ConfigError
-from codezero.llm import continuous, store
 from codezero.llm import device as devices
-from codezero.llm.llama_engine import LlamaCppEngine
+from codezero.llm import store
+from codezero.llm.engines import make_engine
 from codezero.llm.load import load_model
-from codezero.llm.sample import SampleGroups, sample_groups
-from codezero.llm.vllm_engine import VllmEngine, require_vllm
+from codezero.llm.vllm_engine import require_vllm
 from codezero.rollouts import rollout_file
 from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.engine import RemoteEngine
@@ -30,23 +29,16 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
         raise ConfigError("rollout.engine=remote is for nodes: a rollout server samples by itself, so leave it out")
     console = Console()
     device = devices.choose_device(config.model.device)
-    if config.rollout.engine is RolloutEngine.vllm:
+    engine = config.rollout.engine_on(device.type)
+    if engine is RolloutEngine.vllm:
         require_vllm(device)
     devices.set_threads(config.model.threads)
     folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
     dtype = devices.choose_dtype(config.model.dtype, device)
     policy = load_model(config.model.name, folder, device, dtype)
     console.line(f"model: {config.model.name} on {devices.describe(device, dtype)}")
-    engine = config.rollout.engine
-    sample: SampleGroups = sample_groups
-    if engine is RolloutEngine.continuous:
-        sample = continuous.sample_groups
-    if engine is RolloutEngine.llama_cpp:
-        cache_bytes = psutil.virtual_memory().available // 2
-        sample = LlamaCppEngine(folder, Path(config.state_dir) / "rollouts", cache_bytes=cache_bytes).sample_groups
-    if engine is RolloutEngine.vllm:
-        cache_bytes = torch.cuda.mem_get_info(device)[0] // 2
-        sample = VllmEngine(folder, Path(config.state_dir) / "rollouts", cache_bytes=cache_bytes).sample_groups
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+    sample = make_engine(config.rollout.engine, engine, folder, Path(config.state_dir) / "rollouts", free // 2)
     serve(policy, sample, engine, options, console)
     return 0
 

@@ -18,6 +18,7 @@ from transformers import ContinuousBatchingManager, LlamaConfig, LlamaForCausalL
 from codezero.config import RolloutConfig, RolloutEngine, TrainConfig, Transfer
 from codezero.errors import ConfigError, ModelError, RolloutError
 from codezero.llm import continuous, llama_engine, llama_sampler, sample
+from codezero.llm.engines import make_engine
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_files import write_base
 from codezero.llm.vllm_engine import VllmEngine
@@ -217,6 +218,34 @@ def test_an_error_of_continuous_batching_is_raised_by_its_kind(said, kind, llama
         draw((continuous.sample_groups, llama[1]))
     monkeypatch.undo()
     assert len(draw((continuous.sample_groups, llama[1]))) == len(PROMPTS)
+
+
+def test_auto_goes_on_without_continuous_batching_once_that_has_failed(llama, monkeypatch, caplog):
+    calls = []
+
+    def failing(_):
+        calls.append(1)
+        raise RuntimeError("no kernel image")
+
+    monkeypatch.setattr(ContinuousBatchingManager, "warmup", failing)
+    chosen = make_engine(RolloutEngine.auto, RolloutEngine.continuous, Path(), Path(), 0)
+    assert len(draw((chosen, llama[1]))) == len(PROMPTS)
+    assert draw((chosen, llama[1])) == draw((sample.sample_groups, llama[1]))
+    assert len(calls) == 1
+    (told,) = [text for text in caplog.messages if "from now on" in text]
+    assert "no kernel image; set rollout.engine=transformers; " in told
+
+
+def test_auto_takes_smaller_batches_from_continuous_batching_for_as_long_as_it_works(llama, monkeypatch):
+    def full(_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    chosen = make_engine(RolloutEngine.auto, RolloutEngine.continuous, Path(), Path(), 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(ContinuousBatchingManager, "warmup", full)
+        with pytest.raises(torch.OutOfMemoryError):
+            draw((chosen, llama[1]))
+    assert draw((chosen, llama[1])) == draw((continuous.sample_groups, llama[1]))
 
 
 def test_no_memory_to_warm_up_continuous_batching_leaves_nothing_behind(llama, monkeypatch):

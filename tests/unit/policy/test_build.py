@@ -15,7 +15,7 @@ from codezero.errors import ConfigError, EvaluatorError, RolloutError, StateErro
 from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
-from codezero.llm import vllm_engine
+from codezero.llm import engines, vllm_engine
 from codezero.llm.sample import SamplingParams
 from codezero.llm.vllm_engine import VllmEngine
 from codezero.policy import build
@@ -270,7 +270,7 @@ def test_a_node_with_vllm_samples_by_it_and_is_planned_for(tmp_path, monkeypatch
     """Only that vLLM may sample on this device is pretended."""
     stand_in = [sys.executable, vllm_stand_in.__file__, str(tmp_path / "journal"), "none"]
     monkeypatch.setattr(build, "require_vllm", lambda device: None)
-    monkeypatch.setattr(build, "VllmEngine", partial(VllmEngine, command=stand_in))
+    monkeypatch.setattr(engines, "VllmEngine", partial(VllmEngine, command=stand_in))
     planned, model = remembered_plans(monkeypatch), save_tiny(tmp_path / "model")
     _, made = made_from(tmp_path / "a", model, model, "rollout.engine=vllm", "train.method=lora")
     assert [load.engine for load in planned] == [RolloutEngine.vllm]

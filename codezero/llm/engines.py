@@ -1,0 +1,50 @@
+"""Makes the rollout engines that sample on this machine."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from codezero.config import RolloutEngine
+from codezero.errors import RolloutError
+from codezero.llm import continuous
+from codezero.llm.llama_engine import LlamaCppEngine
+from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.llm.vllm_engine import VllmEngine
+from codezero.types import SampledTokens
+
+logger = logging.getLogger(__name__)
+
+
+def make_engine(
+    wanted: RolloutEngine, engine: RolloutEngine, model_folder: Path, folder: Path, cache_bytes: int
+) -> SampleGroups:
+    """Returns the engine, which is another than `wanted` if that is auto; one that asks servers on other machines has
+    transformers for what they leave.
+
+    model_folder: the model's files; folder: what the engine writes; cache_bytes: the size of its key-value cache.
+    """
+    if engine is RolloutEngine.llama_cpp:
+        return LlamaCppEngine(model_folder, folder, cache_bytes=cache_bytes).sample_groups
+    if engine is RolloutEngine.vllm:
+        return VllmEngine(model_folder, folder, cache_bytes=cache_bytes).sample_groups
+    if engine is RolloutEngine.continuous:
+        return ContinuousOrNot() if wanted is RolloutEngine.auto else continuous.sample_groups
+    return sample_groups
+
+
+class ContinuousOrNot:
+    """A rollout engine that samples by continuous batching until that fails, and then without."""
+
+    def __init__(self) -> None:
+        self._has_failed = False
+
+    def __call__(self, *args: Any, **options: Any) -> list[list[SampledTokens]]:
+        if not self._has_failed:
+            try:
+                return continuous.sample_groups(*args, **options)
+            except RolloutError as fault:
+                self._has_failed = True
+                logger.warning("%s; from now on transformers samples without it, which takes longer", fault)
+        return sample_groups(*args, **options)
