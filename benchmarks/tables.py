@@ -37,6 +37,7 @@ TABLES = {
     "round": "round_table",
     "round-lora": "learn_table",
     "memory": "table",
+    "decoding": "table",
     "saving": "table",
     "transfer": "table",
     "mutation": "table",

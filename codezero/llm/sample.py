@@ -2,7 +2,7 @@
 
     prompts [N] ──prefill once, left-padded──► cache [N, P] ──repeat each row G times──► cache [N·G, P] ──decode──►
 
-Ended rows are removed from the batch when they are at least half of it. All sampled ids are kept exactly, with the end
+Ended rows are removed from the batch when they are an eighth of it. All sampled ids are kept exactly, with the end
 token. On an accelerator the host reads what was drawn every 16 steps only, so that it can be ahead of the device; what
 a row has drawn after its end token is thrown away.
 """
@@ -16,14 +16,15 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
-from codezero.llm import onednn
+from codezero.llm import decoding, onednn
 from codezero.llm.logprobs import has_plain_cache
 from codezero.types import SampledTokens
 
 READ_STEPS = 16
 """The number of steps between two waits for an accelerator. Rows that have ended meanwhile cost at most 15 steps."""
+ENDED_SHARE = 1 / 8
+"""The share of a batch that has ended from which on it is removed, which costs a copy of the cache."""
 StepCallback = Callable[[int, int], None]
 """A function `on_step(steps done, most steps)` that is called after each step."""
 
@@ -77,7 +78,7 @@ def sample_groups(
         return []
     model.eval()
     decoder = _Decoder(model, prompts, num_generations, params, end_ids, pad_id, generator)
-    with onednn.packed_weights(model):
+    with onednn.packed_weights(model), decoding.grouped_queries(model):
         for step in range(params.max_new_tokens):
             if not decoder.advance(last=step + 1 == params.max_new_tokens):
                 break
@@ -121,7 +122,7 @@ class _Decoder:
             ids[row, width - len(prompt) :] = torch.tensor(prompt)
             mask[row, width - len(prompt) :] = 1
         ids, mask = ids.to(self.device), mask.to(self.device)
-        self.cache = DynamicCache(config=self.model.config)
+        self.cache = decoding.make_cache(self.model, width + self.params.max_new_tokens)
         logits = self._forward(ids, mask, (mask.cumsum(-1) - 1).clamp(min=0))
         self.cache.batch_repeat_interleave(num_generations)
         self.mask = mask.repeat_interleave(num_generations, dim=0)  # [B, P]
@@ -151,7 +152,7 @@ class _Decoder:
             num_running = sum(row >= 0 for row in self.active)
             if num_running == 0 or last:
                 return False
-            if 2 * num_running <= len(self.active):
+            if num_running <= (1 - ENDED_SHARE) * len(self.active):
                 tokens = self._compact(tokens)
         self.mask = torch.nn.functional.pad(self.mask, (0, 1), value=1)
         self.logits = self._forward(tokens[:, None], self.mask, self.positions)

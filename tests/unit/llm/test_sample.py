@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from codezero.llm import onednn
+from codezero.llm import decoding, onednn
 from codezero.llm.sample import SamplingParams, draw, sample_groups
 from tests.builders import tiny_model
 
@@ -38,15 +38,48 @@ def test_batched_greedy_decoding_of_ragged_prompts_equals_decoding_each_alone():
         assert all(tokens.prompt_ids == tuple(prompt) for tokens in group)
 
 
+def assert_logprobs(model, groups, temperature):
+    """They are those of a plain forward."""
+    for tokens in (tokens for group in groups for tokens in group):
+        ids = torch.tensor([tokens.prompt_ids + tokens.completion_ids])
+        with torch.no_grad():
+            logits = model(ids).logits[0, len(tokens.prompt_ids) - 1 : -1] / temperature
+        expected = logits.log_softmax(-1).gather(-1, torch.tensor(tokens.completion_ids)[:, None])[:, 0]
+        assert torch.allclose(torch.tensor(tokens.logprobs), expected, atol=1e-5)
+
+
 def test_logprobs_are_those_of_a_plain_forward_at_the_sampling_temperature():
     model = tiny_model()
-    for group in sample(model, PROMPTS, num_generations=3, temperature=0.7):
-        for tokens in group:
-            ids = torch.tensor([tokens.prompt_ids + tokens.completion_ids])
-            with torch.no_grad():
-                logits = model(ids).logits[0, len(tokens.prompt_ids) - 1 : -1] / 0.7
-            expected = logits.log_softmax(-1).gather(-1, torch.tensor(tokens.completion_ids)[:, None])[:, 0]
-            assert torch.allclose(torch.tensor(tokens.logprobs), expected, atol=1e-5)
+    assert_logprobs(model, sample(model, PROMPTS, num_generations=3, temperature=0.7), 0.7)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {},
+        {"num_key_value_heads": 4},
+        {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
+        {"attn_implementation": "eager"},
+    ],
+)
+def test_logprobs_stay_the_models_while_the_cache_grows_and_rows_leave_it(shape, monkeypatch):
+    monkeypatch.setattr(decoding, "ROOM", 3)
+    model = tiny_model(**shape)
+    way = model.config._attn_implementation
+    groups = sample(model, PROMPTS, 4, end_ids=list(range(0, 259, 16)), max_new_tokens=30)
+    assert len({len(tokens.completion_ids) for group in groups for tokens in group}) > 6
+    assert_logprobs(model, groups, 1.0)
+    assert model.config._attn_implementation == way
+
+
+def test_attention_is_as_before_when_sampling_has_failed():
+    def failing(*_):
+        raise ZeroDivisionError
+
+    model = tiny_model()
+    with pytest.raises(ZeroDivisionError):
+        sample(model, PROMPTS, on_step=failing)
+    assert model.config._attn_implementation == "sdpa"
 
 
 def test_end_token_is_kept_and_nothing_follows_it():
