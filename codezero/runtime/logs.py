@@ -137,6 +137,7 @@ def log_end(error: BaseException) -> None:
 
 def quiet_libraries() -> None:
     """Turns off progress bars and advice of libraries; must run before they are imported."""
+    warnings.simplefilter("ignore", FutureWarning)
     for name, value in {
         "TRANSFORMERS_VERBOSITY": "error",
         "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",

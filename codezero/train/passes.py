@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -64,9 +63,7 @@ class PolicyPasses:
         self._device = next(model.parameters()).device
         self._limits = batch_limits(config, self._device.type)
         if config.gradient_checkpointing:
-            with warnings.catch_warnings():  # the name that works in all of transformers 5 warns in later versions
-                warnings.simplefilter("ignore", FutureWarning)
-                causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
+            causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
         else:
             recompute_products(model)
 
