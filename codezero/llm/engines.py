@@ -46,5 +46,9 @@ class ContinuousOrNot:
                 return continuous.sample_groups(*args, **options)
             except RolloutError as fault:
                 self._has_failed = True
-                logger.warning("%s; from now on transformers samples without it, which takes longer", fault)
+                logger.warning(
+                    "%s. Nothing has to be done: until the next start transformers samples without it, which takes "
+                    "longer",
+                    fault,
+                )
         return sample_groups(*args, **options)

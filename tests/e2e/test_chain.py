@@ -105,8 +105,7 @@ def test_a_node_follows_the_contract_s_rounds_and_its_rewards_arrive_when_it_sto
     assert owner == keystore.address(tmp_path / "wallet.json")
     earned = sum(report["reward_mean"] * 8 for report in reports)  # 2 tasks of 4 attempts a round
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])
-    assert abs(total - earned) < 1
-    assert total == int(earned)
+    assert total == int(round(earned, 6))  # the means of the report are sums of floats divided by 8
     assert contract.read("getVoterVoteCount(string)", peer_id) == 1  # for itself, as it saw nobody
     shown = status(tmp_path)
     assert f"earned {earned:+.2f} in 3 rounds" in shown

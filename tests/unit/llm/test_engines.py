@@ -232,8 +232,8 @@ def test_auto_goes_on_without_continuous_batching_once_that_has_failed(llama, mo
     assert len(draw((chosen, llama[1]))) == len(PROMPTS)
     assert draw((chosen, llama[1])) == draw((sample.sample_groups, llama[1]))
     assert len(calls) == 1
-    (told,) = [text for text in caplog.messages if "from now on" in text]
-    assert "no kernel image; set rollout.engine=transformers; " in told
+    (told,) = [text for text in caplog.messages if "until the next start" in text]
+    assert "no kernel image; set rollout.engine=transformers. " in told
 
 
 def test_auto_takes_smaller_batches_from_continuous_batching_for_as_long_as_it_works(llama, monkeypatch):
