@@ -101,7 +101,7 @@ class _Decoder:
         pad_id: int,
         generator: torch.Generator | None,
     ) -> None:
-        self.model, self.params, self.generator = model, params, generator
+        self.model, self.params = model, params
         self.device, self.end_ids = model.device, frozenset(end_ids)
         on_cpu = self.device.type == "cpu"
         self.read_steps = 1 if on_cpu else READ_STEPS
@@ -112,6 +112,11 @@ class _Decoder:
         self.logprobs: list[list[float]] = [[] for _ in self.prompts]
         self.active = list(range(len(self.prompts)))  # rows of the cache -> rows of the result, -1 for ended ones
         self.unread: list[Tensor] = []  # the ids and the bits of the log-probs of each step, [2, rows of the cache]
+        # Drawn at once, so that what a row draws does not depend on when others end: [rows of the cache, steps]
+        self.uniforms = torch.zeros(len(self.prompts), params.max_new_tokens, device=self.device)
+        if params.temperature > 0:
+            self.uniforms.uniform_(generator=generator)
+        self.step = 0
         self._prefill(prompts, num_generations, pad_id)
 
     def _prefill(self, prompts: Sequence[Sequence[int]], num_generations: int, pad_id: int) -> None:
@@ -145,7 +150,8 @@ class _Decoder:
 
     def advance(self, *, last: bool) -> bool:
         """Draws one token for every running row. Returns True if any row is still running."""
-        tokens, logprobs = draw(self.logits, self.params, self.generator)
+        tokens, logprobs = draw(self.logits, self.params, self.uniforms[:, self.step, None])
+        self.step += 1
         self.unread.append(torch.stack([tokens.int(), logprobs.view(torch.int32)]))
         if last or len(self.unread) == self.read_steps:
             self._read()
@@ -175,7 +181,7 @@ class _Decoder:
         running = [i for i, row in enumerate(self.active) if row >= 0]
         keep = torch.tensor(running, device=self.device)
         self.cache.batch_select_indices(keep)
-        self.mask, self.positions = self.mask[keep], self.positions[keep]
+        self.mask, self.positions, self.uniforms = self.mask[keep], self.positions[keep], self.uniforms[keep]
         self.active = [self.active[i] for i in running]
         return tokens[keep]
 
@@ -187,15 +193,16 @@ class _Decoder:
         ]
 
 
-def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-    """Draws one token per row of logits [B, V]. Returns ids [B] and their log-probs [B] at the sampling temperature."""
+def draw(logits: Tensor, params: SamplingParams, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Draws one token per row of logits [B, V], with one uniform random number per row [B, 1]. Returns ids [B] and
+    their log-probs [B] at the sampling temperature."""
     if params.temperature == 0:
         logprobs = logits.float().log_softmax(-1)
         tokens = logprobs.argmax(-1)
     else:
         logprobs = (logits.float() / params.temperature).log_softmax(-1)
         probs = _filter(logprobs.exp(), params)
-        tokens = _inverse_cdf(probs, generator)
+        tokens = _inverse_cdf(probs, uniforms)
     return tokens, logprobs.gather(-1, tokens[:, None])[:, 0]
 
 
@@ -220,10 +227,9 @@ def _filter(probs: Tensor, params: SamplingParams) -> Tensor:
     return probs
 
 
-def _inverse_cdf(probs: Tensor, generator: torch.Generator | None) -> Tensor:
+def _inverse_cdf(probs: Tensor, uniforms: Tensor) -> Tensor:
     """Draws one id per row of unnormalised probabilities [B, V]; on a CPU several times faster than
     `torch.multinomial`."""
     cdf = probs.cumsum(-1)  # accumulated in double on a CPU
-    u = torch.rand(len(probs), 1, device=probs.device, generator=generator)
     # right=True: the first index whose cumulative mass exceeds u, so a token of mass 0 is never drawn
-    return torch.searchsorted(cdf, u * cdf[:, -1:], right=True).clamp(max=probs.shape[-1] - 1)[:, 0]
+    return torch.searchsorted(cdf, uniforms * cdf[:, -1:], right=True).clamp(max=probs.shape[-1] - 1)[:, 0]

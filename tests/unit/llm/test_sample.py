@@ -21,6 +21,10 @@ def sample(model, prompts, num_generations=1, end_ids=(), seed=0, on_step=None, 
     )
 
 
+def uniforms(rows):
+    return torch.rand(rows, 1, generator=torch.Generator().manual_seed(0))
+
+
 def greedy_one_by_one(model, prompt, steps):
     ids = list(prompt)
     with torch.no_grad():
@@ -94,13 +98,13 @@ def test_end_token_is_kept_and_nothing_follows_it():
         assert len(tokens.logprobs) == len(tokens.completion_ids)
 
 
-def test_rows_that_end_early_do_not_change_the_others():
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_rows_that_end_early_do_not_change_the_others(temperature):
     model = tiny_model()
-    full = [tokens.completion_ids for group in sample(model, PROMPTS, 2, temperature=0.0) for tokens in group]
+    full = [t.completion_ids for group in sample(model, PROMPTS, 2, temperature=temperature) for t in group]
     end_id = full[0][2]
-    for whole, tokens in zip(
-        full, [t for g in sample(model, PROMPTS, 2, [end_id], temperature=0.0) for t in g], strict=True
-    ):
+    ended = [t for group in sample(model, PROMPTS, 2, [end_id], temperature=temperature) for t in group]
+    for whole, tokens in zip(full, ended, strict=True):
         cut = whole.index(end_id) + 1 if end_id in whole else len(whole)
         assert tokens.completion_ids == whole[:cut]
 
@@ -138,14 +142,14 @@ def test_progress_is_reported_each_step():
 )
 def test_top_k_and_top_p_keep_only_the_likeliest_tokens(params, possible):
     logits = torch.tensor([[0.1, 0.1, 0.6, 0.2]]).log().expand(2000, 4)
-    tokens, logprobs = draw(logits, SamplingParams(max_new_tokens=1, **params), torch.Generator().manual_seed(0))
+    tokens, logprobs = draw(logits, SamplingParams(max_new_tokens=1, **params), uniforms(2000))
     assert set(tokens.tolist()) == possible
     assert logprobs[tokens == 2][0].exp() == pytest.approx(0.6)
 
 
 def test_drawn_frequencies_follow_the_probabilities():
     probs = torch.tensor([0.05, 0.25, 0.0, 0.7])
-    tokens, _ = draw(probs.log().expand(40_000, 4), SamplingParams(max_new_tokens=1), torch.Generator().manual_seed(0))
+    tokens, _ = draw(probs.log().expand(40_000, 4), SamplingParams(max_new_tokens=1), uniforms(40_000))
     frequencies = torch.bincount(tokens, minlength=4) / len(tokens)
     assert frequencies[2] == 0
     assert torch.allclose(frequencies, probs, atol=0.01)
