@@ -18,6 +18,7 @@ from codezero.doctor.finding import Finding, error, info, ok, refusal, warning
 from codezero.errors import ModelError
 from codezero.llm import catalogue, store
 from codezero.llm.store import ModelState
+from codezero.runtime import limits
 
 GIB = 2**30
 LOW_BYTES = 2 * GIB
@@ -27,7 +28,6 @@ SWARM_S = 60.0
 GENRL_S = 3.0
 """The largest difference of clocks that hivemind's nodes accept, in seconds."""
 _SET = "set the clock, and keep it so: `timedatectl set-ntp true`, or the settings for date and time"
-_CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 _FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 """The instruction sets that make arithmetic on a CPU fast, by the kernel's names."""
 
@@ -42,14 +42,14 @@ def check_processor(case: Case) -> Iterator[Finding]:
         means = "torch is several times slower on it, and some packages end with `illegal instruction`"
         do = "take another machine, or in a virtual one let the processor's features through (host-passthrough)"
         yield warning("processor", "it has no AVX2", means, do)
-    yield from _threads(case, cores, cpu_quota(_CPU_MAX), os.getloadavg()[0])
+    yield from _threads(case, cores, limits.cpu_quota(), os.getloadavg()[0])
 
 
 def _threads(case: Case, cores: int, quota: float | None, load: float) -> Iterator[Finding]:
     wanted = case.config.model.threads
     usable = min(cores, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores)
     if quota is not None and quota < usable and (wanted or usable) > max(1, round(quota)):
-        found = f"this container may use {quota:g} of {cores} cores"
+        found = f"this process may use {quota:g} of {cores} cores (a limit of a container, service or job)"
         means = "more threads than that slow each other down"
         yield warning("threads", found, means, f"set model.threads={max(1, round(quota))}")
     elif wanted > usable:
@@ -66,8 +66,10 @@ def _threads(case: Case, cores: int, quota: float | None, load: float) -> Iterat
 
 def check_memory(case: Case) -> Iterator[Finding]:
     """Reports free memory and swap. The memory plan (`torch_build`) tells whether they suffice for the node."""
-    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    memory, swap, left = psutil.virtual_memory(), psutil.swap_memory(), limits.memory_left()
     line = f"{memory.available / GIB:.1f} of {memory.total / GIB:.1f} GiB free, swap {swap.free / GIB:.1f} GiB free"
+    if left < memory.available:
+        line += f"; a limit of a container, service or job leaves {left / GIB:.1f} GiB"
     yield info("memory", line)
     if swap.used > 0.25 * memory.total:
         means = "a node whose memory lies on disk is many times slower, or killed"
@@ -79,15 +81,6 @@ def check_memory(case: Case) -> Iterator[Finding]:
         found = f"train.memory_limit_gib={limit_gib:g}, and {memory.available / GIB:.1f} GiB free"
         means = "the plan counts on memory that is not there, and the system may kill the node"
         yield warning("memory", found, means, "lower it, or set it to 0 to plan with what is free")
-
-
-def cpu_quota(path: Path) -> float | None:
-    """Returns the number of cores that a container may use (cgroup v2), or None without a limit."""
-    try:
-        most, period = path.read_text(encoding="ascii").split()
-        return None if most == "max" else int(most) / int(period)
-    except (OSError, ValueError, ZeroDivisionError):
-        return None
 
 
 def _cpu_info(path: Path) -> tuple[str, list[str]]:

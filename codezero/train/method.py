@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from codezero.config import RolloutEngine, TrainConfig, TrainMethod
 from codezero.errors import TrainingError
 from codezero.llm.adapters import fuse_adapters
+from codezero.runtime import limits
 from codezero.train.memory import GIB, MemoryEstimate, ModelShape, Workload, estimate, micro_batch_sequences
 
 SHARE_OF_FREE = 0.9
@@ -50,7 +51,7 @@ def free_room(config: TrainConfig, device: torch.device, state_dir: str | Path) 
     elif device.type == "cuda":
         memory = int(SHARE_OF_FREE * torch.cuda.mem_get_info(device)[0])
     else:
-        memory = int(SHARE_OF_FREE * min(psutil.virtual_memory().available, _container_free()))
+        memory = int(SHARE_OF_FREE * min(psutil.virtual_memory().available, limits.memory_left()))
     folder = Path(state_dir).expanduser().absolute()
     while not folder.exists():
         folder = folder.parent
@@ -191,24 +192,3 @@ def _needs(plan: MemoryEstimate, room: Room) -> str:
 
 def _gib(size: int) -> str:
     return f"{size / GIB:.1f} GiB"
-
-
-def _container_free() -> int:
-    """Returns the bytes left under a container's memory limit, a very large number without one. psutil reports the
-    machine only.
-
-    Cached file pages count as used by the container, but are freed on demand.
-    """
-    folder = Path("/sys/fs/cgroup")
-    for limit, used, stat in (
-        ("memory.max", "memory.current", "memory.stat"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
-    ):
-        try:
-            most, taken = (folder / limit).read_text().strip(), int((folder / used).read_text())
-            pages = dict(line.split() for line in (folder / stat).read_text().splitlines())
-        except (OSError, ValueError):
-            continue
-        if most != "max":
-            return int(most) - taken + int(pages.get("inactive_file", 0)) + int(pages.get("active_file", 0))
-    return 2**62

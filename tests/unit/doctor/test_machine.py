@@ -6,7 +6,6 @@ import sys
 from types import SimpleNamespace
 
 import psutil
-import pytest
 
 from codezero.config import checkout
 from codezero.doctor import installation, machine
@@ -83,19 +82,10 @@ def test_threads_and_cores(tmp_path, monkeypatch):
     assert "set model.threads=0" in told(threads(tmp_path, 9), "warning")[0]
     assert "model.threads=2 of 8 cores" in told(threads(tmp_path, 2), "info")[0]
     (small,) = told(threads(tmp_path, 0, quota=1.5), "warning")
-    assert "this container may use 1.5 of 8 cores" in small
+    assert "this process may use 1.5 of 8 cores" in small
     assert "set model.threads=2" in small
     assert threads(tmp_path, 2, cores=8, quota=2.0) == threads(tmp_path, 2)  # as it was told
     assert "30.0 programs want to run on 8 cores" in told(threads(tmp_path, 0, load=30.0), "warning")[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "quota"), [("150000 100000\n", 1.5), ("max 100000\n", None), ("", None), ("1 0", None), ("x y", None)]
-)
-def test_a_containers_share_of_the_cores(tmp_path, text, quota):
-    (tmp_path / "cpu.max").write_text(text)
-    assert machine.cpu_quota(tmp_path / "cpu.max") == quota
-    assert machine.cpu_quota(tmp_path / "nothing") is None
 
 
 def test_a_processor_without_avx2(tmp_path, monkeypatch):
