@@ -188,7 +188,7 @@ class RemoteEngine:
     ) -> set[RolloutServer]:
         """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, for
         which it does not wait."""
-        replies = queue.SimpleQueue[tuple[RolloutServer, _Sampled | CodezeroError]]()
+        replies = queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]]()
         job.steps = dict.fromkeys(shares, 0)
         began_s, slowest_s, under_way, slow = time.monotonic(), 0.0, set(shares), set()
         for server, share in shares.items():
@@ -209,6 +209,8 @@ class RemoteEngine:
                 self._standings[server].tokens_per_s /= 2
             elif isinstance(reply, CodezeroError):
                 self._leave_out(server, str(reply))
+            elif isinstance(reply, Exception):
+                raise reply
             else:
                 slowest_s = max(slowest_s, time.monotonic() - began_s)
                 self._note(server, reply)
@@ -221,14 +223,14 @@ class RemoteEngine:
         job: Sampling,
         server: RolloutServer,
         share: Sequence[int],
-        replies: queue.SimpleQueue[tuple[RolloutServer, _Sampled | CodezeroError]],
+        replies: queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]],
     ) -> None:
         try:
             weights = server.bring(self._snapshots)
             began_s = time.monotonic()
             done = server.sample(job.batch.request(share, weights), lambda step: job.steps.__setitem__(server, step))
             replies.put((server, _Sampled(done, weights, time.monotonic() - began_s)))
-        except CodezeroError as error:
+        except Exception as error:  # the thread's boundary: without a reply nobody would hear of it
             replies.put((server, error))
 
     def _note(self, server: RolloutServer, reply: _Sampled) -> None:

@@ -197,6 +197,17 @@ def test_adapters_reach_the_servers(fleet):
     assert made.servers[0].sent_bytes < 20_000
 
 
+def test_an_error_that_nobody_expects_is_raised_and_not_waited_for(fleet):
+    made = fleet(sample_groups, sample_groups)
+
+    def broken(snapshots):
+        raise ZeroDivisionError
+
+    made.servers[1].bring = broken
+    with pytest.raises(ZeroDivisionError):
+        made.draw()
+
+
 def test_jobs_run_while_their_caller_does_something_else(fleet):
     made = fleet(paced(0.3))
     made.engine.publish(made.model)
