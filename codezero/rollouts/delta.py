@@ -25,8 +25,8 @@ _KINDS = {"gaps": torch.uint8, "far": torch.int32, "high": torch.uint8, "low": t
 
 
 def rounded(weight: Tensor) -> Tensor:
-    """Returns the values in bfloat16, on the CPU."""
-    return weight.detach().to("cpu", torch.bfloat16).contiguous()
+    """Returns a copy of the values in bfloat16, on the CPU."""
+    return weight.detach().to("cpu", torch.bfloat16, copy=True).contiguous()
 
 
 def bits(weight: Tensor) -> NDArray[np.uint16]:

@@ -108,7 +108,7 @@ class ServedWeights:
             if weight is None:
                 raise TransferError("it changes a weight that this server's model does not have")
             places, values = parts.changes(name, weight.numel())
-            new = delta.rounded(weight).clone()
+            new = delta.rounded(weight)
             delta.bits(new)[places] = values
             if delta.checksum(new) != total:
                 raise OtherBase("the changed weights have another checksum than the trainer's: send all of them")

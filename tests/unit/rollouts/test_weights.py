@@ -107,6 +107,17 @@ def test_a_server_with_the_weights_that_the_node_starts_with_needs_none(tmp_path
     assert ServedWeights(tiny_model(seed=1)).base != snapshots.base
 
 
+@pytest.mark.parametrize("transfer", Transfer)
+def test_updates_of_weights_that_are_in_bfloat16_already_are_sent_too(tmp_path, transfer):
+    model = tiny_model().bfloat16()
+    snapshots, served = Snapshots(model, tmp_path, transfer), ServedWeights(tiny_model())
+    for _ in range(2):
+        change(model, torch.Generator().manual_seed(1))
+        snapshots.take(model)
+        assert bring(snapshots, served, tmp_path) > 0
+        assert exact(model, served)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_after_200_updates_with_kills_and_lost_uploads_both_sides_have_the_same(tmp_path, dtype):
     model, rng, chance = tiny_model(), torch.Generator().manual_seed(1), random.Random(1)
