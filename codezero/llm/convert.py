@@ -6,9 +6,7 @@ torch and transformers are imported inside functions, so that the model store ca
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from codezero.llm.catalogue import CatalogueModel
+from codezero.runtime.files import safetensors_written
 
 CONVERTER = 1
 """The version of the conversion, increased whenever its result changes; older folders are made again."""
@@ -30,7 +29,6 @@ def convert(gguf: Path, model: CatalogueModel, folder: Path) -> None:
     Takes about 8 bytes of memory per parameter. Raises OSError: the folder cannot be written.
     """
     import torch
-    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     with tqdm(total=3, desc=f"{model.name}: reading the tokenizer", unit="step", disable=None) as bar, _quiet():
@@ -40,11 +38,8 @@ def convert(gguf: Path, model: CatalogueModel, folder: Path) -> None:
         _make_plain(network, model)
         _set_ends(network, tokenizer)
         _advance(bar, f"{model.name}: saving safetensors")
-        try:
+        with safetensors_written(folder):
             network.save_pretrained(folder)
-        except SafetensorError as error:  # safetensors reports a full disk so, with the number in the text only
-            code = errno.ENOSPC if f"os error {errno.ENOSPC}" in str(error) else errno.EIO
-            raise OSError(code, os.strerror(code), str(folder)) from error
         tokenizer.save_pretrained(folder)
         _advance(bar, f"{model.name}: converted")
 

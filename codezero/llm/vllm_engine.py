@@ -27,6 +27,7 @@ from codezero.llm.replies import Done
 from codezero.llm.sample import SamplingParams, StepCallback
 from codezero.llm.vllm_server import ENVIRONMENT, POLICY, VllmFailed, call, complete, serve_options
 from codezero.runtime import keeper
+from codezero.runtime.files import safetensors_written
 from codezero.types import SampledTokens
 
 TRIES = 3
@@ -193,7 +194,8 @@ class VllmEngine:
         """Makes the server take over the model's weights, and returns the name to sample with."""
         path = str(self._weights)
         do = "free some space, give another state_dir, or set rollout.engine=transformers"
-        with told_as(RolloutError, f"cannot write the weights for vLLM in {path}", do):
+        told = told_as(RolloutError, f"cannot write the weights for vLLM in {path}", do)
+        with told, safetensors_written(self._weights):
             shutil.rmtree(path, ignore_errors=True)  # new files, since the server may have mapped the old ones
             self._weights.mkdir(mode=0o700)
             model.save_pretrained(path, **({"save_embedding_layers": False} if self._rank else {}))

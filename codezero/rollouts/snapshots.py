@@ -23,6 +23,7 @@ from torch import Tensor
 from codezero.config import Transfer
 from codezero.errors import RolloutError, told_as
 from codezero.rollouts.delta import checksum, difference, rounded
+from codezero.runtime.files import safetensors_written
 
 FORMAT = "codezero-weights-1"
 FULL_EVERY = 32
@@ -72,7 +73,7 @@ class Snapshots:
     def take(self, model: Any) -> str:
         """Makes the model's weights the newest version, unless they are, and returns its name.
 
-        Raises RolloutError: a file cannot be written.
+        Raises RolloutError: the files of the version before cannot be removed.
         """
         pairs = adapter_weights(model).items() if self._lora else base_weights(model)
         new = {name: rounded(weight) for name, weight in pairs}
@@ -85,9 +86,8 @@ class Snapshots:
             before, name, self._num = self.name, secrets.token_hex(16), self._num + 1
             with self._told():
                 self._remove_files()
-                differs = not (self._lora or self._transfer is Transfer.full or self._num % FULL_EVERY == 0)
-                if differs:
-                    self._write_difference(before, name, new)
+            sends_all = self._lora or self._transfer is Transfer.full or self._num % FULL_EVERY == 0
+            differs = not sends_all and self._has_written_difference(before, name, new)
             self._before, self.name, self._weights = before if differs else "", name, new
             return name
 
@@ -100,8 +100,7 @@ class Snapshots:
             if has == self._before and self._before:
                 return self.name, self._difference.open("rb")
             if not self._full.exists():
-                kind = "adapter" if self._lora else "full"
-                save_file(self._weights, self._full, self._facts(self.name, kind=kind, whole=whole(self._weights)))
+                self._write_all()
             return self.name, self._full.open("rb")
 
     def _remove_files(self) -> None:
@@ -116,9 +115,19 @@ class Snapshots:
     def _difference(self) -> Path:
         return self._folder / "difference.weights"
 
-    def _write_difference(self, before: str, name: str, new: Mapping[str, Tensor]) -> None:
+    def _write_all(self) -> None:
+        """Writes the file of all weights, in one step, since a part of it would be sent as the whole."""
+        kind, part = "adapter" if self._lora else "full", self._folder / "part.weights"
+        try:
+            with safetensors_written(part):
+                save_file(self._weights, part, self._facts(self.name, kind=kind, whole=whole(self._weights)))
+            part.replace(self._full)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _has_written_difference(self, before: str, name: str, new: Mapping[str, Tensor]) -> bool:
         """Writes a file that is smaller than all weights even if each has changed, since zstd packs places that follow
-        one another into nothing, and the upper bytes into less than a half."""
+        one another into nothing, and the upper bytes into less than a half. Returns False if it cannot be written."""
         parts: dict[str, Tensor] = {}
         sums: dict[str, int] = {}
         for key, weight in new.items():
@@ -127,7 +136,12 @@ class Snapshots:
             if found:
                 sums[key] = checksum(weight)
         raw = save(parts, self._facts(name, kind="delta", base=before, sums=sums))
-        self._difference.write_bytes(zstandard.compress(raw, LEVEL))
+        try:
+            self._difference.write_bytes(zstandard.compress(raw, LEVEL))
+        except OSError:  # all weights have to be sent then, which fails with a reason for each server
+            self._difference.unlink(missing_ok=True)
+            return False
+        return True
 
     def _facts(self, name: str, **facts: Any) -> dict[str, str]:
         return {"codezero": json.dumps({"format": FORMAT, "name": name, "lora": self._lora, **facts})}

@@ -1,8 +1,13 @@
-"""Replaces files in one step: a reader finds all of the old content or all of the new, also after a kill."""
+"""Writes files: in one step, so that a reader finds all of the old content or all of the new, also after a kill; and
+with safetensors' errors as the system's own."""
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -24,3 +29,16 @@ def replace_file(path: Path, content: str | bytes, *, private: bool = False, syn
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def safetensors_written(path: Path) -> Iterator[None]:
+    """Raises safetensors' errors of writing to `path` as OSError, whose number is in their text only."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        code = int(found[1]) if found else errno.EIO
+        raise OSError(code, os.strerror(code), str(path)) from error

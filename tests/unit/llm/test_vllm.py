@@ -13,6 +13,7 @@ import pytest
 import torch
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from codezero.config import RolloutEngine, Transfer
@@ -271,9 +272,16 @@ def test_a_stop_leaves_a_server_that_samples_again(tmp_path):
         assert len(made.starts()) == 1
 
 
-def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, monkeypatch, error):
     def full(*_, **__):
-        raise OSError(28, "No space left on device")
+        raise error
 
     with stand_in(tmp_path) as made:
         monkeypatch.setattr(made.sample[1], "save_pretrained", full)

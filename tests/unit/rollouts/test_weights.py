@@ -2,6 +2,8 @@
 
 import json
 import random
+import resource
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -322,6 +324,32 @@ def test_runs_that_train_otherwise_need_a_server_that_starts_again(tmp_path):
         taken_over(served, files[first], tmp_path)
         with pytest.raises(TransferError, match="start it again"):
             taken_over(served, files[then], tmp_path)
+
+
+@contextmanager
+def files_of_at_most(size):
+    """A full disk, as far as new files go."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("transfer", Transfer)
+def test_a_full_disk_leaves_no_part_of_a_file_and_costs_nothing_once_there_is_room(tmp_path, transfer):
+    model, served = tiny_model(), ServedWeights(tiny_model())
+    snapshots = Snapshots(model, tmp_path / "a", transfer)
+    change(model, torch.Generator().manual_seed(1))
+    with files_of_at_most(1000):
+        snapshots.take(model)
+        for has in (served.name, ""):
+            with pytest.raises(RolloutError, match=r"cannot write weights.*File too large; free some space"):
+                snapshots.open_for(has)
+    assert list((tmp_path / "a").iterdir()) == []
+    assert bring(snapshots, served, tmp_path) > 0
+    assert exact(model, served)
 
 
 def test_a_folder_that_cannot_be_written_says_what_to_do(tmp_path):
