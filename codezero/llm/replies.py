@@ -8,6 +8,9 @@ import msgspec
 
 ROUNDING = 1e-3
 """The largest log-prob, in nats, of a token that is certain."""
+LEAST = -80.0
+"""The smallest log-prob, in nats, of a sampled token: draws do not find less probable ones, and float32 holds the ratio
+that it may lead to."""
 
 
 class Progressed(msgspec.Struct, tag=True):
@@ -43,6 +46,6 @@ def implausible(done: Done, max_new_tokens: int, end_ids: Collection[int], vocab
     ends = set(end_ids)
     if any(not ends.isdisjoint(ids[:-1]) or (len(ids) < max_new_tokens and ids[-1] not in ends) for ids in done.ids):
         return "its completions do not end with the first end token"
-    if any(logprob > ROUNDING for logprobs in done.logprobs for logprob in logprobs):
-        return "it sent log-probs above 0"
+    if any(not LEAST <= logprob <= ROUNDING for logprobs in done.logprobs for logprob in logprobs):
+        return f"it sent log-probs above 0 or below {LEAST:g}"
     return ""

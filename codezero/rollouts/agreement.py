@@ -1,7 +1,8 @@
-"""Whether a rollout server samples from the weights that it was sent."""
+"""Whether a rollout server samples tokens of the model, from the weights that it was sent."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -16,12 +17,17 @@ Log-probs of one model in float32 and in bfloat16 differ by a hundredth of the f
 than the latter; how much updates change is a matter of the learning rate."""
 
 
+def foreign(model: Any, attempts: Iterable[SampledTokens]) -> str:
+    """Returns in words what is wrong if the model does not have all tokens of the attempts; empty if it has."""
+    vocabulary = model.config.get_text_config().vocab_size
+    if all(max(attempt.completion_ids) < vocabulary for attempt in attempts):
+        return ""
+    return f"it sent token ids from {vocabulary} on, which the model does not have"
+
+
 @torch.no_grad()
 def disagrees(model: Any, attempt: SampledTokens, temperature: float, *, is_stale: bool) -> str:
     """Returns in words what is wrong if the log-probs of an attempt are not the model's; empty if they are."""
-    vocabulary = model.config.get_text_config().vocab_size
-    if max(attempt.completion_ids) >= vocabulary:
-        return f"it sent token ids from {vocabulary} on, which the model does not have"
     scorer = CompletionScorer(model, torch.tensor(attempt.prompt_ids, device=model.device))
     ids = torch.tensor([attempt.completion_ids], device=model.device)
     own = scorer.logprobs(ids, torch.ones_like(ids, dtype=torch.bool), temperature or 1.0)[0].float().cpu()

@@ -16,7 +16,7 @@ import torch
 from codezero.errors import CodezeroError
 from codezero.llm.replies import Done
 from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
-from codezero.rollouts.agreement import disagrees
+from codezero.rollouts.agreement import disagrees, foreign
 from codezero.rollouts.batch import Found, PromptBatch, Sampling
 from codezero.rollouts.client import Cancelled, RolloutServer
 from codezero.rollouts.snapshots import Snapshots
@@ -141,13 +141,16 @@ class RemoteEngine:
         return [attempts for attempts, _ in self.finish(self.begin(batch), model, on_step)]
 
     def _leave_out_liars(self, found: list[Found | None], model: Any, temperature: float) -> None:
-        """Compares an attempt of each server with the model, and drops all attempts of those that disagree."""
+        """Compares the tokens of each server, and the log-probs of its longest attempt, with the model, and drops all
+        attempts of those that disagree."""
         for server in {one.server for one in found if one is not None}:
             theirs = {i: one for i, one in enumerate(found) if one is not None and one.server is server}
             attempts = [(tokens, one) for one in theirs.values() for tokens in one.attempts]
             longest, one = max(attempts, key=lambda pair: len(pair[0].completion_ids))
             is_stale = one.weights != self._snapshots.name
-            if trouble := disagrees(model, longest, temperature, is_stale=is_stale):
+            trouble = foreign(model, (tokens for tokens, _ in attempts))
+            trouble = trouble or disagrees(model, longest, temperature, is_stale=is_stale)
+            if trouble:
                 self._leave_out(server, trouble)
                 for i in theirs:
                     found[i] = None

@@ -12,16 +12,14 @@ from collections.abc import Sequence
 
 BYTES = 2
 """The bytes of a log-prob: a little-endian float16 (docs/wire.md)."""
-LOWEST = -65504.0
-"""The lowest number of a float16; a rollout server may give any."""
 MOST_GAP = 0.5
 """The largest mean |difference| of claimed and own log-probs of an attempt, as a share of that of a claim of certainty,
 which is 0 for each token (docs/learning.md has why, and `benchmarks/claims.py` what it believes)."""
 
 
 def packed(logprobs: Sequence[float]) -> bytes:
-    """Encodes log-probs. A rounding error above 0 becomes 0, and what is below `LOWEST` that."""
-    return struct.pack(f"<{len(logprobs)}e", *[min(max(one, LOWEST), 0.0) for one in logprobs])
+    """Encodes log-probs. A rounding error above 0 becomes 0."""
+    return struct.pack(f"<{len(logprobs)}e", *[min(one, 0.0) for one in logprobs])
 
 
 def unpacked(raw: bytes, num_tokens: int) -> tuple[float, ...] | None:

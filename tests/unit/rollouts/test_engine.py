@@ -108,7 +108,15 @@ def wrong_tokens(*arguments, **options):
     return groups
 
 
-@pytest.mark.parametrize("bad", [failing, lying, wrong_tokens])
+def one_wrong_token(*arguments, **options):
+    """Claims a token that the model does not have, in an attempt that is not the first of the longest."""
+    groups = sample_groups(*arguments, **options)
+    last = groups[-1][-1]
+    object.__setattr__(last, "completion_ids", (9000, *last.completion_ids[1:]))
+    return groups
+
+
+@pytest.mark.parametrize("bad", [failing, lying, wrong_tokens, one_wrong_token])
 def test_the_work_of_a_server_that_fails_or_lies_is_done_by_others_or_here(fleet, bad, caplog):
     made = fleet(sample_groups, bad)
     assert asks(made.draw()) == EVERY

@@ -313,6 +313,7 @@ LIES = {
     "goes on after its end": done(ids=[[256, 5]] * 4),
     "stops before its end": done(ids=[[5, 5]] * 4),
     "likelier than certain": done(logprobs=[[1.0, -0.5]] * 4),
+    "less likely than any draw": done(logprobs=[[-1e300, -0.5]] * 4),
     "not a number": done().replace(b"-0.5", b"NaN"),
 }
 
