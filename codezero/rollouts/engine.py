@@ -31,6 +31,9 @@ OUT_S, MOST_OUT_S = 60.0, 960.0
 """How long a server that has failed is left out, in seconds: at first, doubled each time, and at most."""
 NEWEST = 0.5
 """The weight of the latest measurement in a server's speed."""
+RECOVERY = 1.1
+"""The factor on the speed of a server with each job of which it gets nothing: some day it gets a prompt again, and may
+be faster by then."""
 LOOK_S = 0.5
 
 logger = logging.getLogger(__name__)
@@ -177,14 +180,19 @@ class RemoteEngine:
         """Returns which server samples at which prompts: in proportion to speeds, equally before these are known."""
         now_s = time.monotonic()
         able = [one for one, standing in self._standings.items() if standing.out_until_s <= now_s and one not in slow]
-        speeds = {server: self._standings[server].tokens_per_s for server in able}
-        known = [speed for speed in speeds.values() if speed]
-        for server, speed in speeds.items():
-            speeds[server] = speed or (sum(known) / len(known) if known else 1.0)
+        speeds = {server: self._speed(server) for server in able}
         shares: dict[RolloutServer, list[int]] = {server: [] for server in speeds}
         for prompt in prompts if speeds else ():
             shares[min(shares, key=lambda one: (len(shares[one]) + 1) / speeds[one])].append(prompt)
+        for server, share in shares.items():
+            if not share:
+                self._standings[server].tokens_per_s *= RECOVERY
         return {server: share for server, share in shares.items() if share}
+
+    def _speed(self, server: RolloutServer) -> float:
+        """Returns a server's speed; before it is known, the mean of the others."""
+        known = [standing.tokens_per_s for standing in self._standings.values() if standing.tokens_per_s]
+        return self._standings[server].tokens_per_s or (sum(known) / len(known) if known else 1.0)
 
     def _share_out(
         self, job: Sampling, shares: dict[RolloutServer, list[int]], found: list[Found | None]
@@ -209,7 +217,7 @@ class RemoteEngine:
             job.steps.pop(server, None)
             if isinstance(reply, Cancelled):
                 slow.add(server)
-                self._standings[server].tokens_per_s /= 2
+                self._standings[server].tokens_per_s = self._speed(server) / 2
             elif isinstance(reply, CodezeroError):
                 self._leave_out(server, str(reply))
             elif isinstance(reply, Exception):

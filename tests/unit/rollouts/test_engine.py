@@ -176,6 +176,31 @@ def test_a_server_that_is_much_slower_than_others_is_not_waited_for(fleet, monke
     assert made.local == 0
 
 
+def test_a_server_that_has_never_ended_in_time_gets_less_and_less(fleet, monkeypatch):
+    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
+    made = fleet(paced(0.05), paced(1.0))
+    before, given = 0, []
+    for _ in range(3):
+        assert asks(made.draw()) == EVERY
+        given.append(made.counts[1] - before)
+        before = made.counts[1]
+    assert given[0] == 4
+    assert given[2] < given[0]
+
+
+def test_a_server_without_a_share_gets_one_again(fleet, monkeypatch):
+    monkeypatch.setattr(engines, "RECOVERY", 10.0)
+    made = fleet(sample_groups, sample_groups)
+    made.draw()
+    made.engine._standings[made.servers[1]].tokens_per_s = 0.1
+    for counts in ([12, 4], [20, 4]):
+        made.draw()
+        assert made.counts == counts
+    for _ in range(6):
+        made.draw()
+    assert made.counts[1] > 4
+
+
 def test_weights_that_change_reach_the_servers(fleet):
     made = fleet(sample_groups, sample_groups)
     first = made.draw(temperature=0.0)
