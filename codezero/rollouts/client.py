@@ -136,7 +136,7 @@ class RolloutServer:
                 return None
             if response.status_code != 200:
                 raise ServerFailed(self._refusal(response))
-            return _decoded(b"".join(_lines(response, MAX_STATUS_BYTES)), _STATUS)
+            return _decoded(_whole(response), _STATUS)
 
     @contextmanager
     def _stream(self, method: str, path: str, content: Any, headers: dict[str, str]) -> Iterator[httpx2.Response]:
@@ -147,8 +147,18 @@ class RolloutServer:
             raise ServerFailed(str(error) or type(error).__name__) from error
 
     def _refusal(self, response: httpx2.Response) -> str:
-        text = b"".join(_lines(response, MAX_STATUS_BYTES)).decode("utf-8", "replace").strip()
+        text = _whole(response).decode("utf-8", "replace").strip()
         return f"it answered HTTP {response.status_code}: {text}"
+
+
+def _whole(response: httpx2.Response) -> bytes:
+    """Returns a status, or a refusal's text. Raises ServerFailed: it is longer, or does not end."""
+    found, ends_s = bytearray(), time.monotonic() + SILENCE_S
+    for piece in response.iter_raw():
+        found += piece
+        if len(found) > MAX_STATUS_BYTES or time.monotonic() > ends_s:
+            raise ServerFailed(f"it sent more than {MAX_STATUS_BYTES} bytes, or for more than {SILENCE_S:g} s")
+    return bytes(found)
 
 
 def _lines(response: httpx2.Response, most_bytes: int) -> Iterator[bytes]:

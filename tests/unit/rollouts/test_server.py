@@ -355,6 +355,21 @@ def test_a_server_that_claims_other_weights_than_it_was_sent_is_not_used(snapsho
         connection.bring(snapshots)
 
 
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch, status):
+    with (
+        rollout_server(stand_in(*[b"x\n"] * 100_000, status=status)) as connection,
+        pytest.raises(ServerFailed, match="more than 4096 bytes"),
+    ):
+        connection.status()
+    monkeypatch.setattr(client, "SILENCE_S", 0.3)
+    with (
+        rollout_server(stand_in(*[b"x"] * 100, status=status, pause_s=0.1)) as connection,
+        pytest.raises(ServerFailed, match=r"for more than 0\.3 s"),
+    ):
+        connection.status()
+
+
 def test_a_redirect_is_not_followed(snapshots):
     with rollout_server(stand_in(b"", status=307)) as connection, pytest.raises(ServerFailed, match="HTTP 307"):
         connection.bring(snapshots)
