@@ -37,7 +37,8 @@ from codezero.runtime.console import printable
 MAX_WAITING = 4
 """The most requests for rollouts that wait or are under way: one of a trainer, and some whose trainer is gone."""
 SILENCE_S = 60.0
-"""The longest time without a byte of an upload, in seconds, after which its trainer is gone."""
+"""The longest time without a byte of an upload, and until a request for rollouts is there, in seconds, after which its
+trainer is gone."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 logger = logging.getLogger(__name__)
@@ -190,7 +191,9 @@ def make_app(sampler: Sampler, token: str, folder: Path | None = None) -> TokenG
         if not 0 < _length(request) <= protocol.MAX_REQUEST_BYTES:
             return _refused(413, f"a request has at most {protocol.MAX_REQUEST_BYTES} bytes")
         try:
-            asked = msgspec.json.decode(await request.body(), type=RolloutRequest)
+            asked = msgspec.json.decode(await asyncio.wait_for(request.body(), SILENCE_S), type=RolloutRequest)
+        except (ClientDisconnect, asyncio.TimeoutError):
+            return _refused(400, "the request did not come to its end")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return _refused(400, f"the request cannot be read: {error}")
         if why := sampler.why_not(asked):

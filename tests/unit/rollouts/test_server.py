@@ -150,15 +150,29 @@ def test_one_upload_at_a_time(url):
     assert call(url, "PUT", protocol.WEIGHTS, content=b"xy").status_code == 400
 
 
-def test_a_trainer_that_falls_silent_while_it_uploads_is_not_waited_for(url, monkeypatch):
+def begun(url, method, path):
+    """A connection on which the first of nine bytes of a request were sent."""
+    raw = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=10)
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9\r\n\r\nx"
+    raw.sendall(head.encode())
+    return raw
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", protocol.WEIGHTS), ("POST", protocol.ROLLOUTS)])
+def test_a_trainer_that_falls_silent_in_the_middle_is_not_waited_for(url, monkeypatch, method, path):
     monkeypatch.setattr(server, "SILENCE_S", 0.3)
-    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=10) as raw:
-        head = (
-            f"PUT {protocol.WEIGHTS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9\r\n\r\nx"
-        )
-        raw.sendall(head.encode())
+    with begun(url, method, path) as raw:
         assert raw.recv(1000).split()[1] == b"400"
-    assert call(url, "PUT", protocol.WEIGHTS, content=b"xy").status_code == 400
+    assert call(url, method, path, content=b"xy").status_code == 400
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", protocol.WEIGHTS), ("POST", protocol.ROLLOUTS)])
+def test_a_trainer_that_goes_away_in_the_middle_is_no_error_of_the_server(url, caplog, method, path):
+    with begun(url, method, path):
+        time.sleep(0.2)
+    time.sleep(0.2)
+    assert call(url, method, path, content=b"xy").status_code == 400
+    assert caplog.text == ""
 
 
 def test_a_full_disk_is_told_as_such(url, monkeypatch):
