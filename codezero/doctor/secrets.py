@@ -18,7 +18,8 @@ from urllib.parse import unquote, urlsplit
 from codezero.doctor import identity
 from codezero.doctor.case import Case
 from codezero.doctor.redact import SHORTEST
-from codezero.errors import IdentityError
+from codezero.errors import ConfigError, IdentityError
+from codezero.rollouts import rollout_file
 
 _MAX_FILE = 1 << 20
 _SECRET_NAME = re.compile(
@@ -110,6 +111,9 @@ def _of_files(case: Case) -> Iterator[bytes]:
         yield _read(path).strip()
     for match in _NETRC.finditer(_read(home / ".netrc").decode("utf-8", "replace")):
         yield match[1].encode()
+    for name in (*case.config.rollout.servers, "rollout-server.yaml"):  # of a node, and of a rollout server
+        with suppress(ConfigError):
+            yield rollout_file.read(Path(name).expanduser()).token.encode()
     for path in Path("chains").glob("*/accounts.json"):
         yield from (value.encode() for value in _strings(path))
 

@@ -19,6 +19,8 @@ from codezero.doctor.finding import info
 from codezero.errors import StateError
 from codezero.identity.key import Identity, save
 from codezero.ledger import keystore
+from codezero.rollouts import rollout_file
+from codezero.rollouts.rollout_file import RolloutFile
 from codezero.runtime import state
 from tests.unit.doctor.cases import case_of
 from tests.unit.doctor.test_redact import HEX, spellings
@@ -70,9 +72,12 @@ def rich(tmp_path, monkeypatch):
     (home / ".cache" / "huggingface").mkdir(parents=True)
     (home / ".cache" / "huggingface" / "token").write_text("plain-token-of-the-hub")
     secrets = [PASSPHRASE, HUB_TOKEN, RPC_KEY, ORG, EMAIL, WANDB, SERVER_KEY, NETRC, APP_KEY, "5e" * 32]
+    for name in ("rollout-server.yaml", "pc.yaml"):
+        rollout_file.write(tmp_path / name, RolloutFile(url="http://127.0.0.1:7070", token=f"rollouts-of-{name}"))
     secrets += [
         "plain-token-of-the-hub",
         "the-token-in-a-file",
+        *("rollouts-of-rollout-server.yaml", "rollouts-of-pc.yaml"),
         "user-id-99887766",
         json.loads((tmp_path / "wallet.json").read_text())["id"],
     ]
@@ -81,7 +86,7 @@ def rich(tmp_path, monkeypatch):
         tmp_path,
         *("swarm=native", "ledger=wallet", f"ledger.rpc_url=https://rpc.example/v2/{RPC_KEY}"),
         *(f"ledger.contract_address=0x{'11' * 20}", f"ledger.passphrase_file={tmp_path / 'passphrase'}"),
-        f"push.token_file={tmp_path / 'push-token'}",
+        *(f"push.token_file={tmp_path / 'push-token'}", "rollout.engine=remote", "rollout.servers=[pc.yaml]"),
         *(f"ledger.org_id={ORG}", "evaluator=openai", "evaluator.model=m", "evaluator.api_key_env=MY_JUDGE"),
         **{"HOME": str(home), "USER": "aliceliddell", "HUGGINGFACE_ACCESS_TOKEN": HUB_TOKEN, "WANDB_API_KEY": WANDB},
         **{"OPENAI_API_KEY": SERVER_KEY, "CODEZERO_WALLET_PASSPHRASE": PASSPHRASE},
