@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
 import yaml
 
@@ -21,7 +22,9 @@ class RolloutFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(path: Path, content: RolloutFile) -> None:
-    """Replaces the file, which its owner alone can read. Raises ConfigError: it cannot be written."""
+    """Replaces the file, which its owner alone can read. Raises ConfigError: it cannot be written, or read again."""
+    if not _is_address(content.url):
+        raise ConfigError(f"no rollout server can be at {content.url}: give a host, without a port, with --address")
     with told_as(ConfigError, f"cannot write the rollout file {path}", "give another one with --file"):
         replace_file(path, yaml.safe_dump(msgspec.to_builtins(content), sort_keys=False), private=True)
 
@@ -33,10 +36,17 @@ def read(path: Path) -> RolloutFile:
         raw = file.read(MAX_BYTES + 1)
     try:
         found = msgspec.convert(yaml.safe_load(raw) if len(raw) <= MAX_BYTES else None, RolloutFile)
-        parts = urlsplit(found.url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port and not parts.path.strip("/")
+        usable = _is_address(found.url) and found.token.isascii() and found.token.isprintable() and found.token
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError):
         usable = False
-    if not usable or not (found.token.isascii() and found.token.isprintable() and found.token):
+    if not usable:
         raise ConfigError(f"{path} is no rollout file, or damaged: {again}")
     return found
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts, _ = urlsplit(url), httpx2.URL(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname and parts.port) and not parts.path.strip("/")
+    except (ValueError, httpx2.InvalidURL):
+        return False

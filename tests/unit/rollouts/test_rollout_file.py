@@ -10,10 +10,11 @@ from codezero.rollouts.serve import _reached
 
 def test_what_is_written_is_read_and_only_the_owner_can(tmp_path):
     path = tmp_path / "server.yaml"
-    content = RolloutFile(url="http://[fe80::1]:7070", token="x" * 43)
-    rollout_file.write(path, content)
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert rollout_file.read(path) == content
+    for url in ("http://[fe80::1]:7070", "https://pc.example:443"):
+        content = RolloutFile(url=url, token="x" * 43)
+        rollout_file.write(path, content)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert rollout_file.read(path) == content
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,7 @@ def test_what_is_written_is_read_and_only_the_owner_can(tmp_path):
         "url: http://127.0.0.1:7070",
         "url: http://127.0.0.1\ntoken: x",
         "url: http://127.0.0.1:99999\ntoken: x",
+        "url: http://192.168.1.500:7070\ntoken: x",
         "url: file:///etc/passwd\ntoken: x",
         "url: http://127.0.0.1:7070/elsewhere\ntoken: x",
         "url: http://127.0.0.1:7070\ntoken: ''",
@@ -45,6 +47,13 @@ def test_what_is_no_rollout_file_is_refused(tmp_path, text):
 def test_a_file_that_cannot_be_written_says_so(tmp_path):
     with pytest.raises(ConfigError, match="give another one with --file"):
         rollout_file.write(tmp_path / "none" / "server.yaml", RolloutFile(url="http://a:1", token="x"))
+
+
+@pytest.mark.parametrize("host", ["192.168.1.5:7070", "http://fast-pc", "fast-pc/x", "192.168.1.500"])
+def test_an_address_that_is_no_host_is_refused_where_it_is_given(tmp_path, host):
+    with pytest.raises(ConfigError, match="with --address"):
+        rollout_file.write(tmp_path / "server.yaml", RolloutFile(url=f"http://{host}:7070", token="x"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_machines_reach_a_server_on_all_interfaces_by_an_address_of_this_one():
