@@ -92,7 +92,8 @@ class Chooser:
         )
         for one, some in zip(asked, cases, strict=True):
             one.cases = some
-            one.tried = self._try(one, tuple(dict.fromkeys(case for each in some for case in each)))
+            written = tuple(dict.fromkeys(case for each in some for case in each))
+            one.tried = self._try(one, written) or one.tried  # cases that end the worker count as none
 
     def _ranked(self, read: _Read) -> list[Ranked]:
         found = ranks(read.tried, by_tests=self._writer is not None) if read.tried else [{}] * len(read.numbers)

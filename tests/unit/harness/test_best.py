@@ -1,0 +1,29 @@
+"""Ranks of solutions, where the model's own cases end the worker that tries them."""
+
+from types import SimpleNamespace
+
+from codezero.harness import best
+from codezero.harness.problems import BenchProblem
+from codezero.types import FinishReason, Rollout
+from codezero.verifier.trial import try_cases
+from codezero.workers import Cause, Death
+from tests.builders import task
+
+
+class Mortal:
+    """A worker that written cases end."""
+
+    def ask(self, job, trial, wall_s):
+        return Death(Cause.SIGNAL) if trial.cases else try_cases(trial)
+
+
+def test_cases_that_end_the_worker_count_as_none(monkeypatch):
+    monkeypatch.setattr(best, "write_cases", lambda writer, subjects, num, **_: [[("assert f(2) == 3",)] * num])
+    problem = BenchProblem(name="1", task=task(tests="assert f(1) == 2"))
+    codes = ("def f(x): return x + 1", "def f(x): return 0", "def f(x): return x + 1")
+    answers = [Rollout(text=f"```python\n{code}\n```", finish=FinishReason.STOP) for code in codes]
+    chooser = best.Chooser(Mortal(), SimpleNamespace(model=SimpleNamespace(device="cpu")), temperature=1.0)
+    (ranked,) = chooser.rank([(problem, answers)], seed=1)
+    assert [one.ranks["shown"] for one in ranked] == [1.0, 1.0, 1.0]
+    assert [one.ranks["majority"] for one in ranked] == [3.0, 2.0, 3.0]
+    assert [one.ranks["tests"] for one in ranked] == [1.0, 1.0, 1.0]
