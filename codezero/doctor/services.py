@@ -61,8 +61,8 @@ def check_judge(case: Case) -> Iterator[Finding]:
 def check_evaluator(case: Case) -> Iterator[Finding]:
     config = case.config
     evaluator = config.evaluator
-    from codezero.evaluate.backends.choose import has_llama_cpp
     from codezero.evaluate.backends.served import JUDGING
+    from codezero.llm.llama_library import has_llama_cpp
 
     for who, wants, other in (
         ("evaluator", evaluator.backend is Backend.llama_cpp, "evaluator.backend=auto"),

@@ -14,13 +14,14 @@ import torch
 from codezero.config import Backend, Dtype, NodeConfig, VerdictMode
 from codezero.errors import ModelError
 from codezero.evaluate.backends.base import JudgeBackend
-from codezero.evaluate.backends.choose import choose_backend, has_llama_cpp, make_outside
+from codezero.evaluate.backends.choose import choose_backend, make_outside
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.evaluate.evaluator import FrozenEvaluator
 from codezero.evaluate.examiner import Examiner, Fresh, ReferenceOf
 from codezero.evaluate.judge import Judge, ModelJudge
 from codezero.llm import catalogue, store
 from codezero.llm import device as devices
+from codezero.llm.llama_library import has_llama_cpp
 from codezero.llm.load import LoadedModel, load_model
 from codezero.ports import Progress
 from codezero.runtime.console import Console

@@ -6,15 +6,25 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from codezero.config import RolloutEngine
 from codezero.errors import RolloutError
 from codezero.llm import continuous
-from codezero.llm.llama_engine import LlamaCppEngine
+from codezero.llm.llama_engine import LlamaCppEngine, require_llama_cpp
 from codezero.llm.sample import SampleGroups, sample_groups
-from codezero.llm.vllm_engine import VllmEngine
+from codezero.llm.vllm_engine import VllmEngine, require_vllm
 from codezero.types import SampledTokens
 
 logger = logging.getLogger(__name__)
+
+
+def require(engine: RolloutEngine, device: torch.device) -> None:
+    """Raises RolloutError: the engine's package is not installed, or it does not sample on this device."""
+    if engine is RolloutEngine.llama_cpp:
+        require_llama_cpp(device)
+    elif engine is RolloutEngine.vllm:
+        require_vllm(device)
 
 
 def make_engine(

@@ -19,6 +19,7 @@ import torch
 import codezero
 from codezero.errors import RolloutError, told_as
 from codezero.llm.llama_files import write_adapter, write_base
+from codezero.llm.llama_library import PACKAGE, has_llama_cpp
 from codezero.llm.llama_sampler import Request
 from codezero.llm.replies import Done, Reply, misshapen
 from codezero.llm.sample import SamplingParams, StepCallback
@@ -159,6 +160,16 @@ class LlamaCppEngine:
             process.stdout.close()
             with suppress(OSError):  # the process has not read all input
                 process.stdin.close()
+
+
+def require_llama_cpp(device: torch.device) -> None:
+    """Raises RolloutError: llama.cpp is not installed, or does not sample on this device here."""
+    if device.type != "cpu" or not has_llama_cpp():
+        where = f"this machine computes on {device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
+        raise RolloutError(
+            f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: `pip install "
+            "codezero[llama-cpp]` on a machine without a GPU, or set rollout.engine=transformers"
+        )
 
 
 def _lines(file: int) -> Iterator[bytes]:

@@ -9,17 +9,23 @@ four numbers of the context's parameters, which are read back. Another wheel is 
 from __future__ import annotations
 
 import ctypes as c
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+PACKAGE = "xllamacpp"
 BATCH_TOKENS = 256
 """The number of prompt tokens that are read at once; more take more memory and hardly less time."""
 CACHE_STEP = 256
 """A sequence's part of the cache is a multiple of this number of tokens."""
 _Int, _Pointer = c.c_int32, c.c_void_p
+
+
+def has_llama_cpp() -> bool:
+    return importlib.util.find_spec(PACKAGE) is not None
 
 
 class _Parameters(c.Structure):

@@ -13,18 +13,14 @@ from pathlib import Path
 import torch
 
 from codezero.config import Backend, Network, NodeConfig, RolloutEngine, TrainMethod
-from codezero.errors import RolloutError, TrainingError
-from codezero.evaluate.backends.choose import has_llama_cpp
-from codezero.evaluate.backends.llama_cpp import PACKAGE
+from codezero.errors import TrainingError
 from codezero.evaluate.backends.transformers import Frozen, TransformersBackend
 from codezero.evaluate.build import LARGE_JUDGE, JudgeWeights, count_workers, describe, judge_that_fits
 from codezero.evaluate.examiner import Examiner
-from codezero.llm import catalogue, store
+from codezero.llm import catalogue, engines, store
 from codezero.llm import device as devices
-from codezero.llm.engines import make_engine
 from codezero.llm.load import LoadedModel, load_model
 from codezero.llm.sample import SampleGroups
-from codezero.llm.vllm_engine import require_vllm
 from codezero.observe import probes
 from codezero.observe.report_file import ReportFile
 from codezero.policy.probe import SAMPLES, START_SAMPLES, Probe
@@ -67,15 +63,7 @@ class Models:
         device = devices.choose_device(config.model.device)
         self.engine = config.rollout.engine_on(device.type)
         """The engine that samples rollouts."""
-        outside = self.engine is RolloutEngine.llama_cpp
-        if outside and (device.type != "cpu" or not has_llama_cpp()):
-            where = f"this node computes on {device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
-            raise RolloutError(
-                f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: `pip install "
-                "codezero[llama-cpp]` on a machine without a GPU, or set rollout.engine=transformers"
-            )
-        if self.engine is RolloutEngine.vllm:
-            require_vllm(device)
+        engines.require(self.engine, device)
         devices.return_freed_memory()
         state.check_settings(folder, {"model.name": config.model.name})
         plan = plan_node(config, folder, console, token)
@@ -103,8 +91,8 @@ class Models:
             self.settings["evaluator.model"] = weights.name
         self.judge_backend = weights.outside(backend)
         """The connection to the judge; None if no model is asked."""
-        cache_bytes = memory_plan.kv_cache * (2 if outside else 1)
-        self.sample: SampleGroups = make_engine(
+        cache_bytes = memory_plan.kv_cache * (2 if self.engine is RolloutEngine.llama_cpp else 1)
+        self.sample: SampleGroups = engines.make_engine(
             config.rollout.engine, self.engine, policy_folder, folder / "sampler", cache_bytes
         )
         """The function that samples rollouts."""

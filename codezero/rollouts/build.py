@@ -11,10 +11,8 @@ import torch
 from codezero.config import NodeConfig, RolloutEngine
 from codezero.errors import ConfigError
 from codezero.llm import device as devices
-from codezero.llm import store
-from codezero.llm.engines import make_engine
+from codezero.llm import engines, store
 from codezero.llm.load import load_model
-from codezero.llm.vllm_engine import require_vllm
 from codezero.rollouts import rollout_file
 from codezero.rollouts.client import RolloutServer
 from codezero.rollouts.engine import RemoteEngine
@@ -30,15 +28,15 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
     console = Console()
     device = devices.choose_device(config.model.device)
     engine = config.rollout.engine_on(device.type)
-    if engine is RolloutEngine.vllm:
-        require_vllm(device)
+    engines.require(engine, device)
     devices.set_threads(config.model.threads)
     folder = store.prepare(config.model.name, config.model.cache_dir, report=console.line)
     dtype = devices.choose_dtype(config.model.dtype, device)
     policy = load_model(config.model.name, folder, device, dtype)
     console.line(f"model: {config.model.name} on {devices.describe(device, dtype)}")
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
-    sample = make_engine(config.rollout.engine, engine, folder, Path(config.state_dir) / "rollouts", free // 2)
+    own = Path(config.state_dir).expanduser() / "rollouts" / options.file.stem  # of several servers each has its file
+    sample = engines.make_engine(config.rollout.engine, engine, folder, own, free // 2)
     serve(policy, sample, engine, options, console)
     return 0
 
@@ -46,7 +44,7 @@ def run_server(config: NodeConfig, options: ServeOptions) -> int:
 def make_remote(config: NodeConfig, model: Any, folder: Path) -> RemoteEngine:
     """Returns the engine that samples with the configured servers, or here if there are none.
 
-    Raises RolloutError: a rollout file cannot be read."""
+    Raises ConfigError: a rollout file cannot be read; RolloutError: the folder cannot be written."""
     files = [Path(name).expanduser() for name in config.rollout.servers]
     servers = [RolloutServer(rollout_file.read(file), file.name) for file in files]
     return RemoteEngine(servers, Snapshots(model, folder / "rollouts", config.rollout.transfer))

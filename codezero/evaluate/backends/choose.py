@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 from codezero.config import Backend, EvaluatorConfig
 from codezero.evaluate.backends.base import JudgeBackend
 from codezero.evaluate.backends.http import OpenAIBackend
-from codezero.evaluate.backends.llama_cpp import PACKAGE, LlamaCppBackend
+from codezero.evaluate.backends.llama_cpp import LlamaCppBackend
 from codezero.evaluate.backends.ollama import OllamaBackend
 from codezero.evaluate.backends.served import JUDGING
 from codezero.llm.chat_server import ChatServer
+from codezero.llm.llama_library import PACKAGE
 
 
 def choose_backend(
@@ -39,10 +39,6 @@ def choose_backend(
         return Backend.llama_cpp, "memory does not hold a judge in this process"
     missing = "no GGUF file of its weights is known" if has_llama_cpp else f"{PACKAGE} is not installed"
     return Backend.transformers, f"memory is short, but {missing}"
-
-
-def has_llama_cpp() -> bool:
-    return importlib.util.find_spec(PACKAGE) is not None
 
 
 def make_outside(backend: Backend, config: EvaluatorConfig, weights: Path | None, threads: int) -> JudgeBackend | None:

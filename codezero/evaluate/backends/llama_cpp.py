@@ -30,7 +30,6 @@ START_TIMEOUT_S = 180.0
 """The longest wait for a model to load, in seconds: a gigabyte from a slow disk takes a minute."""
 END_S = 2.0
 """Seconds to wait after a failed request to see whether its process has died."""
-PACKAGE = "xllamacpp"
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")

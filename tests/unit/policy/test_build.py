@@ -15,7 +15,7 @@ from codezero.errors import ConfigError, EvaluatorError, RolloutError, StateErro
 from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
-from codezero.llm import engines, vllm_engine
+from codezero.llm import engines, llama_engine, vllm_engine
 from codezero.llm.sample import SamplingParams
 from codezero.llm.vllm_engine import VllmEngine
 from codezero.policy import build
@@ -252,7 +252,7 @@ def test_llama_cpp_samples_for_adapters_and_is_planned_for(tmp_path, monkeypatch
 def test_llama_cpp_with_full_fine_tuning_or_without_its_package_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"rollout\.engine=llama_cpp.*use train\.method=lora"):
         load_config(["rollout.engine=llama_cpp", "train.method=full"])
-    monkeypatch.setattr(build, "has_llama_cpp", lambda: False)
+    monkeypatch.setattr(llama_engine, "has_llama_cpp", lambda: False)
     with pytest.raises(RolloutError, match=r"not installed: `pip install codezero\[llama-cpp\]`"):
         made_from(tmp_path / "a", save_tiny(tmp_path / "model"), "x", "rollout.engine=llama_cpp")
 
@@ -269,7 +269,7 @@ def test_vllm_without_its_package_or_a_gpu_says_what_to_do(tmp_path, monkeypatch
 def test_a_node_with_vllm_samples_by_it_and_is_planned_for(tmp_path, monkeypatch):
     """Only that vLLM may sample on this device is pretended."""
     stand_in = [sys.executable, vllm_stand_in.__file__, str(tmp_path / "journal"), "none"]
-    monkeypatch.setattr(build, "require_vllm", lambda device: None)
+    monkeypatch.setattr(engines, "require_vllm", lambda device: None)
     monkeypatch.setattr(engines, "VllmEngine", partial(VllmEngine, command=stand_in))
     planned, model = remembered_plans(monkeypatch), save_tiny(tmp_path / "model")
     _, made = made_from(tmp_path / "a", model, model, "rollout.engine=vllm", "train.method=lora")

@@ -1,0 +1,32 @@
+"""A rollout server by the configuration."""
+
+import pytest
+
+from codezero.config.load import load_config
+from codezero.errors import RolloutError
+from codezero.llm import engines, llama_engine
+from codezero.rollouts import build
+from codezero.rollouts.serve import ServeOptions
+from tests.builders import save_tiny
+
+
+def run(folder, model, *settings, file="rollout-server.yaml"):
+    common = ("model.device=cpu", f"model.name={model}", f"model.cache_dir={folder}", f"state_dir={folder / 'state'}")
+    options = ServeOptions(host="127.0.0.1", port=0, address=None, file=folder / file)
+    return build.run_server(load_config([*common, *settings]), options)
+
+
+def test_an_engine_whose_package_is_missing_lets_no_server_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(llama_engine, "has_llama_cpp", lambda: False)
+    with pytest.raises(RolloutError, match=r"not installed: `pip install codezero\[llama-cpp\]`"):
+        run(tmp_path, save_tiny(tmp_path / "model"), "rollout.engine=llama_cpp")
+
+
+def test_the_engines_of_two_servers_on_a_machine_do_not_share_files(tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(engines, "make_engine", lambda wanted, engine, model, folder, size: folders.append(folder))
+    monkeypatch.setattr(build, "serve", lambda *_: None)
+    model = save_tiny(tmp_path / "model")
+    for file in ("a.yaml", "b.yaml"):
+        assert run(tmp_path, model, file=file) == 0
+    assert folders == [tmp_path / "state" / "rollouts" / name for name in ("a", "b")]
