@@ -90,7 +90,10 @@ class Sampler:
         if self._engine is RolloutEngine.llama_cpp and self._weights.name == self._weights.base:
             return "it samples with adapters only: train them, or start it with rollout.engine=transformers"
         if self._engine in LOGPROBS_AFTER and (asked.top_p < 1 or asked.top_k):
-            return "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0"
+            return (
+                "its log-probs are those after top-p and top-k: use rollout.top_p=1 and rollout.top_k=0, or start it "
+                "with rollout.engine=transformers"
+            )
         rows, longest = len(asked.prompts) * asked.num_generations, max(map(len, asked.prompts))
         if rows > protocol.MAX_ROWS:
             return f"{rows} completions at once are more than {protocol.MAX_ROWS}"
