@@ -93,7 +93,10 @@ class ServedWeights:
         if self.name != self.base and self._lora is None:
             raise TransferError("this server has all weights of another run: start it again to use adapters")
         if self._lora not in (None, facts.lora):
-            raise TransferError(f"this server has adapters of rank {self._lora.r}: start it again for another rank")
+            raise TransferError(
+                f"this server has adapters with lora_r={self._lora.r} and lora_alpha={self._lora.alpha}: start it "
+                "again for others"
+            )
         if self._lora is None:
             self.model = apply_lora(self.model, TrainConfig(lora_r=facts.lora.r, lora_alpha=facts.lora.alpha), 0)
             self._lora = facts.lora

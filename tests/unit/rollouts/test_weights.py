@@ -326,6 +326,19 @@ def test_runs_that_train_otherwise_need_a_server_that_starts_again(tmp_path):
             taken_over(served, files[then], tmp_path)
 
 
+def test_adapters_of_another_scale_need_a_server_that_starts_again_too(tmp_path):
+    files = []
+    for alpha in (12, 24):
+        model = apply_lora(tiny_model(), TrainConfig(lora_r=4, lora_alpha=alpha), 0)
+        snapshots = Snapshots(model, tmp_path / str(alpha), Transfer.auto)
+        snapshots.take(model)
+        files.append(opened(snapshots))
+    served = ServedWeights(tiny_model())
+    taken_over(served, files[0], tmp_path)
+    with pytest.raises(TransferError, match=r"lora_r=4 and lora_alpha=12: start it again"):
+        taken_over(served, files[1], tmp_path)
+
+
 @contextmanager
 def files_of_at_most(size):
     """A full disk, as far as new files go."""
