@@ -139,7 +139,8 @@ class Lister:
                 one.refresh(lambda: self._worker.pause(0))
             except HubUnreachable as error:
                 wait_s = RETRY_S
-                self._tell(one, error)
+                if not one.is_complete:  # else it only cannot be compared with the hub's newest
+                    self._tell(one, error)
         return wait_s
 
     def _tell(self, one: TaskList, error: HubUnreachable) -> None:

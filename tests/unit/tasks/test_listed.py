@@ -173,6 +173,19 @@ def test_a_thread_completes_the_lists_and_ends_with_the_node(tmp_path):
     assert [hub.reads for hub in hubs] == [1, 1]
 
 
+def test_with_a_whole_list_a_hub_that_is_away_is_no_warning(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(listed, "RETRY_S", 0.01)
+    refreshed(tmp_path, Hub("a"))
+    away, asked = Hub(revision=None), []
+    one = made(tmp_path, away)
+    monkeypatch.setattr(one, "refresh", lambda pause: (asked.append(1), TaskList.refresh(one, pause)))
+    lister = Lister([one])
+    lister.start()
+    eventually(lambda: len(asked) >= 3)
+    lister.stop()
+    assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
+
+
 def test_a_hub_that_breaks_off_is_told_once_and_tried_again(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(listed, "RETRY_S", 0.01)
     hub = Hub("a", "b", fails_at=1)
