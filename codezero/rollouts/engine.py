@@ -31,9 +31,9 @@ OUT_S, MOST_OUT_S = 60.0, 960.0
 """How long a server that has failed is left out, in seconds: at first, doubled each time, and at most."""
 NEWEST = 0.5
 """The weight of the latest measurement in a server's speed."""
-RECOVERY = 1.1
-"""The factor on the speed of a server with each job of which it gets nothing: some day it gets a prompt again, and may
-be faster by then."""
+RECOVERY = 1.02
+"""The factor on the speed of a server with each job of which it gets nothing: after 35 jobs it counts as twice as fast,
+so that some day it gets a prompt again, and may be faster by then."""
 LOOK_S = 0.5
 
 logger = logging.getLogger(__name__)
