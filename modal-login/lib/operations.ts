@@ -122,8 +122,9 @@ export function refusalFor(error: unknown, call: Call): Refusal {
   if (revert) return refused(call, revert);
   const { name, shortMessage, details } = Object(error) as Record<string, unknown>;
   const said = oneLine([details, shortMessage].find((text) => typeof text === "string" && text !== "") ?? name);
-  const validation = /\bAA\d\d\b/.exec(said);
-  if (validation) return new Refusal(502, `the bundler refuses the session key (${said}): sign in again`);
+  // The EntryPoint's codes: AA22 to AA24, the account does not accept the signature or its time; AA3…, the paymaster.
+  if (/\bAA2[234]\b/.test(said)) return new Refusal(502, `the bundler refuses the session key (${said}): sign in again`);
+  if (/\bAA3\d\b/.test(said)) return new Refusal(502, `the sponsor does not pay (${said}): check its policy and balance`);
   if (/execution reverted/i.test(said)) return refused(call, { reason: "" });
   return new Refusal(502, `the bundler or RPC server fails at ${call.functionName}: ${said}`);
 }
