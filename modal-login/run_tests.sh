@@ -44,7 +44,7 @@ command -v npm >/dev/null || fail "no npm: install Node 20.12 or newer (https://
 node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 12) ? 0 : 1)' ||
   fail "Node $(node --version) is too old: the sign-in app needs 20.12 or newer"
 
-tests=(tests/api.test.mjs tests/guard.test.mjs tests/replacement.test.mjs)
+tests=(tests/api.test.mjs tests/guard.test.mjs tests/operations.test.mjs)
 if [ "${CODEZERO_SKIP_BROWSER:-}" = 1 ]; then
   echo "WARNING: CODEZERO_SKIP_BROWSER=1: THE SIGN-IN PAGE IS NOT TESTED" >&2
 else

@@ -9,11 +9,17 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { API_KEY, ORG_ID } from "./alchemy.mjs";
-import { App, freePort } from "./harness.mjs";
+import { App } from "./harness.mjs";
+import { freePort } from "./processes.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
 /** There is none: what gets as far as the chain fails. */
-const NO_CHAIN = { url: "http://127.0.0.1:9", coordinator: { address: `0x${"c".repeat(40)}` }, market: { address: "" } };
+const NO_CHAIN = {
+  url: "http://127.0.0.1:9",
+  coordinator: { address: `0x${"c".repeat(40)}` },
+  market: { address: "" },
+  erc4337: { accountOf: () => ({ address: `0x${"a1".repeat(20)}`, initCode: "0x" }) },
+};
 let app, port;
 
 before(async () => {

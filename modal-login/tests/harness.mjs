@@ -1,23 +1,21 @@
-// The built app, between a stand-in of Alchemy and one of a bundler, over a real chain (anvil) with the real contracts.
+// The built app, between a stand-in of Alchemy and a real ERC-4337 stack, over a real chain (anvil) with the real contracts.
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createPublicClient, createWalletClient, getAddress, http } from "viem";
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from "viem/accounts";
 import { Alchemy, API_KEY, ORG_ID } from "./alchemy.mjs";
 import { Bundler } from "./bundler.mjs";
+import { clientFor, Erc4337 } from "./erc4337.mjs";
+import { eventually, freePort, orEnd, stopped } from "./processes.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
 const ARTIFACTS = join(ROOT, "..", "codezero", "ledger", "artifacts");
 export const CHAIN_ID = 685685;
 /** Of anvil's first account: publicly known, it holds nothing anywhere. */
 const OWNER = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
-export const ACCOUNT = getAddress(`0x${"a1".repeat(20)}`);
 
 export class Chain {
   static async start() {
@@ -26,35 +24,37 @@ export class Chain {
     chain.url = `http://127.0.0.1:${port}`;
     const options = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(CHAIN_ID), "--silent"];
     chain.process = spawn(anvil(), options, { stdio: "ignore" });
-    const definition = { id: CHAIN_ID, name: "test", nativeCurrency: {}, rpcUrls: {} };
-    const shared = { chain: definition, transport: http(chain.url, { retryCount: 0 }), pollingInterval: 50 };
-    chain.reader = createPublicClient(shared);
-    chain.owner = createWalletClient({ ...shared, account: OWNER });
-    await eventually(() => chain.reader.getChainId());
-    chain.coordinator = await chain.deploy("SwarmCoordinator", (address) => [address, 1n]);
-    chain.market = await chain.deploy("PredictionMarket", (address) => [chain.coordinator.address, address, 10n ** 18n]);
+    await orEnd(chain, chain.prepare());
     return chain;
+  }
+
+  async prepare() {
+    this.client = await eventually(() => clientFor(this.url, OWNER));
+    this.erc4337 = await Erc4337.start(this.url);
+    this.coordinator = await this.deploy("SwarmCoordinator", (address) => [address, 1n]);
+    this.market = await this.deploy("PredictionMarket", (address) => [this.coordinator.address, address, 10n ** 18n]);
   }
 
   async deploy(name, argumentsFor) {
     const { abi, bytecode } = JSON.parse(await readFile(join(ARTIFACTS, `${name}.json`), "utf8"));
     const args = argumentsFor(OWNER.address);
-    const hash = await this.owner.deployContract({ abi, bytecode: withPrefix(bytecode), args });
-    const { contractAddress: address } = await this.reader.waitForTransactionReceipt({ hash });
+    const hash = await this.client.deployContract({ abi, bytecode: withPrefix(bytecode), args });
+    const { contractAddress: address } = await this.client.waitForTransactionReceipt({ hash });
     return { abi, address };
   }
 
   read(contract, functionName, args = []) {
-    return this.reader.readContract({ ...contract, functionName, args });
+    return this.client.readContract({ ...contract, functionName, args });
   }
 
   async write(contract, functionName, args = []) {
-    const hash = await this.owner.writeContract({ ...contract, functionName, args });
-    return this.reader.waitForTransactionReceipt({ hash });
+    const hash = await this.client.writeContract({ ...contract, functionName, args });
+    return this.client.waitForTransactionReceipt({ hash });
   }
 
-  stop() {
-    return stopped(this.process);
+  async stop() {
+    await this.erc4337?.stop();
+    await stopped(this.process);
   }
 }
 
@@ -62,10 +62,11 @@ export class Chain {
 export class App {
   static async start(chain, environment = {}) {
     const app = new App();
+    app.chain = chain;
     app.folder = await mkdtemp(join(tmpdir(), "sign-in-"));
     app.data = join(app.folder, "temp-data");
     app.alchemy = await new Alchemy().listen();
-    app.bundler = await new Bundler(chain.url, { miningMs: 100 }).listen();
+    app.bundler = await new Bundler(chain.url, chain.erc4337).listen();
     const port = await freePort();
     app.url = `http://localhost:${port}`;
     app.environment = {
@@ -98,17 +99,20 @@ export class App {
     });
   }
 
-  /** As if a user had signed in: the files of a session. Returns the session key's address. */
-  async seed({ orgId = ORG_ID, account = ACCOUNT, deadline = inDays(62), activated = true, entity = 1n } = {}) {
+  /**
+   * As if a user had signed in: the files of a session, whose key owns an account, new if the key is. Sign-ins on two
+   * machines have entities of their own for one account.
+   */
+  async seed({ privateKey = generatePrivateKey(), owner, deadline = inDays(62), activated = true, entity = 1n } = {}) {
     await mkdir(this.data, { recursive: true });
-    const privateKey = generatePrivateKey();
     const publicKey = privateKeyToAddress(privateKey);
-    const user = { orgId, address: `0x${"5".repeat(40)}`, userId: "user-1", email: "anna@example.org" };
-    const done = { accountAddress: account, initCode: "0x", deferredActionDigest: digest(publicKey, deadline, entity) };
+    const { address: account, initCode } = await this.chain.erc4337.accountOf(owner ?? publicKey);
+    const user = { orgId: ORG_ID, address: `0x${"5".repeat(40)}`, userId: "user-1", email: "anna@example.org" };
+    const done = { accountAddress: account, initCode, deferredActionDigest: digest(publicKey, deadline, entity) };
     const key = { publicKey, privateKey, createdAt: "2026-11-21T00:00:00.000Z", activated, ...(activated && done) };
-    await writeFile(join(this.data, "userData.json"), JSON.stringify({ [orgId]: user }));
-    await writeFile(join(this.data, "userApiKey.json"), JSON.stringify({ [orgId]: [key] }));
-    return { publicKey, privateKey };
+    await writeFile(join(this.data, "userData.json"), JSON.stringify({ [ORG_ID]: user }));
+    await writeFile(join(this.data, "userApiKey.json"), JSON.stringify({ [ORG_ID]: [key] }));
+    return { publicKey, privateKey, account };
   }
 
   /** A node's key file, as codezero writes it. Returns the peer id that the app has for it. */
@@ -172,33 +176,6 @@ export function inDays(days) {
 function anvil() {
   const installed = join(import.meta.dirname, "node_modules", "@foundry-rs", "anvil-linux-amd64", "bin", "anvil");
   return existsSync(installed) ? installed : "anvil";
-}
-
-export async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-async function eventually(attempt, withinMs = 30_000) {
-  const deadline = Date.now() + withinMs;
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (Date.now() > deadline) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
-}
-
-async function stopped(child) {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGTERM");
-  await once(child, "exit");
 }
 
 function withPrefix(bytecode) {

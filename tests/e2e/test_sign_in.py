@@ -1,5 +1,5 @@
-"""A node with `ledger=modal`, through the real sign-in app as it is built, to a contract on a real chain. Stand-ins are
-the bundler and Alchemy's signer; the session already exists, as after a sign-in."""
+"""A node with `ledger=modal`, through the real sign-in app as it is built, a real bundler and EntryPoint, to a contract on
+a real chain. The account is not Alchemy's (`modal-login/README.md`); the session exists already, as after a sign-in."""
 
 import contextlib
 import json
@@ -14,6 +14,7 @@ import time
 import urllib.request
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from eth_account import Account
@@ -28,7 +29,7 @@ from tests.unit.devchain.deployed import Deployed
 ROOT = Path(__file__).parent.parent.parent
 APP = ROOT / "modal-login"
 ORG_ID = "7f1d2c9a-0000-4000-8000-000000000001"
-SMART_ACCOUNT = chains.ACCOUNTS[5]
+SESSION_KEY = Account.create()
 NO_ONE = "http://127.0.0.1:9"
 SKIP = "CODEZERO_SKIP_SIGN_IN"
 pytestmark = [
@@ -64,15 +65,22 @@ def running(arguments, ready, **environment):
         process.communicate(timeout=20)
 
 
+class Bundler(NamedTuple):
+    url: str
+    account: str
+    """The session key's."""
+    init_code: str
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def sign_in(folder):
+def sign_in(folder, bundler):
     """The files that the app leaves when a user has signed in, with a key of 62 days."""
-    key = Account.create()
+    key = SESSION_KEY
     nonce, deadline = 0x103 << 64, int(time.time()) + 62 * 86400
     action = bytes(20) + b"\x01" + deadline.to_bytes(6, "big") + bytes.fromhex(key.address[2:])
     digest = b"\x00" + nonce.to_bytes(32, "big") + len(action).to_bytes(4, "big") + action + bytes(70)
@@ -82,8 +90,8 @@ def sign_in(folder):
         "privateKey": "0x" + bytes(key.key).hex(),
         "createdAt": "2026-11-21T00:00:00.000Z",
         "activated": True,
-        "accountAddress": SMART_ACCOUNT.address,
-        "initCode": "0x",
+        "accountAddress": bundler.account,
+        "initCode": bundler.init_code,
         "deferredActionDigest": "0x" + digest.hex(),
     }
     folder.mkdir(mode=0o700)
@@ -104,28 +112,29 @@ def contract(chain):
 
 @pytest.fixture
 def bundler(chain):
-    """Where the stand-in of Alchemy's bundler is, and of the account that it acts for."""
+    """A bundler that answers as Alchemy's, with an EntryPoint on the chain."""
     if not (APP / ".next" / "standalone" / "server.js").exists():
         pytest.fail(f"the sign-in app is not built: run modal-login/run_tests.sh first, or set {SKIP}=1")
-    key = "0x" + bytes(SMART_ACCOUNT.key).hex()
-    with running(["tests/bundler.mjs", "--rpc", chain.url, "--key", key], r"^bundler: (\S+)") as found:
-        yield found[1]
+    arguments = ["tests/bundler.mjs", "--rpc", chain.url, "--owner", SESSION_KEY.address]
+    with running(arguments, r"^bundler: (\S+) (\S+) (\S+)") as found:
+        yield Bundler(*found.groups())
 
 
 @pytest.fixture
 def app(contract, bundler, tmp_path):
     """Where the app is."""
-    sign_in(tmp_path / "temp-data")
+    sign_in(tmp_path / "temp-data", bundler)
     port = free_port()
     settings = {
         "PORT": str(port),
         "DATA_DIR": str(tmp_path / "temp-data"),
         "NODE_KEYS": str(tmp_path / "swarm.pem"),
         "ALCHEMY_BASE_URL": NO_ONE,
+        "PAYMASTER_POLICY_ID": "policy-1",
         "CHAIN_ID": str(chains.CHAIN_ID),
         "SMART_CONTRACT_ADDRESS": contract.address,
     }
-    with running(["start.mjs"], "Ready in", **settings, BUNDLER_URL=bundler):
+    with running(["start.mjs"], "Ready in", **settings, BUNDLER_URL=bundler.url):
         yield f"http://localhost:{port}"
 
 
@@ -162,13 +171,15 @@ def asked(tmp_path, url):
         return reply.read()
 
 
-def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state(chain, contract, app, tmp_path):
+def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state(
+    chain, contract, bundler, app, tmp_path
+):
     save_tiny(tmp_path / "model")
     with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         output = play(tmp_path, chain.url, contract, app, "--rounds", "2")
     (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
     (owner,) = contract.read("getEoa(string[])", [peer_id])
-    assert owner == SMART_ACCOUNT.address
+    assert owner == bundler.account
     reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
     assert [report["ledger"] for report in reports] == ["", ""]
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])
@@ -182,13 +193,13 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     play(tmp_path, chain.url, contract, app, "--rounds", "1", *fresh)
     (report,) = [json.loads(line) for line in (tmp_path / "logs2" / "rounds.jsonl").read_text().splitlines()]
     assert report["ledger"] == ""
-    assert contract.read("getPeerId(address[])", [SMART_ACCOUNT.address]) == [[peer_id]]
+    assert contract.read("getPeerId(address[])", [bundler.account]) == [[peer_id]]
 
 
 def test_the_launch_script_starts_the_app_and_a_node_for_who_has_signed_in(chain, contract, bundler, tmp_path):
     model = save_tiny(tmp_path / "model")
     folder = checkout(tmp_path / "checkout", app=True)
-    sign_in(folder / "modal-login" / "temp-data")
+    sign_in(folder / "modal-login" / "temp-data", bundler)
     with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
         output = start(
             folder,
@@ -197,11 +208,12 @@ def test_the_launch_script_starts_the_app_and_a_node_for_who_has_signed_in(chain
             *(f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.method=full"),
             *("preset=local", "rollout.max_new_tokens=20", "probe.share=0", f"ledger.rpc_url={chain.url}"),
             *(f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
-            BUNDLER_URL=bundler,
+            BUNDLER_URL=bundler.url,
             ALCHEMY_BASE_URL=NO_ONE,
+            PAYMASTER_POLICY_ID="policy-1",
         )
     assert f"sign-in: user {ORG_ID} is already signed in" in output
     (peer_id,) = {line.split()[1].rstrip(",") for line in output.splitlines() if line.startswith("peer: ")}
-    assert contract.read("getEoa(string[])", [peer_id]) == [SMART_ACCOUNT.address]
+    assert contract.read("getEoa(string[])", [peer_id]) == [bundler.account]
     (total,) = contract.read("getTotalRewards(string[])", [peer_id])
     assert total != 0
