@@ -32,8 +32,8 @@ export class Bundler {
     this.mode = "ok";
     this.asked = [];
     this.sent = [];
-    /** What tests have happen between estimate and sending, and between sending and its answer. */
-    this.beforeSending = this.afterSending = async () => undefined;
+    /** What tests have happen between estimate and sending, between sending and its answer, and when a receipt is asked for. */
+    this.beforeSending = this.afterSending = this.beforeReceipt = async () => undefined;
   }
 
   async listen() {
@@ -83,8 +83,9 @@ export class Bundler {
         return this.estimate(params[0]);
       case "eth_supportedEntryPoints":
       case "eth_getUserOperationByHash":
-      case "eth_getUserOperationReceipt":
         return this.alto(method, params);
+      case "eth_getUserOperationReceipt":
+        return this.receipt(params);
       case "eth_call":
         return this.call(params);
       default:
@@ -129,6 +130,11 @@ export class Bundler {
     this.sent.push(plain(operation));
     await this.afterSending();
     return hash;
+  }
+
+  async receipt(params) {
+    await this.beforeReceipt();
+    return this.alto("eth_getUserOperationReceipt", params);
   }
 
   async call(params) {

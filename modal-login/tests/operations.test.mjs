@@ -23,7 +23,7 @@ after(async () => {
   await chain?.stop();
 });
 beforeEach(async () => {
-  app.bundler.beforeSending = app.bundler.afterSending = nothing;
+  app.bundler.beforeSending = app.bundler.afterSending = app.bundler.beforeReceipt = nothing;
   app.bundler.sent.length = 0;
   key = await app.seed();
 });
@@ -153,8 +153,9 @@ for (const isMined of [false, true]) {
     const taking = stack.alto;
     const knowingNothing = await stack.newAlto();
     if (!isMined) await taking.ask("debug_bundler_setBundlingMode", ["manual"]);
-    app.bundler.afterSending = async () => {
-      app.bundler.afterSending = nothing;
+    // Not before the answer to the sending: a slow one is asked for again, and a mined operation is refused then.
+    app.bundler.beforeReceipt = async () => {
+      app.bundler.beforeReceipt = nothing;
       if (isMined) await eventually(async () => assert.deepEqual(await rewards(peer), [5n]));
       await taking.stop();
       stack.alto = knowingNothing;
