@@ -28,7 +28,16 @@ wants_cpu_only() {
   case "${CPU_ONLY:-}" in 1 | y | Y | yes | true | True) return 0 ;; *) return 1 ;; esac
 }
 
-pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"; }
+# Says which large packages pip downloads, since these are most of the time, and when it begins to unpack.
+pip_install() {
+  PYTHONUNBUFFERED=1 .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off "$@" | awk '
+    match($0, /Downloading [^ ]*\.whl \([0-9.]+ MB\)/) {
+      count = split(substr($0, RSTART, RLENGTH), words, /[ \/(]/); size = words[count - 1]; name = words[count - 3]
+      sub(/-.*/, "", name); if (size >= 10) print "  downloading " name ", " size " MB"
+    }
+    /^Installing collected packages/ { print "  unpacking" }
+    { fflush() }' >&2
+}
 
 # The default torch of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead.
 install_torch() {
@@ -57,9 +66,12 @@ set_up_venv() {
     rm -rf .venv
     "$python" -m venv .venv || fail "$python cannot make a virtual environment: install its venv package (python3-venv)"
   fi
-  echo "installing packages" >&2
+  echo "installing packages: some 0.5 GB to download (3 GB with CUDA), a few minutes" >&2
+  [ -n "$extra" ] || echo "then 0.5 GB of weights are fetched and prepared; the first round ends some five minutes after that" >&2
   install_torch
-  pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" || fail "installation failed: see the messages above"
+  pip_install --constraint scripts/constraints.txt --editable ".${extra:+[$extra]}" ||
+    fail "installation failed, see the messages above (a download that broke off is told as a wrong hash): the same" \
+      "command goes on with what pip has kept"
   rm -f .venv/installed .venv/installed-*
   printf '%s' "$stamp" >.venv/installed
   [ -z "$extra" ] || printf '%s' "$stamp" >".venv/installed-$extra"
