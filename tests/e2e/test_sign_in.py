@@ -1,5 +1,5 @@
-"""A node with `ledger=modal`, through the real sign-in app as it is built, a real bundler and EntryPoint, to a contract on
-a real chain. The account is not Alchemy's (`modal-login/README.md`); the session exists already, as after a sign-in."""
+"""A node with `ledger=modal`, through the real sign-in app as it is built, a real bundler and EntryPoint, to a contract
+on a real chain. The account is not Alchemy's (`modal-login/README.md`). The session exists, as after a sign-in."""
 
 import contextlib
 import json
