@@ -35,7 +35,7 @@ METHODS = frozenset(
     eth_getTransactionCount eth_getTransactionReceipt eth_maxPriorityFeePerGas eth_sendRawTransaction eth_syncing
     net_version web3_clientVersion""".split()  # noqa: SIM905
 )
-"""What is passed on (ethereum/execution-apis). None of it changes the chain but a transaction that is signed."""
+"""The methods that are passed on (ethereum/execution-apis). Only a signed transaction can change the chain."""
 
 
 class _Request(msgspec.Struct):

@@ -60,7 +60,7 @@ class _Read:
 
     @property
     def asked(self) -> OpenGroup:
-        """What the judge is asked: nothing about a refused group."""
+        """The questions for the judge; none about a refused group."""
         submissions = () if self.findings.refused else tuple(self.open_ones.values())
         return OpenGroup(self.group.task.task_id, self.external, submissions)
 

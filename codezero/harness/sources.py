@@ -28,7 +28,7 @@ class ProblemSource:
     split: str | None = None
     """The split; None takes the dataset's own test split. A file of MBPP is split by task ids, other files are not."""
     show_all_tests: bool = True
-    """Whether MBPP's questions show all tests, as that benchmark is used, or as few as a node's."""
+    """True if MBPP's questions show all tests, as that benchmark is used; False if as few as a node's."""
 
     def named(self) -> str:
         """Returns a text that identifies the source, which stored results are bound to."""

@@ -1,4 +1,4 @@
-"""Whether a rollout server samples tokens of the model, from the weights that it was sent."""
+"""Checks that a rollout server samples tokens of the model, from the weights that it was sent."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class _Sampled:
 
 @dataclass(slots=True)
 class _Standing:
-    """What is known of a server."""
+    """The facts known about a server."""
 
     tokens_per_s: float = 0.0
     """0 before it has sampled."""

@@ -1,4 +1,4 @@
-"""What a trainer and a rollout server say to each other, over HTTP with the token of the server's rollout file.
+"""The messages between a trainer and a rollout server, over HTTP with the token of the server's rollout file.
 
     GET  /v1/status                                                     -> ServerStatus
     PUT  /v1/weights    a file of `snapshots`                           -> ServerStatus; 409: send all weights
@@ -28,7 +28,7 @@ _Name = Annotated[str, Meta(max_length=200)]
 
 class ServerStatus(msgspec.Struct, kw_only=True):
     version: int
-    """Of this protocol."""
+    """The version of this protocol."""
     model: _Name
     base: _Name
     """The name of the weights that the server's model was loaded with (`snapshots.fingerprint`)."""

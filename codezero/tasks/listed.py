@@ -33,7 +33,7 @@ class _Kept(msgspec.Struct, frozen=True):
     """The content of a list's file."""
 
     of: str
-    """What was listed: dataset, split, the settings that decide which rows are tasks, and revision."""
+    """The listed source: dataset, split, the settings that decide which rows are tasks, and revision."""
     digest: bytes
     """SHA-256 of `ids`."""
     ids: bytes

@@ -28,8 +28,8 @@ from codezero.train.trust_region import RatioBounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepConstants:
-    """What the losses of an optimizer step's micro-batches have in common: the denominators of means over all of them,
-    and the bounds of the ratio."""
+    """The constants that the losses of an optimizer step's micro-batches share: the denominators of means over all of
+    them, and the bounds of the ratio."""
 
     num_sequences: int
     num_tokens: int

@@ -23,7 +23,7 @@ class Trial(Struct, array_like=True, frozen=True, kw_only=True):
 
 
 class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
-    """What the dry run makes of a solution."""
+    """The results of a solution's dry runs."""
 
     passes_shown: bool
     """True if it passes the shown tests."""
@@ -39,8 +39,8 @@ class Tried(Struct, array_like=True, frozen=True, kw_only=True):
     function: str
     """The function that the tests call; empty if they call several, a class, or a program's standard input."""
     fit: tuple[bool, ...]
-    """Whether each case keeps to the grammar of `tasks.assertions`, calls the task's function, and repeats no shown
-    test."""
+    """True for each case that keeps to the grammar of `tasks.assertions`, calls the task's function, and repeats no
+    shown test."""
     programs: tuple[TriedProgram, ...]
 
 
