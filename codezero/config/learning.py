@@ -87,7 +87,7 @@ class ModelConfig:
     cache_dir: str = "~/.cache/codezero"
     """The folder of prepared models."""
     threads: int = 0
-    """CPU threads for arithmetic; 0 takes one per physical core."""
+    """CPU threads for arithmetic; 0 takes one per physical core that the node may use."""
 
     def __post_init__(self) -> None:
         require(self.name.strip() != "", "model.name", self.name, "give a catalogue name, a hub id or a folder")

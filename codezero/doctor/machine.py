@@ -42,17 +42,15 @@ def check_processor(case: Case) -> Iterator[Finding]:
         means = "torch is several times slower on it, and some packages end with `illegal instruction`"
         do = "take another machine, or in a virtual one let the processor's features through (host-passthrough)"
         yield warning("processor", "it has no AVX2", means, do)
-    yield from _threads(case, cores, limits.cpu_quota(), os.getloadavg()[0])
+    yield from _threads(case, cores, limits.usable_cores(), os.getloadavg()[0])
 
 
-def _threads(case: Case, cores: int, quota: float | None, load: float) -> Iterator[Finding]:
+def _threads(case: Case, cores: int, usable: int, load: float) -> Iterator[Finding]:
     wanted = case.config.model.threads
-    usable = min(cores, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores)
-    if quota is not None and quota < usable and (wanted or usable) > max(1, round(quota)):
-        found = f"this process may use {quota:g} of {cores} cores (a limit of a container, service or job)"
-        means = "more threads than that slow each other down"
-        yield warning("threads", found, means, f"set model.threads={max(1, round(quota))}")
-    elif wanted > usable:
+    if usable < cores:
+        found = f"this process may use {usable} of {cores} cores"
+        yield info("threads", found, "a container, service or job limits it")
+    if wanted > usable:
         means = "threads that share a core slow each other down"
         do = "set model.threads=0, which takes one per core"
         yield warning("threads", f"model.threads={wanted} on {usable} cores", means, do)

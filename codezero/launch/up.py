@@ -19,8 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from codezero import __version__
 from codezero.config import Device, Network, NodeConfig, PeerTasks, swarm_file
 from codezero.config.load import load_config
@@ -33,7 +31,7 @@ from codezero.launch.child import ChildProgram
 from codezero.launch.launcher_log import LoggedConsole
 from codezero.launch.prepare import prepare
 from codezero.launch.supervisor import Supervisor
-from codezero.runtime import state
+from codezero.runtime import limits, state
 from codezero.runtime.console import Console
 
 BOOTNODE_TIMEOUT_S = 120.0
@@ -148,8 +146,7 @@ def refuse(settings: Sequence[str], reserved: Mapping[str, str], where: str) -> 
 
 def threads_of_each(config: NodeConfig, count: int) -> int:
     """Returns the threads of each of `count` nodes that share this machine's cores."""
-    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    return config.model.threads or max(1, cores // count)
+    return config.model.threads or max(1, limits.usable_cores() // count)
 
 
 def environment_of(environment: Mapping[str, str], threads: int) -> dict[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import logging
 
-import psutil
 import torch
 
 from codezero.config import Device, Dtype
 from codezero.errors import ConfigError
+from codezero.runtime import limits
 
 logger = logging.getLogger(__name__)
 
@@ -78,8 +78,8 @@ def free_cached_memory() -> None:
 
 
 def set_threads(wanted: int) -> int:
-    """Sets and returns the number of CPU threads for arithmetic; 0 takes one per physical core."""
-    threads = wanted or psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    """Sets and returns the number of CPU threads for arithmetic; 0 takes one per physical core that may be used."""
+    threads = wanted or limits.usable_cores()
     torch.set_num_threads(threads)
     return threads
 

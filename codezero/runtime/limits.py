@@ -1,13 +1,17 @@
-"""Limits of the kernel's control groups on this process: of a container, a systemd unit, or a batch system's job.
+"""Limits of this process on memory and cores: of a container, a systemd unit, or a batch system's job.
 
-A limit may be set on any group from the process's own up to the root, and the tightest holds. In a container the root
-that is mounted is the container's own group, below which /proc/self/cgroup may name groups that are not there.
+The kernel's control groups set them. A limit may be set on any group from the process's own up to the root, and the
+tightest holds. In a container the root that is mounted is the container's own group, below which /proc/self/cgroup may
+name groups that are not there.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+
+import psutil
 
 ROOT, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 UNLIMITED = 2**62
@@ -35,16 +39,26 @@ def memory_left(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int:
 
 
 def cpu_quota(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
-    """Returns the number of cores that this process may use (version 2 only), or None without a limit."""
+    """Returns the number of cores that this process has the time of, such as 1.5; None without a limit."""
     quotas = []
-    for group in _groups("", root, membership):
-        try:
-            most, period = (group / "cpu.max").read_text(encoding="ascii").split()
-            if most != "max":
-                quotas.append(int(most) / int(period))
-        except (OSError, ValueError, ZeroDivisionError):
-            continue
+    for controller, files in (("", ["cpu.max"]), ("cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"])):
+        for group in _groups(controller, root, membership):
+            try:
+                most, period = " ".join((group / file).read_text(encoding="ascii") for file in files).split()
+                if most not in ("max", "-1"):
+                    quotas.append(int(most) / int(period))
+            except (OSError, ValueError, ZeroDivisionError):
+                continue
     return min(quotas, default=None)
+
+
+def usable_cores(*, logical: bool = False) -> int:
+    """Returns the number of cores that this process may use, at least 1: with `logical`, hardware threads count."""
+    cores = psutil.cpu_count(logical=logical) or os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        cores = min(cores, len(os.sched_getaffinity(0)))
+    quota = cpu_quota()
+    return cores if quota is None else max(1, min(cores, round(quota)))
 
 
 def _groups(controller: str, root: Path, membership: Path) -> Iterator[Path]:

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 import codezero
 from codezero.errors import SandboxError
+from codezero.runtime.limits import usable_cores
 from codezero.tasks.testcases import TestSuite
 from codezero.types import CaseOutcome, CaseResult
 
@@ -111,7 +112,7 @@ def run_many(
     Raises SandboxError. When the caller stops early, the sandboxes that still run are killed.
     """
     runs = _Runs()
-    size = workers or os.cpu_count() or 1
+    size = workers or usable_cores(logical=True)
     with ThreadPoolExecutor(size) as executor:
         waiting: list[Future[Execution]] = []
         try:

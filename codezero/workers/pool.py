@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import queue
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
+from codezero.runtime import limits
 from codezero.workers.job import Cause, Death, Job, JobCall, framed
 from codezero.workers.process import WorkerProcess
 
@@ -38,7 +38,7 @@ def num_workers(wanted: int, memory_bytes: int, beside_gpu: int | None = None) -
     """Returns the number of workers: `wanted`, or for 0 as many as there are cores and memory for, up to MAX_WORKERS.
     `beside_gpu` is the number of cores of a node whose models run on a GPU, 0 for all of the machine."""
     bytes_each, most = (BYTES_A_WORKER, MAX_WORKERS) if beside_gpu is None else (BYTES_BESIDE_GPU, MAX_BESIDE_GPU)
-    return wanted or min(beside_gpu or os.cpu_count() or 1, max(1, memory_bytes // bytes_each), most)
+    return wanted or min(beside_gpu or limits.usable_cores(logical=True), max(1, memory_bytes // bytes_each), most)
 
 
 class Workers:

@@ -1,6 +1,5 @@
 """Python, packages, processor, memory and disks that a node would meet."""
 
-import os
 import socket
 import sys
 from types import SimpleNamespace
@@ -72,19 +71,17 @@ def test_this_installation_has_what_it_needs(tmp_path):
     assert not told(installation.check_packages(case_of(tmp_path)), "error")
 
 
-def threads(tmp_path, wanted, cores=8, quota=None, load=1.0):
-    return list(machine._threads(case_of(tmp_path, f"model.threads={wanted}"), cores, quota, load))
+def threads(tmp_path, wanted, usable=8, load=1.0):
+    return list(machine._threads(case_of(tmp_path, f"model.threads={wanted}"), 8, usable, load))
 
 
-def test_threads_and_cores(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+def test_threads_and_cores(tmp_path):
     assert threads(tmp_path, 0) == []
     assert "set model.threads=0" in told(threads(tmp_path, 9), "warning")[0]
     assert "model.threads=2 of 8 cores" in told(threads(tmp_path, 2), "info")[0]
-    (small,) = told(threads(tmp_path, 0, quota=1.5), "warning")
-    assert "this process may use 1.5 of 8 cores" in small
-    assert "set model.threads=2" in small
-    assert threads(tmp_path, 2, cores=8, quota=2.0) == threads(tmp_path, 2)  # as it was told
+    (small,) = threads(tmp_path, 0, usable=2)
+    assert "this process may use 2 of 8 cores" in told([small], "info")[0]
+    assert "model.threads=8 on 2 cores" in told(threads(tmp_path, 8, usable=2), "warning")[0]
     assert "30.0 programs want to run on 8 cores" in told(threads(tmp_path, 0, load=30.0), "warning")[0]
 
 

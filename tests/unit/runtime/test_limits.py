@@ -58,3 +58,21 @@ def test_a_share_of_the_cores(tmp_path, text, quota):
     (tmp_path / "groups").write_text("0::/job/step\n")
     assert limits.cpu_quota(tmp_path, tmp_path / "groups") == quota
     assert limits.cpu_quota(tmp_path / "none", tmp_path / "groups") is None
+
+
+@pytest.mark.parametrize(("most", "quota"), [("50000", 0.5), ("-1", None)])
+def test_a_share_of_the_cores_in_version_1(tmp_path, most, quota):
+    group(tmp_path / "cpu" / "job", cpu_cfs_quota_us=most, cpu_cfs_period_us=100000)
+    (tmp_path / "groups").write_text("3:cpu,cpuacct:/job\n")
+    assert limits.cpu_quota(tmp_path, tmp_path / "groups") == quota
+
+
+@pytest.mark.parametrize(
+    ("affinity", "quota", "physical", "logical"), [(32, None, 16, 32), (32, 2.0, 2, 2), (4, 6.0, 4, 4), (32, 0.3, 1, 1)]
+)
+def test_as_many_cores_as_affinity_and_quota_leave(monkeypatch, affinity, quota, physical, logical):
+    monkeypatch.setattr(limits.psutil, "cpu_count", lambda logical=True: 32 if logical else 16)
+    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda _: set(range(affinity)), raising=False)
+    monkeypatch.setattr(limits, "cpu_quota", lambda: quota)
+    assert limits.usable_cores() == physical
+    assert limits.usable_cores(logical=True) == logical

@@ -212,7 +212,7 @@ def test_where_the_kernel_does_not_limit_memory_the_node_looks_at_it(monkeypatch
     ids=["8 GB", "16 GB", "two cores", "a server", "little memory", "as set"],
 )
 def test_how_many_workers_a_node_takes(monkeypatch, wanted, gib, cores, expected):
-    monkeypatch.setattr(pool.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(pool.limits, "usable_cores", lambda logical: cores)
     assert pool.num_workers(wanted, int(gib * 2**30)) == expected
 
 
@@ -222,5 +222,5 @@ def test_how_many_workers_a_node_takes(monkeypatch, wanted, gib, cores, expected
     ids=["all cores", "a share of them", "little memory", "as set"],
 )
 def test_beside_a_gpu_every_core_reads_solutions(monkeypatch, wanted, gib, share, expected):
-    monkeypatch.setattr(pool.os, "cpu_count", lambda: 32)
+    monkeypatch.setattr(pool.limits, "usable_cores", lambda logical: 32)
     assert pool.num_workers(wanted, gib << 30, beside_gpu=share) == expected
