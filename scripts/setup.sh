@@ -30,13 +30,15 @@ wants_cpu_only() {
 
 # Says which large packages pip downloads, since these are most of the time, and when it begins to unpack.
 pip_install() {
-  PYTHONUNBUFFERED=1 .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off "$@" | awk '
-    match($0, /Downloading [^ ]*\.whl \([0-9.]+ MB\)/) {
-      count = split(substr($0, RSTART, RLENGTH), words, /[ \/(]/); size = words[count - 1]; name = words[count - 3]
-      sub(/-.*/, "", name); if (size >= 10) print "  downloading " name ", " size " MB"
-    }
-    /^Installing collected packages/ { print "  unpacking" }
-    { fflush() }' >&2
+  local line large='Downloading ([^ ]*/)?([^/ -]+)-[^/ ]*\.whl \(([0-9]+)\.[0-9]+ MB\)'
+  PYTHONUNBUFFERED=1 .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off "$@" |
+    while IFS= read -r line; do
+      if [[ $line =~ $large ]] && [ "${BASH_REMATCH[3]}" -ge 10 ]; then
+        echo "  downloading ${BASH_REMATCH[2]}, ${BASH_REMATCH[3]} MB"
+      elif [[ $line == "Installing collected packages"* ]]; then
+        echo "  unpacking"
+      fi
+    done >&2
 }
 
 # The default torch of Linux brings gigabytes of CUDA; a machine without an NVIDIA GPU gets the CPU build instead.
