@@ -60,7 +60,7 @@ LEARNING: Settings = {
     "swarm.num_local": 2,
     "tasks.draw": "informative",
     "train.method": "lora",
-    "train.lora_learning_rate": 1e-4,
+    "train.lora_learning_rate": 2e-4,
     "train.max_trained": 4,
     "train.importance": "token",
 }
