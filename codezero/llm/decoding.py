@@ -6,10 +6,11 @@ heads that share them: seven times for Qwen2.5 0.5B.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, Cache, DynamicCache
 from transformers.cache_utils import DynamicLayer
@@ -64,6 +65,21 @@ def make_cache(model: Any, most: int) -> Cache:
     if not has_plain_cache(model):
         return DynamicCache(config=model.config)
     return Cache(layers=[_GrowingLayer(most) for _ in range(model.config.num_hidden_layers)])
+
+
+def left_padded(caches: Sequence[Cache], most: int) -> Cache:
+    """Returns one cache of those of single rows (`make_cache`, all of plain layers), for at most so many tokens a row.
+    All rows end at the same place; zeros are before the shorter ones."""
+    width = max(cache.get_seq_length() for cache in caches)
+
+    def padded(parts: Iterable[Tensor]) -> Tensor:
+        return torch.cat([nn.functional.pad(part, (0, 0, width - part.shape[-2], 0)) for part in parts])
+
+    layers = []
+    for rows in zip(*(cache.layers for cache in caches), strict=True):
+        layers.append(_GrowingLayer(most))
+        layers[-1].update(padded(row.keys for row in rows), padded(row.values for row in rows))
+    return Cache(layers=layers)
 
 
 def _attention(

@@ -1,6 +1,6 @@
 """Samples G completions of each prompt, as one batch, with every prompt prefilled once.
 
-    prompts [N] ──prefill once, left-padded──► cache [N, P] ──repeat each row G times──► cache [N·G, P] ──decode──►
+    prompts [N] ──prefill once──► left-padded cache [N, P] ──repeat each row G times──► cache [N·G, P] ──decode──►
 
 Ended rows are removed from the batch when they are an eighth of it. All sampled ids are kept exactly, with the end
 token. On an accelerator the host reads what was drawn every 16 steps only, so that it can be ahead of the device; what
@@ -121,20 +121,39 @@ class _Decoder:
 
     def _prefill(self, prompts: Sequence[Sequence[int]], num_generations: int, pad_id: int) -> None:
         width = max(len(prompt) for prompt in prompts)
-        ids = torch.full((len(prompts), width), pad_id)  # [N, P]
-        mask = torch.zeros_like(ids)
-        for row, prompt in enumerate(prompts):
-            ids[row, width - len(prompt) :] = torch.tensor(prompt)
-            mask[row, width - len(prompt) :] = 1
-        ids, mask = ids.to(self.device), mask.to(self.device)
-        self.cache = decoding.make_cache(self.model, width + self.params.max_new_tokens)
-        logits = self._forward(ids, mask, (mask.cumsum(-1) - 1).clamp(min=0))
+        starts = torch.tensor([[width - len(prompt)] for prompt in prompts])
+        mask = (torch.arange(width) >= starts).long().to(self.device)  # [N, P]
+        most = width + self.params.max_new_tokens
+        # A CPU would take as long for padding as for tokens; an accelerator wants all prompts at once.
+        if self.device.type == "cpu" and has_plain_cache(self.model):
+            logits = self._read_each(prompts, most)
+        else:
+            logits = self._read_together(prompts, mask, pad_id, most)
         self.cache.batch_repeat_interleave(num_generations)
         self.mask = mask.repeat_interleave(num_generations, dim=0)  # [B, P]
         self.positions = self.mask.sum(-1, keepdim=True)  # [B, 1], position of the next token
         self.logits = logits.repeat_interleave(num_generations, dim=0)  # [B, V]
         if self.expands_mask:
             self.mask = self.mask[:, None, None].bool()  # [B, 1, 1, P]
+
+    def _read_each(self, prompts: Sequence[Sequence[int]], most: int) -> Tensor:
+        """Fills the cache, a prompt at a time. Returns the logits of their next tokens [N, V]."""
+        caches, logits = [], []
+        for prompt in prompts:
+            self.cache = decoding.make_cache(self.model, most)
+            ids = torch.tensor([prompt])
+            logits.append(self._forward(ids, torch.ones_like(ids), torch.arange(len(prompt))[None]))
+            caches.append(self.cache)
+        self.cache = decoding.left_padded(caches, most)
+        return torch.cat(logits)
+
+    def _read_together(self, prompts: Sequence[Sequence[int]], mask: Tensor, pad_id: int, most: int) -> Tensor:
+        """Fills the cache with all prompts in one pass. Returns the logits of their next tokens [N, V]."""
+        ids = torch.full(mask.shape, pad_id)
+        for row, prompt in enumerate(prompts):
+            ids[row, mask.shape[1] - len(prompt) :] = torch.tensor(prompt)
+        self.cache = decoding.make_cache(self.model, most)
+        return self._forward(ids.to(self.device), mask, (mask.cumsum(-1) - 1).clamp(min=0))
 
     def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
         output = self.model(

@@ -116,14 +116,14 @@ def test_same_generator_state_gives_the_same_samples_and_another_one_does_not():
     assert first != other
 
 
-def test_prompt_is_prefilled_once_per_group():
+def test_a_cpu_reads_each_prompt_once_and_without_padding():
     model = tiny_model()
     rows = []
     model.register_forward_pre_hook(
         lambda _, args, kwargs: rows.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
     )
     sample(model, PROMPTS, num_generations=4, max_new_tokens=3)
-    assert rows == [(3, 7), (12, 1), (12, 1)]
+    assert rows == [(1, 4), (1, 2), (1, 7), (12, 1), (12, 1)]
 
 
 def test_no_prompts_give_no_groups():
