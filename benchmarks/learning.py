@@ -46,7 +46,7 @@ MODEL, CACHE = "Qwen2.5-Coder-0.5B-Instruct", "~/.cache/codezero"
 ROLLOUTS = 4096
 BLOCK = 256
 """Rollouts that are kept together."""
-SAMPLES, TOKENS, BATCH = 2, 256, 64
+SAMPLES, TOKENS, BATCH = 2, 256, 128
 """Of an evaluation: solutions to a problem at T=1, the longest one, as a node has it by default, and how many are
 written at a time. More problems make an interval narrower than more solutions to each."""
 SPREAD = 0.27

@@ -67,6 +67,15 @@ def make_cache(model: Any, most: int) -> Cache:
     return Cache(layers=[_GrowingLayer(most) for _ in range(model.config.num_hidden_layers)])
 
 
+def copied(cache: Cache, most: int) -> Cache:
+    """Returns a copy of a cache of plain layers (`make_cache`), for at most so many tokens a row."""
+    layers = [_GrowingLayer(most) for _ in cache.layers]
+    for layer, old in zip(layers, cache.layers, strict=True):
+        if old.get_seq_length():
+            layer.update(old.keys, old.values)
+    return Cache(layers=layers)
+
+
 def left_padded(caches: Sequence[Cache], most: int) -> Cache:
     """Returns one cache of those of single rows (`make_cache`, all of plain layers), for at most so many tokens a row.
     All rows end at the same place; zeros are before the shorter ones."""

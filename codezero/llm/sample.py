@@ -12,6 +12,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import torch
@@ -137,15 +138,25 @@ class _Decoder:
             self.mask = self.mask[:, None, None].bool()  # [B, 1, 1, P]
 
     def _read_each(self, prompts: Sequence[Sequence[int]], most: int) -> Tensor:
-        """Fills the cache, a prompt at a time. Returns the logits of their next tokens [N, V]."""
+        """Fills the cache, a prompt at a time, after their common beginning. Returns the logits of their next tokens
+        [N, V]."""
+        common = _num_common(prompts) if len(prompts) > 1 else 0
+        self.cache = beginning = decoding.make_cache(self.model, most)
+        if common:
+            self._read(prompts[0][:common])
         caches, logits = [], []
         for prompt in prompts:
-            self.cache = decoding.make_cache(self.model, most)
-            ids = torch.tensor([prompt])
-            logits.append(self._forward(ids, torch.ones_like(ids), torch.arange(len(prompt))[None]))
+            self.cache = decoding.copied(beginning, most)
+            logits.append(self._read(prompt[common:]))
             caches.append(self.cache)
         self.cache = decoding.left_padded(caches, most)
         return torch.cat(logits)
+
+    def _read(self, ids: Sequence[int]) -> Tensor:
+        """Appends tokens to the cache of a single row. Returns the logits of the next token [1, V]."""
+        there = self.cache.get_seq_length()
+        mask = torch.ones(1, there + len(ids), dtype=torch.long)
+        return self._forward(torch.tensor([ids]), mask, torch.arange(there, there + len(ids))[None])
 
     def _read_together(self, prompts: Sequence[Sequence[int]], mask: Tensor, pad_id: int, most: int) -> Tensor:
         """Fills the cache with all prompts in one pass. Returns the logits of their next tokens [N, V]."""
@@ -173,7 +184,7 @@ class _Decoder:
         self.step += 1
         self.unread.append(torch.stack([tokens.int(), logprobs.view(torch.int32)]))
         if last or len(self.unread) == self.read_steps:
-            self._read()
+            self._take()
             num_running = sum(row >= 0 for row in self.active)
             if num_running == 0 or last:
                 return False
@@ -184,7 +195,7 @@ class _Decoder:
         self.positions = self.positions + 1
         return True
 
-    def _read(self) -> None:
+    def _take(self) -> None:
         """Takes what was drawn from the device, in one copy."""
         drawn = torch.stack(self.unread).cpu()  # [steps, 2, rows]
         self.unread.clear()
@@ -210,6 +221,13 @@ class _Decoder:
             SampledTokens(prompt_ids=prompt, completion_ids=tuple(ids), logprobs=tuple(logprobs))
             for prompt, ids, logprobs in zip(self.prompts, self.ids, self.logprobs, strict=True)
         ]
+
+
+def _num_common(prompts: Sequence[Sequence[int]]) -> int:
+    """Returns the number of tokens that all prompts begin with, less than the length of any."""
+    most = min(map(len, prompts)) - 1
+    columns = islice(zip(*prompts, strict=False), most)
+    return next((place for place, tokens in enumerate(columns) if len(set(tokens)) > 1), most)
 
 
 def draw(logits: Tensor, params: SamplingParams, uniforms: Tensor) -> tuple[Tensor, Tensor]:

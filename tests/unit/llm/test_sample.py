@@ -126,6 +126,19 @@ def test_a_cpu_reads_each_prompt_once_and_without_padding():
     assert rows == [(1, 4), (1, 2), (1, 7), (12, 1), (12, 1)]
 
 
+def test_the_common_beginning_of_prompts_is_read_once():
+    model = tiny_model()
+    prompts = [[1, 2, 3, *prompt] for prompt in PROMPTS] + [[1, 2, 3]]
+    rows = []
+    with model.register_forward_pre_hook(
+        lambda _, args, kwargs: rows.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    ):
+        groups = sample(model, prompts, num_generations=2, max_new_tokens=3, temperature=0.0)
+    assert rows == [2, 5, 3, 8, 1, 1, 1]  # at least a token of each is left, for its logits
+    for prompt, (first, _) in zip(prompts, groups, strict=True):
+        assert first.completion_ids == greedy_one_by_one(model, prompt, 3)
+
+
 def test_no_prompts_give_no_groups():
     assert sample(tiny_model(), []) == []
 
