@@ -6,7 +6,7 @@
     python -m benchmarks.learning after informative                # evaluates the newest checkpoint
     python -m benchmarks.learning after informative --checkpoint best
     python -m benchmarks.learning report                           # a table, and a picture of each run
-    python -m benchmarks.learning sweep lr-1e-3 g16                # all of these for each run, on the tuning split
+    python -m benchmarks.learning sweep lr-4e-4 g16                # all of these for each run, on the tuning split
 
 Every stage can be stopped at any time, and the same command goes on. A run is a node's folder in
 `benchmarks/state/learning`, trained on MBPP's problems 601 to 974 with the settings of `RUNS`; a link there to the
@@ -61,7 +61,7 @@ LEARNING: Settings = {
     "swarm.num_local": 4,
     "tasks.draw": "informative",
     "train.method": "lora",
-    "train.lora_learning_rate": 3e-4,
+    "train.lora_learning_rate": 2e-4,
     "train.max_trained": 2,
 }
 """What the run that is reported trains with. 32 attempts at a time are sampled in less time each than 16 are, and a
@@ -112,7 +112,7 @@ def varied(**changed: Any) -> Run:
 SWEEP = {
     "as-reported": varied(),
     "lr-1e-4": varied(train__lora_learning_rate=1e-4),
-    "lr-1e-3": varied(train__lora_learning_rate=1e-3),
+    "lr-4e-4": varied(train__lora_learning_rate=4e-4),
     "full-1e-5": varied(train__method="full", train__learning_rate=1e-5),
     "g4": varied(rollout__num_generations=4, swarm__num_local=8),
     "g16": varied(rollout__num_generations=16, swarm__num_local=2),
