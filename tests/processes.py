@@ -30,7 +30,7 @@ def is_alive(pid):
 
 
 def wait_until_gone(pids):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while alive := [pid for pid in pids if is_alive(pid)]:
         assert time.monotonic() < deadline, f"still there: {alive}"
         time.sleep(0.05)

@@ -58,7 +58,7 @@ def command(tmp_path, url, contract, *settings):
 def play(arguments):
     environment = {**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"}
     ended = subprocess.run(
-        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False
+        arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
@@ -156,7 +156,7 @@ def test_a_peer_that_is_somebody_else_s_is_refused_with_the_two_ways_out(chain, 
         env={**os.environ, "CODEZERO_WALLET_PASSPHRASE": "a long one"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=False,
     )
     assert refused.returncode == 1
@@ -177,6 +177,6 @@ def test_a_ctrl_c_while_waiting_for_the_round_stops_the_node(chain, contract, tm
         if line.startswith("round 0 |"):
             break
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert "done: 1 round" in output

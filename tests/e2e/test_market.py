@@ -100,14 +100,14 @@ def running(arguments):
         yield said
         assert process.poll() is None, "".join(said)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0, "".join(said)
+        assert process.wait(120) == 0, "".join(said)
         reader.join(10)
     finally:
         process.kill()
 
 
 def wait_for(condition, said):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not (found := condition()):
         assert time.monotonic() < deadline, "".join(said)
         time.sleep(0.1)

@@ -54,7 +54,7 @@ def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=800,
             check=False,
         )
     assert ended.returncode == 0, ended.stdout + ended.stderr

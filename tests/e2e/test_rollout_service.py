@@ -47,7 +47,7 @@ def remote(*files, **settings):
 def served(process):
     """The lines of a server on its work, after its end."""
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=30)
+    rest, _ = process.communicate(timeout=300)
     assert process.returncode == 0, rest
     return rest.splitlines()
 

@@ -62,7 +62,7 @@ def running(arguments, ready, **environment):
         yield found
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 class Bundler(NamedTuple):
@@ -158,7 +158,7 @@ def play(tmp_path, url, contract, app, *settings):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr

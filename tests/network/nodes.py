@@ -149,7 +149,7 @@ def sources(found: SwarmRound) -> set[str]:
     return {one.peer_id for one in found.external}
 
 
-def eventually(condition, timeout_s: float = 60.0) -> None:
+def eventually(condition, timeout_s: float = 300.0) -> None:
     """Waits until it holds."""
     end_s = time.monotonic() + timeout_s
     while not condition():

@@ -39,7 +39,7 @@ def test_the_daemon_has_no_new_privileges_few_limits_and_no_environment_of_the_n
 
 def test_no_daemon_outlives_a_node_that_is_killed(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", NODE_THAT_IS_KILLED, tmp_path], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", NODE_THAT_IS_KILLED, tmp_path], capture_output=True, text=True, timeout=600
     )
     pid = int(done.stdout)
     eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 20)

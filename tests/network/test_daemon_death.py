@@ -127,5 +127,5 @@ def test_a_node_closed_while_its_daemon_is_started_again_leaves_none(swarm, monk
 
     monkeypatch.setattr(owner, step, hang)
     alice.daemon.kill()
-    assert reached.wait(30)
+    assert reached.wait(300)
     alice.link.close()

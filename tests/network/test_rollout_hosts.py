@@ -52,7 +52,7 @@ def test_a_link_that_is_lost_for_a_while_costs_the_wait_alone(pair, tmp_path):
         slow.is_connected(False)
         time.sleep(8)
         slow.is_connected(True)
-        rest, _ = node.communicate(timeout=120)
+        rest, _ = node.communicate(timeout=600)
     finally:
         for process in (node, server):
             process.kill()

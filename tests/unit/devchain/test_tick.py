@@ -219,13 +219,13 @@ def test_a_chain_that_is_away_is_waited_for(tmp_path, monkeypatch):
         Clock(chain).skip(60)
         wait_for(console, "round 1, stage 0")
         asked.set()
-        thread.join(30)
+        thread.join(120)
     assert not thread.is_alive()
     assert len([line for line in console.lines if line.startswith("warning: ")]) <= 2
 
 
 def wait_for(console, text):
-    for _ in range(600):
+    for _ in range(6000):
         if any(text in line for line in console.lines):
             return
         threading.Event().wait(0.05)

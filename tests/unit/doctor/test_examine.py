@@ -40,19 +40,26 @@ def test_a_package_that_is_missing_is_an_error_with_the_way_to_get_it(tmp_path):
 
 
 def test_one_that_hangs_is_told_and_the_others_are_not_kept(tmp_path):
-    for_ever = threading.Event()
+    begun, for_ever = threading.Event(), threading.Event()
+
+    def begins(case):
+        begun.wait(60)
+        yield ok("begun", "seen")
 
     def hangs(case):
         yield ok("before", "seen")
-        for_ever.wait(60)
+        begun.set()
+        for_ever.wait(120)
         yield ok("after", "too late")
 
     def works(case):
         yield ok("other", "seen")
 
-    before, overdue, other = checked(tmp_path, hangs, works, limit_s=0.2)
+    limits = ((begins, 60.0), (hangs, 0.2), (works, 60.0))
+    checks = [Check(name=run.__name__, run=run, limit_s=limit_s) for run, limit_s in limits]
+    first, before, overdue, other = examine(case_of(tmp_path), checks, [])
     for_ever.set()
-    assert (before.name, other.name) == ("before", "other")
+    assert (first.name, before.name, other.name) == ("begun", "before", "other")
     assert overdue.found == "no result within 0 s"
     assert overdue.severity is Severity.WARNING
 

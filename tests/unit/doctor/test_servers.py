@@ -68,35 +68,40 @@ def listening(says=b""):
             connection.close()
 
 
+KEPT = []
+
+
 def closed_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port at which nobody listens, and nobody else can begin to."""
+    KEPT.append(socket.socket())
+    KEPT[-1].bind(("127.0.0.1", 0))
+    return KEPT[-1].getsockname()[1]
 
 
 def test_why_nobody_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr(reach, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(reach, "TIMEOUT_S", 60.0)
     case = case_of(tmp_path)
     assert reach.look(case, "x", f"http://127.0.0.1:{closed_port()}/") == (
         "127.0.0.1 refuses the connection: nothing listens there"
     )
-    with listening() as port:
-        assert reach.look(case, "x", f"http://127.0.0.1:{port}/") == "127.0.0.1 does not answer within 1 s"
     with listening(b"SSH-2.0-OpenSSH\r\n\r\n") as port:
         assert reach.look(case, "x", f"http://127.0.0.1:{port}/").startswith("127.0.0.1: ")
         assert "certificate" in reach.look(case, "x", f"https://127.0.0.1:{port}/")
     assert "is not found (DNS)" in reach.look(case, "x", "http://no-such-host.invalid/")
     assert reach.look(case, "x", "nonsense") == "its URL has no host"
+    monkeypatch.setattr(reach, "TIMEOUT_S", 1.0)
+    with listening() as port:
+        assert reach.look(case, "x", f"http://127.0.0.1:{port}/") == "127.0.0.1 does not answer within 1 s"
     assert case.skews == []
 
 
 def test_any_answer_will_do_and_tells_the_time(tmp_path):
     case = case_of(tmp_path)
     for status in (200, 302, 401, 405, 500):
-        with answering(status=status, ahead_s=100.0) as url:
+        with answering(status=status, ahead_s=7200.0) as url:
             assert reach.look(case, "RPC", url + "/v2/secretkey1234567890") is None
     assert {who for who, _ in case.skews} == {"RPC at 127.0.0.1"}
-    assert all(98 < skew < 102 for _, skew in case.skews)
+    assert all(7100 < skew < 7202 for _, skew in case.skews)
 
 
 @pytest.mark.parametrize(
@@ -175,22 +180,23 @@ def test_a_hub_that_answers_and_an_index_that_does_not(tmp_path):
 
 
 def test_each_bootnode_is_told_with_its_own_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(swarm, "CONNECT_S", 0.5)
+    monkeypatch.setattr(swarm, "CONNECT_S", 60.0)
     with listening(swarm.HELLO) as good, listening(b"HTTP/1.1 400 Bad Request\r\n") as other, listening() as silent:
         at = {name: f"/ip4/127.0.0.1/tcp/{port}/p2p/{PEER}" for name, port in
               (("good", good), ("other", other), ("silent", silent), ("closed", closed_port()))}  # fmt: skip
         at["name"] = f"/dns4/no-such-host.invalid/tcp/4001/p2p/{PEER}"
         at["quic"] = f"/ip4/127.0.0.1/udp/4001/quic-v1/p2p/{PEER}"
         at["none"] = "/onion/x/p2p/y"
-        found = {name: swarm.why_not(address) for name, address in at.items()}
+        found = {name: swarm.why_not(address) for name, address in at.items() if name != "silent"}
         assert found["good"] is None
         assert found["other"] == "something other than libp2p answers there"
-        assert "down, or a firewall" in found["silent"]
         assert found["closed"].endswith("the address is of this machine itself, so it is right only there")
         assert "(DNS)" in found["name"]
         assert "over UDP" in found["quic"]
         assert found["none"].startswith("it cannot be dialled")
         findings = list(swarm.dialled([at["good"], at["closed"]], "swarm.bootnodes"))
+        monkeypatch.setattr(swarm, "CONNECT_S", 0.5)
+        assert "down, or a firewall" in swarm.why_not(at["silent"])
     assert told(findings, "ok") == [f"bootnode: {at['good']} answers |  | "]
     assert "the node joins through the others" in told(findings, "warning")[0]
 

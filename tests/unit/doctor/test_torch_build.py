@@ -13,6 +13,11 @@ RTX = {"name": "NVIDIA GeForce RTX 5090", "capability": [12, 0], "free": 30 * 2*
 SEEN = {"version": "2.9", "cuda": "12.6", "cpu": "AVX2", "mps": False, "gpus": [], "said": []}
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    monkeypatch.setattr(torch_build, "LIMIT_S", 300.0)
+
+
 def broken(folder, source):
     package = folder / "fake" / "torch"
     package.mkdir(parents=True)

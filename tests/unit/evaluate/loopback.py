@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,12 @@ class Server:
     keys: list[str | None] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
     """Set when the test is over: what drips or waits stops then."""
+
+    def wait_until_asked(self) -> None:
+        """A client that soon gives up may be gone before its request is read."""
+        deadline = time.monotonic() + 60
+        while not self.bodies and time.monotonic() < deadline:
+            time.sleep(0.01)
 
 
 @contextlib.contextmanager

@@ -82,6 +82,7 @@ def test_timeout_is_of_the_whole_exchange_and_not_repeated(slow):
     with serve(slow) as server:
         with pytest.raises(EvaluatorError, match=r"no complete reply in 0\.4 s: raise evaluator\.timeout_s"):
             backend(OPENAI, server, timeout_s=0.4, retries=3).choose([CHAT], CHOICES)
+        server.wait_until_asked()
         assert len(server.bodies) == 1
 
 

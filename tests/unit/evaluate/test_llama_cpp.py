@@ -170,12 +170,12 @@ def test_a_process_killed_in_the_middle_of_an_answer_is_started_again_and_the_an
         found = []
         asking = threading.Thread(target=lambda: found.append(made.write([CHAT], 1)))
         asking.start()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while made._server is None and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(0.3)  # for the request to arrive; if it has not, it finds nobody there, which must do as well
         os.kill(made.pid, signal.SIGKILL)
-        asking.join(60)
+        asking.join(120)
         assert found == [["start 2"]]
 
 
@@ -187,8 +187,8 @@ def test_a_process_that_dies_of_every_question_is_given_up_for_this_time(tmp_pat
 
 
 def test_a_process_that_hangs_is_ended_and_the_next_question_finds_a_new_one(tmp_path):
-    with stand_in(tmp_path, "time.sleep(60 if starts == 1 else 0)", timeout_s=1.0) as made:
-        with pytest.raises(EvaluatorError, match=r"no complete reply in 1 s"):
+    with stand_in(tmp_path, "time.sleep(60 if starts == 1 else 0)", timeout_s=6.0) as made:
+        with pytest.raises(EvaluatorError, match=r"no complete reply in 6 s"):
             made.write([CHAT], 1)
         assert made.write([CHAT], 1) == ["start 2"]
 

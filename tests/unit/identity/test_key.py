@@ -101,7 +101,7 @@ def test_processes_that_start_at_once_agree_on_one_key(tmp_path):
     for process in started:
         process.stdin.write("x")
         process.stdin.flush()
-    found = [process.communicate(timeout=60)[0].split() for process in started]
+    found = [process.communicate(timeout=300)[0].split() for process in started]
     assert len({peer_id for peer_id, _ in found}) == 1
     assert sorted(made for _, made in found) == ["False", "False", "True"]
 

@@ -55,7 +55,7 @@ def without_terminal(checkout, *arguments, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     return done.returncode, done.stdout
 

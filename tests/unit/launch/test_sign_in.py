@@ -33,7 +33,7 @@ def login(tmp_path, monkeypatch):
 
 class Seen(io.StringIO):
     def wait_for(self, text):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while text not in self.getvalue():
             assert time.monotonic() < deadline, f"{text!r} is not in\n{self.getvalue()}"
             time.sleep(0.02)
@@ -61,7 +61,7 @@ def test_a_first_sign_in_builds_the_app_and_waits_for_the_user_and_then_for_the_
     login.sign_in(ORG_ID, activated=False)
     shown.wait_for("the key for this machine is not activated yet")
     login.sign_in(ORG_ID)
-    thread.join(30)
+    thread.join(120)
     assert found == [ORG_ID]
     assert login.asked() == ["ci --ignore-scripts --no-audit --no-fund", "run build", "start"]
     assert f"sign-in: open http://localhost:{login.port}/?ticket={'k' * 43} in a browser" in shown.getvalue()
@@ -98,7 +98,7 @@ def test_the_ticket_is_in_no_log_and_in_no_programs_arguments(login, monkeypatch
         shown.wait_for("waiting for you")
         assert (login.folder / "temp-data" / "open.html").exists()
         login.sign_in(ORG_ID)
-        thread.join(30)
+        thread.join(120)
     assert "?ticket=" in shown.getvalue()
     assert "k" * 43 not in "".join(logged) + (login.folder.parent / "arguments").read_text()
     assert f"?ticket={'k' * 43}" in (login.folder.parent / "page").read_text()
@@ -146,7 +146,7 @@ def test_an_alchemy_that_is_not_reached_is_the_reason_and_cannot_move_the_cursor
     (login.folder.parent / "health").write_text("unreachable: getaddrinfo \x1b[2J ENOTFOUND")
     shown = io.StringIO()
     with pytest.raises(LedgerError):
-        run(login, shown, limit_s=0.2)
+        run(login, shown, limit_s=2.0)
     assert "is not reached from here (getaddrinfo \\x1b[2J ENOTFOUND); a local wallet" in shown.getvalue()
 
 
@@ -206,7 +206,7 @@ def test_an_app_that_ends_is_started_again(login):
         pid = login.pid()
         os.kill(pid, 9)
         shown.wait_for("sign-in: the app ended and is started again")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while app.health() is None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -220,7 +220,7 @@ def test_what_the_app_prints_for_weeks_stays_within_bounds(login, monkeypatch):
     with sign_in_app(login) as app:
         with (logs / "yarn.log").open("a") as log:
             log.write("x" * 5000)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while (logs / "yarn.log").stat().st_size > 1000:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -268,7 +268,7 @@ def test_the_app_does_not_outlive_a_launcher_that_is_killed(login):
     launcher = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert any(line == "up\n" for line in launcher.stdout)
     launcher.kill()
-    launcher.communicate(timeout=30)
+    launcher.communicate(timeout=120)
     wait_until_gone([login.pid()])
 
 

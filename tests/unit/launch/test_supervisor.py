@@ -123,7 +123,11 @@ def test_an_error_after_progress_is_a_crash_too(tmp_path, monkeypatch):
     assert (child.state, child.num_starts, child.rounds) == (ChildState.STOPPED, 2, 1)
     monkeypatch.setattr("codezero.launch.child.HEALTHY_S", 0.0)
     server = program(tmp_path, "sys.exit(start < 2 and 'error: no answer')", name="server", serves=True)
-    (child, _), _ = supervised(server, program(tmp_path, "time.sleep(2)", name="other"))
+    until_then = f"""
+    server = {str(tmp_path / "server.py.starts")!r}
+    while not os.path.exists(server) or len(open(server).readlines()) < 3: time.sleep(0.05)
+    """
+    (child, _), _ = supervised(server, program(tmp_path, until_then, name="other"))
     assert child.num_starts == 3
 
 
@@ -166,7 +170,7 @@ def test_a_program_that_ignores_the_request_is_killed(tmp_path):
     shown = io.StringIO()
     with Supervisor(Console(shown), grace_s=0.3) as supervisor:
         child = supervisor.add(stubborn)
-        supervisor.wait_until_ready(child, 30)
+        supervisor.wait_until_ready(child, 300)
         supervisor.stop()
     assert child.summary() == "killed, since it did not stop when asked"
     assert not is_alive(int(shown.getvalue().split()[-1]))
@@ -199,7 +203,7 @@ def test_an_error_of_the_supervisor_itself_leaves_no_process(tmp_path):
 
     def use():
         with Supervisor(Console(shown), grace_s=0.3) as supervisor:
-            supervisor.wait_until_ready(supervisor.add(program(tmp_path, source, ready="pid ")), 30)
+            supervisor.wait_until_ready(supervisor.add(program(tmp_path, source, ready="pid ")), 300)
             raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
@@ -228,7 +232,7 @@ def test_a_terminal_that_is_gone_ends_the_programs(tmp_path):
     ],
 )
 def test_a_program_that_does_not_get_ready_is_an_error_with_its_reason(tmp_path, source, reason):
-    timeout_s = 0.3 if "sleep" in source else 30
+    timeout_s = 0.3 if "sleep" in source else 300
     with (
         Supervisor(Console(io.StringIO()), first_pause_s=0.01, grace_s=0.3) as supervisor,
         pytest.raises(NetworkError, match=rf"the node-1 did not start \({reason}\): see .*node-1\.log"),
@@ -298,18 +302,20 @@ import sys
 from codezero.launch.child import ChildProgram
 from codezero.launch.supervisor import Supervisor
 from codezero.runtime.console import Console
-with Supervisor(Console(), grace_s=3) as supervisor:
+with Supervisor(Console(), first_pause_s=60, grace_s=float(sys.argv[2])) as supervisor:
     supervisor.add(ChildProgram(name="node", command=lambda left: [sys.executable, "-u", sys.argv[1], str(left)]))
     code = supervisor.run()
 sys.exit(code)
 """
 
 
-def launched(folder, source):
+def launched(folder, source, grace_s=60):
     """A launcher of one program that writes to the terminal itself; returns it with the program's process id."""
     script = folder / "node.py"
     script.write_text(HEAD + "print(os.getpid(), flush=True)\n" + textwrap.dedent(source))
-    launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER, str(script)], stdout=subprocess.PIPE, text=True)
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER, str(script), str(grace_s)], stdout=subprocess.PIPE, text=True
+    )
     return launcher, int(launcher.stdout.readline())
 
 
@@ -322,7 +328,7 @@ def launched(folder, source):
 )
 def test_a_program_on_the_terminal_ends_with_its_exit_code_and_no_more_words_than_needed(tmp_path, end, code, said):
     launcher, _ = launched(tmp_path, end)
-    assert (launcher.communicate(timeout=30)[0], launcher.returncode) == (said, code)
+    assert (launcher.communicate(timeout=120)[0], launcher.returncode) == (said, code)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -333,7 +339,7 @@ def test_a_signal_is_passed_on_and_the_program_not_started_again(tmp_path, numbe
     launcher, pid = launched(tmp_path, source)
     assert launcher.stdout.readline() == "up\n"
     launcher.send_signal(number)
-    assert launcher.communicate(timeout=30)[0] == "bye\n"
+    assert launcher.communicate(timeout=120)[0] == "bye\n"
     assert launcher.returncode == 0
     assert not is_alive(pid)
 
@@ -344,10 +350,10 @@ def test_what_does_not_stop_in_time_is_killed_with_all_that_it_started(tmp_path)
     print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid)
     time.sleep(600)
     """
-    launcher, pid = launched(tmp_path, source)
+    launcher, pid = launched(tmp_path, source, grace_s=3)
     child = int(launcher.stdout.readline())
     launcher.terminate()
-    launcher.communicate(timeout=30)
+    launcher.communicate(timeout=120)
     assert launcher.returncode == 0
     wait_until_gone([pid, child])
 
@@ -357,14 +363,14 @@ def test_a_program_does_not_outlive_a_launcher_that_is_killed(tmp_path):
     launcher, pid = launched(tmp_path, source)
     assert launcher.stdout.readline() == "up\n"
     os.kill(launcher.pid, signal.SIGKILL)
-    launcher.communicate(timeout=30)
+    launcher.communicate(timeout=120)
     wait_until_gone([pid])
 
 
 def test_a_stop_during_the_pause_is_answered_at_once(tmp_path):
     launcher, _ = launched(tmp_path, "time.sleep(0.2)\nsys.exit(70)")
-    assert "starts again in 1 s" in launcher.stdout.readline()
+    assert "starts again in 60 s" in launcher.stdout.readline()
     launcher.terminate()
-    launcher.communicate(timeout=30)
+    launcher.communicate(timeout=50)
     assert launcher.returncode == 0
     assert (tmp_path / "node.py.starts").read_text() == "0\n"

@@ -90,7 +90,7 @@ def test_nodes_play_their_rounds_and_the_bootnode_ends_after_them(tmp_path):
         "[play(n) for n in range(left)] or time.sleep(600)",
         rounds=2,
     )
-    output, _ = launcher.communicate(timeout=60)
+    output, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, output
     lines = output.splitlines()
     assert lines[2].endswith("swarm 'home' with 2 nodes, 1 thread and 1.0 GiB of memory a node")
@@ -115,7 +115,7 @@ def test_a_node_that_fails_for_good_makes_the_exit_code_1_and_others_go_on(tmp_p
     play(1)
     """
     launcher = launch(tmp_path / "home", program, rounds=1)
-    output, _ = launcher.communicate(timeout=60)
+    output, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 1
     assert "node-1   | failed for good, 0 rounds, see " in output
     assert "node-2   | done, 1 round\n" in output
@@ -134,7 +134,7 @@ def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned
     tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     launcher = launch(tmp_path / "home", program, nodes=0, proposers=1, rounds=1, environment=environment)
-    output, _ = launcher.communicate(timeout=60)
+    output, _ = launcher.communicate(timeout=300)
     lines = output.splitlines()
     assert any(line.startswith("prepared 1 1 2 ") for line in lines)
     assert any("with 3 nodes and 1 proposer on GPU 2, 0, 1 in turn, " in line for line in lines)
@@ -158,7 +158,7 @@ def test_several_gpus_are_divided_among_the_programs_and_the_smallest_is_planned
 def test_nodes_take_tasks_that_they_know_unless_an_environment_makes_them(tmp_path, settings, wanted):
     program = "if number == 0: time.sleep(600)\nplay(1)"
     launcher = launch(tmp_path / "home", program, nodes=1, rounds=1, settings=settings)
-    output, _ = launcher.communicate(timeout=60)
+    output, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, output
     (shown,) = [line for line in output.splitlines() if line.startswith("prepared")]
     assert [word.partition("=")[2] for word in shown.split() if word.startswith("swarm.tasks=")] == wanted
@@ -171,7 +171,7 @@ def test_a_signal_to_the_launcher_ends_all(tmp_path, number):
     launcher = launch(tmp_path / "home", FOREVER)
     pids = pids_of(launcher, 3)
     launcher.send_signal(number)
-    output, _ = launcher.communicate(timeout=60)
+    output, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 0
     assert not any(map(is_alive, pids))
     assert "stopping; finished rounds are saved" in output
@@ -189,23 +189,30 @@ def test_a_second_signal_kills_what_does_not_stop(tmp_path):
             break
     assert launcher.poll() is None
     launcher.send_signal(signal.SIGINT)
-    output, _ = launcher.communicate(timeout=10)
+    output, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 0
     assert not any(map(is_alive, pids))
     assert "killed, since it did not stop when asked" in output
 
 
 def test_when_the_launcher_is_killed_its_programs_end_and_the_folder_is_free_again(tmp_path):
-    slow = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(2), sys.exit(0))); print('ready'); time.sleep(600)"
+    slow = f"""
+    def last(*_):
+        while not os.path.exists({str(tmp_path / "refused")!r}): time.sleep(0.05)
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, last)
+    time.sleep(600)
+    """
     launcher = launch(tmp_path / "home", slow)
     pids = pids_of(launcher, 3)
     launcher.kill()
-    launcher.communicate(timeout=30)
-    early = launch(tmp_path / "home", FOREVER).communicate(timeout=30)[0]
+    launcher.communicate(timeout=120)
+    early = launch(tmp_path / "home", FOREVER).communicate(timeout=120)[0]
     assert f"is in use by the swarm with process id {launcher.pid}" in early  # its nodes still hold their state
+    (tmp_path / "refused").touch()
     wait_until_gone(pids)
     late = launch(tmp_path / "home", "number == 0 and time.sleep(600)\nplay(1)", rounds=1)
-    assert "node-1   | done, 1 round\n" in late.communicate(timeout=60)[0]
+    assert "node-1   | done, 1 round\n" in late.communicate(timeout=300)[0]
 
 
 def test_programs_that_print_while_the_launcher_is_killed_end_too(tmp_path):
@@ -225,7 +232,7 @@ def test_a_second_launcher_on_a_folder_is_refused(tmp_path):
             swarm.up(UpOptions(nodes=1, folder=tmp_path / "home"))
     finally:
         launcher.terminate()
-        launcher.communicate(timeout=30)
+        launcher.communicate(timeout=120)
 
 
 def test_nodes_differ_in_what_they_must_and_share_the_rest(tmp_path):
@@ -280,7 +287,7 @@ def test_proposers_end_after_the_nodes_whatever_they_print(tmp_path):
         play(1)
     """
     launcher = launch(tmp_path / "home", program, nodes=1, proposers=2, rounds=1)
-    output, _ = launcher.communicate(timeout=60)
+    output, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, output
     assert "with 1 node and 2 proposers, 1 thread and 1.0 GiB" in output
     assert {"proposer-1 | stopped", "proposer-2 | stopped"} <= set(output.splitlines())

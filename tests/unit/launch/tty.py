@@ -34,7 +34,7 @@ class Tty:
         )
         os.close(slave)
 
-    def expect(self, text, timeout_s=60):
+    def expect(self, text, timeout_s=300):
         """Reads on until the text has been shown since what was expected last."""
         deadline = time.monotonic() + timeout_s
         while (at := self.shown.find(text, self._read_to)) < 0:
@@ -44,15 +44,15 @@ class Tty:
 
     def type(self, text):
         """As a person does, not at once: Python takes no notice of a Ctrl-C between its question and its read."""
-        time.sleep(0.2)
+        time.sleep(1.0 if text == "\x03" else 0.2)
         os.write(self._master, text.encode())
 
-    def wait(self, timeout_s=60):
+    def wait(self, timeout_s=300):
         """The exit code, once the program has ended."""
         deadline = time.monotonic() + timeout_s
         while self._read():
             assert time.monotonic() < deadline, f"it goes on:\n{self.shown}"
-        return self.process.wait(10)
+        return self.process.wait(60)
 
     def close(self):
         if self.process.poll() is None:

@@ -43,7 +43,7 @@ def four_processes(deployed, tmp_path, machines):
         folder.mkdir(exist_ok=True)
         path = tmp_path / f"outbox{number}.sqlite"
         workers.append(worker(deployed, key, f"peer{number}", path, 5, env=os.environ | {"TMPDIR": str(folder)}))
-    assert [process.wait(300) for process in workers] == [0] * 4
+    assert [process.wait(900) for process in workers] == [0] * 4
     peers = [f"peer{number}" for number in range(4)]
     assert deployed.read("getTotalRewards(string[])", peers) == (15,) * 4  # five rewards of 3 each: 20 of 20
     assert [deployed.read("getVoterVoteCount(string)", peer) for peer in peers] == [5] * 4
@@ -57,7 +57,7 @@ def test_killed_fifty_times_everything_arrives_once(deployed, tmp_path):
     key = new_key()
     deployed.chain.fund(Account(key, deployed.rpc()).address)
     process = worker(deployed, key, "peer", tmp_path / "outbox", 1, "killed", "50", "20261121")
-    printed = process.communicate(timeout=550)[0]
+    printed = process.communicate(timeout=1100)[0]
     assert process.returncode == 0
     killed, outboxes = map(int, printed.split())
     assert killed == 50

@@ -35,7 +35,7 @@ def app(deployed, tmp_path):
 @pytest.fixture
 def node(deployed, tmp_path, app, monkeypatch):
     monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
-    reads, writer = connect(deployed, app, tmp_path / "temp-data", timeout_s=5.0)
+    reads, writer = connect(deployed, app, tmp_path / "temp-data", timeout_s=60.0)
     outbox = deployed.outbox(tmp_path / "outbox.sqlite")
     yield SimpleNamespace(
         reads=reads,

@@ -24,7 +24,7 @@ def node(deployed, tmp_path, monkeypatch):
     monkeypatch.setattr(jsonrpc, "WAIT_S", 0.001)
     monkeypatch.setattr(delivery, "LOOK_AGAIN_S", 0.0)
     with HostileRpc(behind=deployed.chain.url).serving() as hostile:
-        rpc = deployed.rpc(JsonRpc(hostile.url, timeout_s=5.0))
+        rpc = deployed.rpc(JsonRpc(hostile.url, timeout_s=60.0))
         account = Account(new_key(), rpc)
         deployed.chain.fund(account.address)
         outboxes = []

@@ -117,7 +117,7 @@ def running(path, chain, policy=QUICK, start=True):
         yield submitter
     finally:
         chain.hanging.set()
-        submitter.stop(10.0)
+        submitter.stop(60.0)
         outbox.close()
 
 

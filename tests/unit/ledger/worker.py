@@ -36,7 +36,7 @@ def submit_all(url, address, key, peer_id, path, num_rounds):
     for number in range(num_rounds):
         outbox.credit(RoundId(number=number), 3.0, [peer_id])
         outbox.fold()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         view = deployed.coordinator.view(peer_id, writer.address)
         if view.owner is None:

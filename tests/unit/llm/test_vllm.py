@@ -223,17 +223,30 @@ def test_its_pins_are_of_what_the_project_wants():
 # when it fails
 
 
+def short_until_told(monkeypatch, module, name, limit_s):
+    """Has the first server end at this limit; the next one may take as long as ever on a busy machine."""
+    usual_s, warning = getattr(module, name), vllm_engine.logger.warning
+
+    def told(*arguments):
+        monkeypatch.setattr(module, name, usual_s)
+        warning(*arguments)
+
+    monkeypatch.setattr(module, name, limit_s)
+    monkeypatch.setattr(vllm_engine.logger, "warning", told)
+
+
 @pytest.mark.parametrize("fault", [*vllm_stand_in.FAULTS, "refuses the adapter", "does not start", "starts for ever"])
 def test_a_server_that_fails_once_costs_a_warning_and_the_rollouts_come(tmp_path, fault, caplog, monkeypatch):
     if fault == "hangs":
-        monkeypatch.setattr(vllm_server, "ANSWER_S", 1.0)
+        short_until_told(monkeypatch, vllm_server, "ANSWER_S", 1.0)
     if fault == "starts for ever":
-        monkeypatch.setattr(vllm_engine, "START_S", 6.0)
+        short_until_told(monkeypatch, vllm_engine, "START_S", 6.0)
     with stand_in(tmp_path, f"once {fault}") as made:
         groups = draw(made.sample)
         assert len(made.starts()) == 2
     assert [[tokens.completion_ids for tokens in group] for group in groups] == [[(7,) * 8] * 2] * 3
-    assert len(caplog.records) == 1
+    # asyncio may have a line too: where an answer meets its cancellation, anyio sets a future that has ended
+    assert len([record for record in caplog.records if record.name == vllm_engine.logger.name]) == 1
     assert "rollout.engine=transformers" in caplog.text
     assert "\x1b" not in caplog.text
 
@@ -318,7 +331,7 @@ def test_a_keeper_ends_what_its_command_has_left_behind(tmp_path):
     command = [sys.executable, "-m", keeper.__name__, str(tmp_path / "room"), sys.executable, "-c", program]
     kept = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     child = int(kept.stdout.readline())
-    assert kept.wait(30) == 0  # though its own input is open
+    assert kept.wait(120) == 0  # though its own input is open
     wait_until_gone([child])
     assert not (tmp_path / "room").exists()
     kept.stdin.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -162,25 +164,27 @@ def test_who_publishes_first_has_not_the_first_places_of_the_pool():
     early = {f"early{number}": of(f"early{number}", f"spam {number}") for number in range(4)}
     board = Filling(**early, forged=WireError(Reason.BAD_SIGNATURE, "forged"))
     board.addresses = dict.fromkeys(early, "6.6.6.6")
-    found = play(board, elapsed_s=0.5)
+    found = play(board, elapsed_s=60.0)
     assert len(found.external) == 6
     assert {one.address for one in found.external[:3]} == {"6.6.6.6", "p1", "p2"}
 
 
 def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a_time():
-    reading, most, ticks = [0], [0], [0]
+    reading, most, free, ticked = [0], [0], [], threading.Event()
 
     def fits(task) -> bool:
         reading[0] += 1
         most[0] = max(most[0], reading[0])
         time.sleep(0.02)
+        ticked.clear()
+        free.append(ticked.wait(60))
         reading[0] -= 1
         return True
 
     async def tick() -> None:
         while True:
             await asyncio.sleep(0.001)
-            ticks[0] += 1
+            ticked.set()
 
     async def scenario():
         board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
@@ -192,7 +196,7 @@ def test_reading_long_tasks_keeps_the_network_s_thread_free_and_happens_one_at_a
 
     assert asyncio.run(scenario()) == 8
     assert most == [1]
-    assert ticks[0] > 8
+    assert free == [True] * 8
 
 
 def test_a_group_on_an_unknown_task_is_dropped_before_anything_reads_the_task():
@@ -240,7 +244,7 @@ def test_publications_that_stall_cost_a_bounded_time(monkeypatch):
     board = Board(**{f"p{number}": 3600.0 + number for number in range(200)})
     started_s = time.monotonic()
     found = play(board, num_external=4)
-    assert time.monotonic() - started_s < 5
+    assert time.monotonic() - started_s < 60
     assert found.external == ()
     assert {why for _, why in found.rejected} == {"unavailable"}
 
@@ -263,27 +267,34 @@ def test_of_those_who_published_last_time_who_is_in_sight_is_awaited(shown, wait
         board.publications = {name: content for name, content in last.items() if name in shown}
         if "p1" in shown:
             board.publications["p1"] = of("p1", "three")
-        board.looks = 0
-        await exchange(one, 2, elapsed_s=0.5)
-        return board.looks
+        real_look, looks = board.look, []
 
-    assert (asyncio.run(scenario()) > 1) == waits
+        async def look(dht, round_id):
+            if looks:
+                board.publications = {"p1": of("p1", "four"), "p2": of("p2", "five")}
+            looks.append(round_id)
+            return await real_look(dht, round_id)
+
+        board.look = look
+        await exchange(one, 2, elapsed_s=60.0)
+        return len(looks)
+
+    assert asyncio.run(scenario()) == 1 + waits
 
 
-def test_nobody_waits_for_a_silent_peer_twice():
+def test_nobody_waits_for_a_silent_peer_twice(monkeypatch):
     async def scenario():
         board = Board()
+        monkeypatch.setattr(gossip_module, "time", SimpleNamespace(monotonic=lambda: board.looks))  # a second a look
         one = gossip(board, Link("silent"))
-        waits = []
+        looks = []
         for number in (1, 2):
-            started_s = time.monotonic()
-            await exchange(one, number, elapsed_s=0.6)
-            waits.append(time.monotonic() - started_s)
-        return waits, board.looks
+            before = board.looks
+            await exchange(one, number, elapsed_s=3.0)
+            looks.append(board.looks - before)
+        return looks
 
-    (first_s, second_s), looks = asyncio.run(scenario())
-    assert second_s < 0.2 <= first_s
-    assert looks >= 3
+    assert asyncio.run(scenario()) == [3, 1]
 
 
 def test_the_wait_is_bounded_by_patience_times_elapsed():
@@ -295,9 +306,8 @@ def test_the_wait_is_bounded_by_patience_times_elapsed():
 
 def test_enough_addresses_end_the_wait():
     board = Board(**{f"p{number}": of(f"p{number}", str(number)) for number in range(8)})
-    started_s = time.monotonic()
     play(board, link=Link("silent"), elapsed_s=60.0)
-    assert time.monotonic() - started_s < 5
+    assert board.looks == 1
 
 
 def test_a_node_that_wants_no_groups_publishes_and_does_not_look():
@@ -390,7 +400,7 @@ def test_three_nodes_exchange_over_the_native_board():
         peers = (ALICE, BOB, CAROL)
         for number in (1, 2, 3):
             rounds = await asyncio.gather(
-                *[exchange(one, number, of(p, f"{p} {number}"), 10.0) for one, p in zip(nodes, peers, strict=True)]
+                *[exchange(one, number, of(p, f"{p} {number}"), 60.0) for one, p in zip(nodes, peers, strict=True)]
             )
             for own, found in zip(peers, rounds, strict=True):
                 assert {one.peer_id for one in found.external} == set(peers) - {own}

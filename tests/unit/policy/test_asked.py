@@ -60,7 +60,7 @@ def test_a_question_waits_while_the_policy_is_trained():
     with turn:
         threading.Thread(target=ask, daemon=True).start()
         assert not done.wait(0.2)
-    assert done.wait(20)
+    assert done.wait(120)
 
 
 def test_what_does_not_fit_the_model_is_told_and_leaves_the_turn_free():

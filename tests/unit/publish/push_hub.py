@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Keeps the test output clean."""
 
 
-def wait_until(holds, limit_s=30.0):
+def wait_until(holds, limit_s=120.0):
     deadline = time.monotonic() + limit_s
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"

@@ -29,7 +29,7 @@ def server():
 
 
 def hub(server, **limits):
-    return Hub(TOKEN, server.url, private=False, **{"timeout_s": 10.0, **limits})
+    return Hub(TOKEN, server.url, private=False, **{"timeout_s": 60.0, **limits})
 
 
 def push(trainee, server, checkpoint, repo=""):
@@ -168,7 +168,7 @@ def under_way(tmp_path, server, asked):
         yield child
     finally:
         asked.stop()
-        thread.join(10)
+        thread.join(60)
     assert ended == [True]
 
 

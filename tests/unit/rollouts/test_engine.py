@@ -1,5 +1,6 @@
 """Sampling with several servers: work goes by speed, and none is lost with one that fails, lies or is slow."""
 
+import threading
 import time
 from contextlib import ExitStack
 
@@ -56,7 +57,8 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(tmp_path):
+def fleet(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "LEAST_WAIT_S", 600.0)  # however slow this machine is, nobody is slower than others
     with ExitStack() as stack:
         yield lambda *samples, **options: Fleet(stack, tmp_path / "weights", *samples, **options)
 
@@ -79,13 +81,23 @@ def paced(step_s):
     return sample
 
 
+def endless(*_, on_step, **__):
+    """Makes steps until nobody waits for them."""
+    for step in range(10_000):
+        on_step(step, 10_000)
+        time.sleep(0.1)
+
+
 def test_prompts_are_shared_out_equally_and_then_by_speed(fleet):
-    made = fleet(sample_groups, paced(0.5))
+    made = fleet(sample_groups, paced(0.1))
     assert asks(made.draw()) == EVERY
     assert made.counts == [4, 4]
+    fast, slow = (made.engine._standings[server] for server in made.servers)
+    assert fast.tokens_per_s > 0
+    assert 0 < slow.tokens_per_s < 4 * 2 * 4 / 0.3  # tokens in three steps at least
+    fast.tokens_per_s = 10 * slow.tokens_per_s  # as on a machine that does nothing else
     made.draw()
-    assert made.counts[0] >= 10
-    assert sum(made.counts) == 16
+    assert made.counts == [12, 4]
     assert made.local == 0
 
 
@@ -128,8 +140,7 @@ def test_the_work_of_a_server_that_fails_or_lies_is_done_by_others_or_here(fleet
     assert made.counts == [before[0] + 8, before[1]]
 
 
-def test_a_server_that_is_left_out_comes_back(fleet, monkeypatch):
-    monkeypatch.setattr(engines, "OUT_S", 0.1)
+def test_a_server_that_is_left_out_comes_back(fleet):
     calls = []
 
     def at_first(*arguments, **options):
@@ -139,7 +150,7 @@ def test_a_server_that_is_left_out_comes_back(fleet, monkeypatch):
     made = fleet(at_first)
     assert asks(made.draw()) == EVERY
     assert made.local == 8
-    time.sleep(0.2)
+    made.engine._standings[made.servers[0]].out_until_s = 0.0  # a minute later
     assert asks(made.draw()) == EVERY
     assert made.local == 8
 
@@ -167,25 +178,23 @@ def test_without_any_server_the_node_samples_by_itself(fleet, caplog):
 
 
 def test_a_server_that_is_much_slower_than_others_is_not_waited_for(fleet, monkeypatch):
-    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.5)
-    made = fleet(sample_groups, paced(3.0))
-    began_s = time.monotonic()
+    made = fleet(sample_groups, endless)
+    monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
     assert asks(made.draw()) == EVERY
-    assert time.monotonic() - began_s < 12  # beside three steps of 3 s it takes 9 s and more
     assert made.counts == [8, 4]
     assert made.local == 0
 
 
 def test_a_server_that_has_never_ended_in_time_gets_less_and_less(fleet, monkeypatch):
+    made = fleet(sample_groups, endless)
     monkeypatch.setattr(engines, "LEAST_WAIT_S", 0.1)
-    made = fleet(paced(0.05), paced(1.0))
+    monkeypatch.setattr(engines, "NEWEST", 0.0)  # the first one is as fast as it was at first
     before, given = 0, []
     for _ in range(3):
         assert asks(made.draw()) == EVERY
         given.append(made.counts[1] - before)
         before = made.counts[1]
-    assert given[0] == 4
-    assert given[2] < given[0]
+    assert given == [4, 2, 1]
 
 
 def test_a_server_without_a_share_gets_one_again(fleet, monkeypatch):
@@ -242,7 +251,13 @@ def test_an_error_that_nobody_expects_is_raised_and_not_waited_for(fleet):
 
 
 def test_jobs_run_while_their_caller_does_something_else(fleet):
-    made = fleet(paced(0.3))
+    go_on = threading.Event()
+
+    def held(*arguments, **options):
+        assert go_on.wait(60)
+        return paced(0.3)(*arguments, **options)
+
+    made = fleet(held)
     made.engine.publish(made.model)
     batch = PromptBatch(
         prompts=PROMPTS[:2],
@@ -252,9 +267,8 @@ def test_jobs_run_while_their_caller_does_something_else(fleet):
         pad_id=257,
         seed=1,
     )
-    began_s = time.monotonic()
     jobs = [made.engine.begin(batch) for _ in range(2)]
-    assert time.monotonic() - began_s < 0.3
+    go_on.set()
     steps = []
     for job in jobs:
         found = made.engine.finish(job, made.model, lambda *step: steps.append(step))

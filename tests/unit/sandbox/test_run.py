@@ -15,12 +15,15 @@ pytestmark = pytest.mark.skipif(not isolation().confined, reason="this machine p
 PASS, FAIL, UNKNOWN = CaseOutcome.PASS, CaseOutcome.FAIL, CaseOutcome.UNKNOWN
 
 
+PATIENT = {"case_s": 60.0, "suite_s": 300.0}
+
+
 def outcomes(code, tests, **limits):
-    return [result.outcome for result in run_tests(code, parse_tests(tests), Limits(**limits))]
+    return [result.outcome for result in run_tests(code, parse_tests(tests), Limits(**{**PATIENT, **limits}))]
 
 
 def reasons(code, tests, **limits):
-    return [result.reason for result in run_tests(code, parse_tests(tests), Limits(**limits))]
+    return [result.reason for result in run_tests(code, parse_tests(tests), Limits(**{**PATIENT, **limits}))]
 
 
 def test_every_case_has_an_outcome_of_its_own():
@@ -123,14 +126,14 @@ def test_a_check_function_as_in_humaneval():
 
 
 def test_a_case_that_takes_too_long_fails_alone():
-    code = "def f(x):\n    while x == 2: pass\n    return x"
-    assert outcomes(code, "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3", case_s=1.0) == [PASS, FAIL, PASS]
+    code = "import time\ndef f(x):\n    while x == 2: time.sleep(1)\n    return x"
+    assert outcomes(code, "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3", case_s=6.0) == [PASS, FAIL, PASS]
 
 
 def test_what_the_suite_has_no_time_left_for_is_unknown():
     code = "import time\ndef f(x): time.sleep(60)"
     tests = "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3"
-    assert outcomes(code, tests, case_s=1.0, suite_s=1.0) == [FAIL, UNKNOWN, UNKNOWN]
+    assert outcomes(code, tests, case_s=3.0, suite_s=3.0) == [FAIL, UNKNOWN, UNKNOWN]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +200,7 @@ def test_an_input_may_be_longer_than_a_file_that_the_program_may_write():
     code = "import os\nprint(len(os.read(0, os.fstat(0).st_size)))\ntry:\n    open('a', 'w').write('x' * 200_000)\n"
     code += "except OSError:\n    print('too long')"
     suite = TestSuite(examples=(StdinExample(given=given, expected=f"{len(given) + 1} too long"),) * 2)
-    found = run_tests(code, suite, Limits(file_bytes=100_000))
+    found = run_tests(code, suite, Limits(file_bytes=100_000, **PATIENT))
     assert [case.outcome for case in found] == [PASS, PASS]
 
 
@@ -215,7 +218,7 @@ def test_an_input_may_be_longer_than_a_file_that_the_program_may_write():
     ids=["wrong", "more", "exit code", "error after", "reads on", "abort", "undefined"],
 )
 def test_a_program_fails_for_what_it_prints_or_how_it_ends(code, reason):
-    results = run_tests(code, parse_tests(SUM))
+    results = run_tests(code, parse_tests(SUM), Limits(**PATIENT))
     assert results[1].outcome is FAIL
     assert results[1].reason.startswith(reason)
 

@@ -14,7 +14,7 @@ PROBLEMS = load_problems()
 def run(source: str, tmp_path) -> subprocess.CompletedProcess:
     """Runs our own shipped code in a fresh interpreter, for 60 s at most."""
     return subprocess.run(
-        [sys.executable, "-I", "-c", source], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-I", "-c", source], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
 
 

@@ -30,8 +30,8 @@ def test_within_turns_every_error_into_one_line():
 def test_within_waits_no_longer_than_its_limit():
     started = time.monotonic()
     with pytest.raises(HubUnreachable, match=r"reading took longer than 0.1 s"):
-        within(0.1, "reading", lambda: threading.Event().wait(20))
-    assert time.monotonic() - started < 5
+        within(0.1, "reading", lambda: threading.Event().wait(120))
+    assert time.monotonic() - started < 60
 
 
 def test_shuffled_gives_every_row_once_in_an_order_that_the_seed_decides():

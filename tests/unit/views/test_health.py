@@ -18,7 +18,7 @@ from codezero.views.health import check
 def hold(folder, name, held, release):
     with locked(folder, what="folder", holder=name, setting="x"):
         held.set()
-        release.wait(60)
+        release.wait(600)
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def held(folder, name="node"):
     is_held, release = context.Event(), context.Event()
     process = context.Process(target=hold, args=(folder, name, is_held, release))
     process.start()
-    assert is_held.wait(30)
+    assert is_held.wait(300)
     try:
         yield process.pid
     finally:

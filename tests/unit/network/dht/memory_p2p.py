@@ -28,7 +28,9 @@ class MemoryNetwork:
         is_sybil = name.startswith("sybil")
         digest = hashlib.sha256(name.encode()).digest()
         peer_id = PeerID(b"\x12\x20" + digest) if is_sybil else PeerID.from_base58(identity(name).peer_id)
-        return await Dht.create(MemoryP2P(self, peer_id, address or f"10.0.0.{len(self.nodes) + 1}"), rules, serve)
+        dht = await Dht.create(MemoryP2P(self, peer_id, address or f"10.0.0.{len(self.nodes) + 1}"), rules, serve)
+        dht._protocol.wait_timeout = 60.0  # nobody in memory is slow, but the machine may be
+        return dht
 
     async def swarm(self, *names: str, **kwargs) -> list[Dht]:
         """Nodes that all know each other."""

