@@ -13,8 +13,8 @@ Every stage can be stopped at any time, and the same command goes on. A run is a
 folder of `state` and `logs` takes up a node that was trained by hand with these. `codezero eval` solves the problems
 of the run's split greedily and `SAMPLES` times at T=1 and executes what comes: 11 to 260 for runs that are reported,
 511 to 600 for those that choose settings; no run trains on either. Gains are paired over problems. A node takes no
-probes in a call of fewer than 20 rounds. Whether sharing pays: `shared` is one of two nodes with four own tasks a round,
-`informative` such a node alone, `double` one alone with eight.
+probes in a call of fewer than 20 rounds. Whether sharing pays: `shared` is one of two nodes with four own tasks each a
+round, `informative` such a node alone, `double` one alone with eight.
 
 Without a file of MBPP (`--mbpp`) the problems come from the hub. `--quick` is a run of seconds, which shows only that
 all of it works; its results lie beside its state.
