@@ -17,6 +17,7 @@ from codezero.llm.load import LoadedModel
 from codezero.observe.batches import BatchMonitor
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import batch_metrics
+from codezero.policy import writer
 from codezero.prompts import proposer as prompt
 from codezero.proposals import BatchReport, Proposal
 from codezero.proposer import build
@@ -31,7 +32,6 @@ from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
 from codezero.tasks.build import local_questions
 from codezero.train import checkpoint
-from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import TaskOrigin
@@ -73,7 +73,13 @@ class ProposerNode:
         self._learner: ProposalLearner | None = None
         self._engine: GrpoLearner | None = None
         if config.proposer.train and self._weights is not None:
-            self._engine = self._make_engine(self._weights)
+            self._engine = writer.make_learner(
+                self._weights,
+                writer.train_config(config.proposer),
+                max_new_tokens=config.proposer.max_new_tokens,
+                temperature=config.proposer.temperature,
+                progress=self._monitor.progress,
+            )
             self._learner = ProposalLearner(self._engine, model_id=model.name)
         self._stages = ProposerStages(
             difficulty=self._difficulty,
@@ -132,23 +138,6 @@ class ProposerNode:
         known = [*local_questions(self._config.tasks), prompt.EXAMPLE.question]  # small models copy the example
         seen = Seen(remembered=config.remembered, similarity=config.similarity, known=known)
         return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference, workers=workers)
-
-    def _make_engine(self, weights: LoadedModel) -> GrpoLearner:
-        config = self._config.proposer
-        encoder = TextEncoder(
-            tokenizer=weights.tokenizer,
-            encode_prompt=lambda task: (),  # never used: only own drafts are trained on, as sampled
-            end_token_id=weights.end_ids[0],
-            max_prompt_length=build.PROMPT_TOKENS,
-            max_completion_length=config.max_new_tokens,
-        )
-        return GrpoLearner(
-            weights.model,
-            encoder,
-            build.train_config(config),
-            temperature=config.temperature,
-            progress=self._monitor.progress,
-        )
 
     def _resume(self) -> int:
         """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
