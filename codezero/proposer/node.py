@@ -14,7 +14,7 @@ from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, ProposerBackend, Reference
 from codezero.errors import StateError, told_as
 from codezero.llm.load import LoadedModel
-from codezero.observe.batches import BatchMonitor
+from codezero.observe.batches import PROPOSED, BatchMonitor
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import batch_metrics
 from codezero.policy import writer
@@ -63,7 +63,7 @@ class ProposerNode:
         self._solvers = place.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = BatchMonitor(parts.log_dir, self._console, self._status)
+        self._monitor = BatchMonitor(PROPOSED, parts.log_dir, self._console, self._status)
 
         model, self._weights = self._make_model()
         self._status.update(model=model.name)
@@ -108,6 +108,7 @@ class ProposerNode:
             self._status.stage(SAVING)
             self._save(report)
             self._monitor.report(report)
+            self._status.update(network=report.network)
             self._trackers.log(report.batch, batch_metrics(report))
             written += 1
 
@@ -157,7 +158,9 @@ class ProposerNode:
             checkpoint.restore_weights(self._engine.weights(), found.learner["weights"])
             self._engine.load_state_dict(found.learner["engine"])
             self._learner.load_state_dict(kept["learner"])
-        self._monitor.resume(BatchReport(**kept["report"]))
+        last = BatchReport(**kept["report"])
+        self._monitor.resume(last)
+        self._status.update(network=last.network)
         self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
         return found.round
 
