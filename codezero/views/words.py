@@ -26,6 +26,8 @@ DOING = {
     "score": "judging solutions",
     "learn": "learning",
     "settle": "handing in rewards",
+    "cases": "writing test cases",
+    "try": "trying test cases on solutions",
     "write": "writing problems",
     "check": "checking problems",
     "publish": "publishing problems",
