@@ -33,7 +33,7 @@ def report(batch=1, **changed):
 
 
 NOTHING = {
-    **{name: None for name in ("candidates_right", "valid", "approved", "right", "reward_mean", "loss", "grad_norm")},
+    **dict.fromkeys(("candidates_right", "valid", "approved", "right", "reward_mean", "loss", "grad_norm")),
     **{"reward_approving": None, "reward_refusing": None},
 }
 
