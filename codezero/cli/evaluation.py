@@ -37,7 +37,6 @@ A stopped evaluation continues when it is started again with the same settings. 
 
 
 _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
-BEST = "best"
 _BEST_OF = "N solutions a problem, and how often one is right that is chosen without executing any"
 
 
@@ -265,33 +264,9 @@ def _model_name(options: argparse.Namespace, trained: Trained | None) -> str:
 def _trained(options: argparse.Namespace) -> Trained | None:
     if options.checkpoint is None:
         return None
-    from codezero.config import TrainConfig, TrainMethod
-    from codezero.harness.policy import Trained
-    from codezero.runtime import state
+    from codezero.harness.policy import trained_in
 
-    folder, best = Path(options.checkpoint).expanduser(), ""
-    if folder.name == BEST:
-        folder = Path("state") if folder == Path(BEST) else folder.parent
-        number = state.best_round(folder)
-        if number is None:
-            raise StateError(
-                f"{folder} has no best checkpoint: a node keeps one from its second whole pass of "
-                "probes on; give the state_dir alone for the newest checkpoint"
-            )
-        best = f"best, of round {number}"
-    folder = folder.absolute()
-    bound = state.bound_settings(folder)
-    rounds = sorted(path.name for path in folder.glob("checkpoints/round-*"))
-    if "model.name" not in bound or not rounds:
-        raise StateError(f"{folder} holds no checkpoint: give the state_dir of a node that has finished a round")
-    return Trained(
-        folder=folder,
-        round=best or rounds[-1],
-        is_best=best != "",
-        model=bound["model.name"],
-        method=TrainMethod(bound.get("train.method", "full")),
-        lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),
-    )
+    return trained_in(Path(options.checkpoint).expanduser())
 
 
 def _say_isolation() -> str:

@@ -16,6 +16,7 @@ from codezero.harness.sources import ProblemSource, load
 from codezero.policy import solver as policy_solver
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
+from codezero.verifier.write import CaseAnswer
 from tests.builders import save_tiny
 from tests.commands import interrupted, run
 from tests.strangers import Reader
@@ -119,7 +120,8 @@ def test_the_best_of_several_is_chosen_by_what_is_shown_and_by_written_tests(
 
     def write_cases(model, subjects, num_answers, **options):
         asked.append([(one.function, one.problem, one.code) for one in subjects])
-        return [[("assert add11(2, 2) == 4", "assert add11(")] * num_answers for _ in subjects]
+        answer = CaseAnswer(cases=("assert add11(2, 2) == 4", "assert add11("))
+        return [[answer] * num_answers for _ in subjects]
 
     monkeypatch.setattr(best, "write_cases", write_cases)
     monkeypatch.setattr(policy, "load_policy", lambda *_: (SimpleNamespace(model=SimpleNamespace(device="cpu")), "cpu"))
