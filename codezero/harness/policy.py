@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codezero.config import Device, Dtype, TrainConfig, TrainMethod
+from codezero.config import Device, Dtype, TrainConfig, TrainMethod, VerifierConfig
 from codezero.errors import CheckpointError, StateError
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel, load_model
+from codezero.policy import writer
 from codezero.runtime import state
 from codezero.train import checkpoint
 from codezero.train.checkpoint import BEST, CheckpointStore
 from codezero.train.method import apply_lora
+from codezero.views.runs import VERIFIER, folder_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,18 @@ def trained_in(folder: Path) -> Trained:
             lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),
         ),
     )
+
+
+def writer_in(folder: Path) -> Trained:
+    """Returns the newest weights of the test writer in a state folder. Raises StateError: there are none."""
+    own = folder_of(folder, VERIFIER).absolute()
+    bound, batches = state.bound_settings(own), _rounds(own)
+    if "model.name" not in bound or not batches:
+        raise StateError(
+            f"{folder} holds no test writer: give the state_dir of a `codezero verify` that has finished a batch"
+        )
+    settings = VerifierConfig(lora_r=int(bound["verifier.lora_r"]))
+    return Trained(folder=own, round=batches[-1], model=bound["model.name"], train=writer.train_config(settings))
 
 
 def _rounds(folder: Path) -> list[str]:

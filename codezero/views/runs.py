@@ -26,7 +26,7 @@ from codezero.runtime.state import holder
 from codezero.views.groups import GroupsIndex, Head
 
 T = TypeVar("T")
-SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
+ROLES = SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
 _LINE_BYTES = 8192
 """A number of bytes that no report exceeds."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")

@@ -8,7 +8,7 @@ from codezero.runtime.amounts import brief
 from codezero.views.terminal import header
 from codezero.views.terminal.node import curve, memory
 from codezero.views.terminal.snapshot import Snapshot
-from codezero.views.terminal.text import BAD, counts, row, safe
+from codezero.views.terminal.text import BAD, DIM, counts, row, safe
 
 
 def verifier_page(snapshot: Snapshot, width: int) -> list[Text]:
@@ -20,13 +20,15 @@ def verifier_page(snapshot: Snapshot, width: int) -> list[Text]:
 
 def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
     cases, last = snapshot.cases, snapshot.cases[-1]
-    base = ""
+    base = []
     if last.reward_approving is not None:
-        base = f"approving {last.reward_approving:.2f} refusing {last.reward_refusing:.2f}"
+        earned = f"approving always would earn {last.reward_approving:.2f}, refusing always {last.reward_refusing:.2f}"
+        base = [row("", (earned, DIM))]
     masked = f", {last.num_masked} that nothing could judge" if last.num_masked else ""
     learned = f"no update: {safe(last.skipped)}" if last.skipped is not None else f"loss {last.loss:.4g}"
     lines = [
-        curve("Reward", [one.reward_mean for one in cases], "{:.2f}".format, base, width),
+        curve("Reward", [one.reward_mean for one in cases], "{:.2f}".format, "of 1", width),
+        *base,
         curve("Valid", [one.valid for one in cases], "{:.0%}".format, "pass the reference", width),
         curve("Diagnosis", [one.right for one in cases], "{:.0%}".format, "right verdict", width),
         curve("Approved", [one.approved for one in cases], "{:.0%}".format, _right(last.candidates_right), width),

@@ -294,6 +294,11 @@ def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
         (["--score", "gone.jsonl"], "gone.jsonl does not exist"),
         (["--dataset", "mbpp", "--k", "1,5"], "--k 5 needs as many solutions a problem: use --samples 5"),
         (["--dataset", "mbpp", "--verify"], "--verify chooses one of several solutions: use --best-of 8 too"),
+        (["--dataset", "mbpp", "--best-of", "2", "--writer", "state"], "use --best-of 8 --verify too"),
+        (
+            ["--dataset", "mbpp", "--path", "FILE", "--best-of", "1", "--verify", "--writer", "gone"],
+            "gone holds no test writer: give the state_dir of a `codezero verify`",
+        ),
         (["--dataset", "mbpp", "--best-of", "2"], "would be equal at temperature 0: use --temperature 0.8"),
         (["--dataset", "mbpp", "--samples", "2"], "would be equal at temperature 0: use --temperature 0.8"),
         (["--dataset", "mbpp", "--path", "FILE", "--split", "prompt"], "no rows in this split"),

@@ -13,6 +13,7 @@ import torch
 from codezero.cli import main
 from codezero.config.load import load_config
 from codezero.errors import ConfigError
+from codezero.harness import best
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
 from codezero.verifier import batch, build, write
@@ -214,6 +215,23 @@ def test_status_shows_it_beside_a_solver(tmp_path, settings, scripted, capsys):
     assert main(["status", "--json", str(tmp_path / "state")]) == 3
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert (run["role"], run["cases"][0]["num_answers"], run["status"]["policy_version"]) == ("verifier", 6, 1)
+
+
+@pytest.mark.slow
+def test_eval_has_cases_written_by_what_was_trained_and_solutions_by_the_solver(
+    tmp_path, settings, scripted, model, monkeypatch
+):
+    verify(tmp_path, settings, 1)
+    trained, writers = kept(tmp_path).learner["weights"], []
+    monkeypatch.setattr(best, "write_cases", lambda writer, *_, **__: writers.append(writer) or [])
+    command = ["eval", "--dataset", "mbpp", "--path", tmp_path / "mbpp.jsonl", "--split", "train", "--limit", 1]
+    command += ["--model", model, "--device", "cpu", "--threads", 1, "--max-new-tokens", 4, "--temperature", 1]
+    command += ["--best-of", 2, "--verify", "--writer", tmp_path / "state", "--out", tmp_path / "out"]
+    assert main([str(word) for word in command]) == 0
+    weights = dict(writers[0].model.named_parameters())
+    assert all(torch.equal(weights[name], weight) for name, weight in trained.items())
+    (asked,) = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("settings.json")]
+    assert asked["writer"].endswith("state/verifier round-00000001")
 
 
 @pytest.mark.parametrize(
