@@ -23,7 +23,7 @@ from codezero.llm.within_memory import WithinMemory
 from codezero.loop import StageClock
 from codezero.ports import Learner, Progress
 from codezero.reports import CasesReport, UpdateReport
-from codezero.verifier.exercises import Candidates, Exercise, Problems
+from codezero.verifier.exercises import CandidateSolver, Exercise, Problems
 from codezero.verifier.judging import judge_answers
 from codezero.verifier.learn import scored_group
 from codezero.verifier.reward import JudgedAnswer, base_rates
@@ -70,7 +70,7 @@ class VerifierStages:
     """The parts of a batch."""
 
     problems: Problems
-    candidates: Candidates
+    candidates: CandidateSolver
     writer: CaseWriter
     workers: Workers
     learner: Learner

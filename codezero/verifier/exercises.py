@@ -97,7 +97,7 @@ class Problems:
         return dict(taken)
 
 
-class Candidates:
+class CandidateSolver:
     """Has the untrained model solve problems, and chooses a solution to each, a right and a wrong one equally often as
     far as there are both."""
 

@@ -20,7 +20,7 @@ from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
 from codezero.verifier import build
 from codezero.verifier.batch import CaseWriter, VerifierStages, run_batch
-from codezero.verifier.exercises import Candidates, Problems
+from codezero.verifier.exercises import CandidateSolver, Problems
 from codezero.verifier.write import MAX_NEW_TOKENS
 from codezero.views.runs import VERIFIER
 from codezero.workers import Workers
@@ -74,7 +74,7 @@ class VerifierNode:
         )
         self._stages = VerifierStages(
             problems=Problems(self._tasks, workers),
-            candidates=Candidates(self._solver, examiner, model.model.disable_adapter),
+            candidates=CandidateSolver(self._solver, examiner, model.model.disable_adapter),
             writer=self._writer,
             workers=workers,
             learner=self._learner,

@@ -9,7 +9,7 @@ from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.sources import ListSource
 from codezero.tasks.withheld import Problem, Withheld
 from codezero.types import FinishReason, Rollout, RolloutGroup, Task, TaskOrigin
-from codezero.verifier.exercises import Candidates, Exercise, Practised, Problems
+from codezero.verifier.exercises import CandidateSolver, Exercise, Practised, Problems
 from codezero.verifier.judging import judge_answers
 from codezero.workers import Cause, Death, Workers
 
@@ -67,7 +67,7 @@ class Context:
 
 def candidates(workers, *codes, frozen=None):
     examiner = Examiner(workers, walk=True, fatal_rules=True, show=False)
-    return Candidates(Scripted(*codes), examiner, frozen or Context())
+    return CandidateSolver(Scripted(*codes), examiner, frozen or Context())
 
 
 PROBLEM = Practised(
