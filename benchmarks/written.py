@@ -32,11 +32,10 @@ from benchmarks.settled import Known
 from benchmarks.splits import MBPP, Split, check, references
 from benchmarks.tables import markdown, share
 from codezero.evaluate.intervals import bootstrap
-from codezero.harness.report import chosen
+from codezero.evaluate.solved import WAYS, chosen
 from codezero.observe.probes import percent, points
 from codezero.prompts import solver, verifier
 from codezero.types import CaseOutcome
-from codezero.verifier.choose import WAYS
 from codezero.verifier.jobs import Trial
 from codezero.verifier.trial import try_cases
 

@@ -1,4 +1,4 @@
-"""Starts and runs a node: the parts that solvers and proposers share."""
+"""Starts and runs a node: the parts that nodes of all roles share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codezero.observe.tracking import trackers
 from codezero.runtime import logs, state, system_info
 from codezero.runtime.console import Console
 from codezero.runtime.stop import stop_on_signals
-from codezero.views.runs import PROPOSER
+from codezero.views.runs import SOLVER, folder_of, log_name
 from codezero.views.watch import NodeView
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class CommonParts:
     """The parts that every node has; `stack` closes them."""
 
     role: str
-    """`views.runs.SOLVER` or `PROPOSER`."""
+    """`views.runs.SOLVER`, `PROPOSER` or `VERIFIER`."""
     console: Console
     stack: ExitStack
     folder: Path
@@ -44,7 +44,7 @@ class CommonParts:
 
     def trackers(self, config: NodeConfig, last: int) -> TrackerThreads:
         """Returns the trackers of the node, whose last saved round or batch is `last`; 0 starts a new run."""
-        name, kind = names.animal_name(self.place.peer_id), self.role if self.role == PROPOSER else ""
+        name, kind = names.animal_name(self.place.peer_id), "" if self.role == SOLVER else self.role
         shown = learning_settings(config)
         return self.stack.enter_context(trackers(config.tracking, shown, self.folder, name, last, kind))
 
@@ -57,14 +57,11 @@ class RunningNode(Protocol):
 
 def begin(config: NodeConfig, role: str, console: Console, stack: ExitStack) -> CommonParts:
     """Starts the log, locks the state folder and joins the swarm. Raises CodezeroError: one of them is impossible."""
-    log_dir, is_proposer = Path(config.tracking.log_dir).expanduser(), role == PROPOSER
-    name = "proposer.log" if is_proposer else "swarm.log"
-    logs.set_up(log_dir, config.tracking.level, console, name, config.tracking.log_format)
+    log_dir = Path(config.tracking.log_dir).expanduser()
+    logs.set_up(log_dir, config.tracking.level, console, log_name(role), config.tracking.log_format)
     system_info.write(log_dir)
     torch.manual_seed(config.seed)  # codezero does not use this generator; a library that does is repeatable
-    own = Path(config.state_dir).expanduser()
-    # A proposer has a subfolder, so that a solver may have the same state_dir.
-    folder = stack.enter_context(state.locked_state(own / "proposer" if is_proposer else own))
+    folder = stack.enter_context(state.locked_state(folder_of(Path(config.state_dir).expanduser(), role)))
     state.note_start(folder, settings_of(config))
     status = stack.enter_context(StatusFile(folder, new_status(role, folder, log_dir)))
     swarm = with_contract_bootnodes(config.swarm, config.ledger, console)

@@ -47,6 +47,47 @@ class UpdateReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CasesReport:
+    """A test writer's batch in numbers: one line of `logs/cases.jsonl`. Made by verifier, read by observe.
+
+    Shares and means are over the answers that are not masked; None if there are none.
+    """
+
+    batch: int
+    num_groups: int
+    """The number of problems with a candidate for which cases were written."""
+    num_answers: int
+    num_masked: int
+    """The number of answers that could not be judged."""
+    candidates_right: float | None
+    """The share of answers whose candidate is right."""
+    valid: float | None
+    """The share of answers whose cases the reference solution passes."""
+    approved: float | None
+    """The share of answers whose cases the candidate passes."""
+    right: float | None
+    """The share of answers that are valid and approve of a right candidate, or refuse a wrong one."""
+    reward_mean: float | None
+    reward_approving: float | None
+    """The mean reward that cases which everybody passes would have earned."""
+    reward_refusing: float | None
+    """The mean reward that cases which nobody passes would have earned."""
+    dropped: Mapping[str, int]
+    """Numbers of tasks that were drawn and not used, by reason."""
+    policy_version: int
+    loss: float | None
+    grad_norm: float | None
+    skipped: str | None
+    """The reason why there was no update; None if there was one."""
+    num_tokens: int
+    """The number of tokens of the answers."""
+    seconds: Mapping[str, float]
+    """Wall seconds by stage: draw, solve, score, cases, try, learn."""
+    finished_at_s: float
+    """Unix time of the batch's end, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """Proof that the ledger has recorded a round's reward and vote."""
 

@@ -32,6 +32,7 @@ and a state folder keeps its model and training method.
 | [model](#model), [rollout](#rollout) | the model that learns, and how it writes solutions |
 | [tasks](#tasks) | where problems come from, beside proposals; `auto` falls back to the 75 built-in ones |
 | [proposer](#proposer) | of a proposer: its model, how its problems are checked, how the level moves, what it learns |
+| [verifier](#verifier) | of a test writer: how many test cases it writes, and how it learns |
 | [evaluator](#evaluator) | what judges, where its model runs and how it is asked |
 | [reward](#reward) | weights of the reward's parts |
 | [train](#train) | the update: loss type, clipping, learning rate, all weights or adapters |

@@ -29,6 +29,7 @@ from codezero.types import (
     TaskOrigin,
     Verdict,
 )
+from tests.unit.observe import test_cases
 
 OWN = "QmNode1"
 BEGAN_S = 1_760_000_000
@@ -141,6 +142,14 @@ def proposer(node, num_batches=0, text=""):
     logs = node / "logs"
     _status(node / "state" / "proposer", logs, "proposer", text, "QmProposer", num_batches)
     append(logs / "proposals.jsonl", *(batch_report(number, text) for number in range(1, num_batches + 1)))
+    return logs
+
+
+def verifier(node, num_batches=0, text=""):
+    logs = node / "logs"
+    _status(node / "state" / "verifier", logs, "verifier", text, "QmVerifier", num_batches)
+    reports = [test_cases.report(number + 1, skipped=text or None, dropped={text: 1}) for number in range(num_batches)]
+    append(logs / "cases.jsonl", *reports)
     return logs
 
 

@@ -24,6 +24,7 @@ from codezero.cli import (
     start,
     status,
     swarm,
+    verify,
     wallet,
 )
 from codezero.cli.options import add_command, add_stop_with_parent
@@ -85,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--show-config", action="store_true", help="print the resulting configuration and exit")
     run.add_argument("settings", nargs="*", metavar="key=value", help="settings over those of configs/node.yaml")
     add_stop_with_parent(run)
-    groups = (start, swarm, propose, rollout, status, leaderboard, dashboard, doctor, health, report, score)
+    groups = (start, swarm, propose, verify, rollout, status, leaderboard, dashboard, doctor, health, report, score)
     for group in (*groups, evaluation, models, identity, wallet, chain):
         group.add_commands(commands)
     return parser

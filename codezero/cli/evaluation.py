@@ -28,6 +28,8 @@ examples:
   codezero eval --dataset mbpp --checkpoint state/best     the same where its probes were highest
   codezero eval --dataset mbpp --best-of 8 --verify --temperature 0.8
                                                            choose one of 8 by tests that the model writes
+  codezero eval --dataset mbpp --best-of 8 --verify --writer state --temperature 0.8
+                                                           the same, with tests by what codezero verify trained
   codezero eval --score solutions.jsonl                    only execute stored solutions, without a model
 
 Solutions are untrusted code: they run in a sandbox, whose protections on this machine are printed at the start. Where
@@ -37,7 +39,7 @@ A stopped evaluation continues when it is started again with the same settings. 
 
 
 _CHECKPOINT = "measure what a node has trained; STATE_DIR/best, or best for state/best: where its probes were highest"
-BEST = "best"
+_WRITER = "with --verify: tests by what `codezero verify` has trained, a second model in memory"
 _BEST_OF = "N solutions a problem, and how often one is right that is chosen without executing any"
 
 
@@ -66,6 +68,7 @@ def add_commands(commands: Commands) -> None:
     number.add_argument("--samples", type=_positive, default=1, metavar="N", help="solutions a problem (default 1)")
     number.add_argument("--best-of", type=_positive, default=0, metavar="N", help=_BEST_OF)
     model.add_argument("--verify", action="store_true", help="with --best-of: also by tests that the model writes")
+    model.add_argument("--writer", metavar="STATE_DIR", help=_WRITER)
     model.add_argument("--temperature", type=_temperature, default=0.0, metavar="T", help="0 is greedy (default)")
     model.add_argument("--max-new-tokens", type=_positive, default=512, metavar="N", help="default 512")
     model.add_argument("--batch", type=_positive, default=16, metavar="N", help="completions at a time (default 16)")
@@ -160,6 +163,7 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
     workers = stack.enter_context(Workers(1))
     problems, left_out = sources.load(source, workers, options.limit)
     trained = _trained(options)
+    writer = _writer(options)
     name = _model_name(options, trained)
     settings = {
         "dataset": options.dataset,
@@ -169,11 +173,12 @@ def _measure(options: argparse.Namespace, stack: ExitStack) -> dict[str, Any]:
         **{key: getattr(options, key) for key in ("dtype", "samples", "temperature", "max_new_tokens", "seed")},
         "case_s": options.case_s,
         **({"best_of": "tests" if options.verify else "solutions"} if options.best_of else {}),
+        **({"writer": f"{writer.folder} {writer.round}"} if writer else {}),
     }
     isolation = _say_isolation()
     with _results(options, settings, options.samples) as results, _progress(len(problems), "problem") as bar:
         if len(results.groups) < len(problems):
-            _solve(options, problems, results, name, trained, workers, bar)
+            _solve(options, problems, results, name, trained, writer, workers, bar)
         wanted = {f"{options.dataset}/{problem.name}" for problem in problems}
         found = [row for row in results.rows if row["group"] in wanted]
     return report.summary(found, options.k, **settings, left_out=dict(left_out), sandbox=isolation)
@@ -184,6 +189,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(f"--k {max(options.k)} needs as many solutions a problem: use --samples {max(options.k)}")
     if options.verify and not options.best_of:
         raise ConfigError("--verify chooses one of several solutions: use --best-of 8 too")
+    if options.writer is not None and not options.verify:
+        raise ConfigError("--writer writes the tests to choose by: use --best-of 8 --verify too")
     if options.samples > 1 and options.temperature == 0:
         raise ConfigError(
             f"{options.samples} solutions a problem would be equal at temperature 0: use --temperature 0.8"
@@ -196,6 +203,7 @@ def _solve(
     results: Any,
     name: str,
     trained: Trained | None,
+    writer: Trained | None,
     workers: Workers,
     bar: Any,
 ) -> None:
@@ -208,12 +216,19 @@ def _solve(
         from codezero.harness.best import Chooser
         from codezero.policy.solver import measuring_solver
 
-    # The folder of a running node is refused, since its checkpoints come and go.
-    with state.locked_state(trained.folder) if trained else nullcontext():
-        loaded, where = policy.load_policy(
-            name, options.cache_dir, Device(options.device), Dtype(options.dtype), options.threads, trained
-        )
+    def load(name: str, trained: Trained | None) -> Any:
+        # The folder of a running node is refused, since its checkpoints come and go.
+        with state.locked_state(trained.folder) if trained else nullcontext():
+            return policy.load_policy(
+                name, options.cache_dir, Device(options.device), Dtype(options.dtype), options.threads, trained
+            )
+
+    loaded, where = load(name, trained)
     bar.write(f"model: {name}, on {where}")
+    by = loaded if options.verify else None
+    if writer is not None:
+        by, _ = load(writer.model, writer)
+        bar.write(f"test writer: {writer.model} of {writer.folder}, {writer.round}")
 
     num_tokens, spent_s, speed = 0, 0.0, ""
 
@@ -231,7 +246,7 @@ def _solve(
         samples, length, temperature = options.samples, options.max_new_tokens, options.temperature
         return measuring_solver(loaded, samples, length, temperature, seed, progress)
 
-    chooser = Chooser(workers, loaded if options.verify else None, temperature=options.temperature)
+    chooser = Chooser(workers, by, temperature=options.temperature)
 
     def rank(solved: Any, first: int) -> Any:
         seed = options.seed + 1_000_003 * first + 1
@@ -265,33 +280,17 @@ def _model_name(options: argparse.Namespace, trained: Trained | None) -> str:
 def _trained(options: argparse.Namespace) -> Trained | None:
     if options.checkpoint is None:
         return None
-    from codezero.config import TrainConfig, TrainMethod
-    from codezero.harness.policy import Trained
-    from codezero.runtime import state
+    from codezero.harness.policy import trained_in
 
-    folder, best = Path(options.checkpoint).expanduser(), ""
-    if folder.name == BEST:
-        folder = Path("state") if folder == Path(BEST) else folder.parent
-        number = state.best_round(folder)
-        if number is None:
-            raise StateError(
-                f"{folder} has no best checkpoint: a node keeps one from its second whole pass of "
-                "probes on; give the state_dir alone for the newest checkpoint"
-            )
-        best = f"best, of round {number}"
-    folder = folder.absolute()
-    bound = state.bound_settings(folder)
-    rounds = sorted(path.name for path in folder.glob("checkpoints/round-*"))
-    if "model.name" not in bound or not rounds:
-        raise StateError(f"{folder} holds no checkpoint: give the state_dir of a node that has finished a round")
-    return Trained(
-        folder=folder,
-        round=best or rounds[-1],
-        is_best=best != "",
-        model=bound["model.name"],
-        method=TrainMethod(bound.get("train.method", "full")),
-        lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),
-    )
+    return trained_in(Path(options.checkpoint).expanduser())
+
+
+def _writer(options: argparse.Namespace) -> Trained | None:
+    if options.writer is None:
+        return None
+    from codezero.harness.policy import writer_in
+
+    return writer_in(Path(options.writer).expanduser())
 
 
 def _say_isolation() -> str:

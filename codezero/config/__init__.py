@@ -43,6 +43,7 @@ from codezero.config.swarm import (
     Weighting,
 )
 from codezero.config.tracking import LogFormat, TerminalView, TrackingConfig, Wandb
+from codezero.config.verifier import VerifierConfig
 
 __all__ = [
     "Backend",
@@ -86,6 +87,7 @@ __all__ = [
     "TrainMethod",
     "Transfer",
     "VerdictMode",
+    "VerifierConfig",
     "Vote",
     "Wandb",
     "Weighting",
@@ -111,6 +113,7 @@ class NodeConfig:
     train: TrainConfig = field(default_factory=TrainConfig)
     probe: ProbeConfig = field(default_factory=ProbeConfig)
     proposer: ProposerConfig = field(default_factory=ProposerConfig)
+    verifier: VerifierConfig = field(default_factory=VerifierConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
     ledger: LedgerConfig = field(default_factory=LedgerConfig)
     judge: JudgeConfig = field(default_factory=JudgeConfig)

@@ -32,7 +32,7 @@ from codezero.errors import CodezeroError, IdentityError, StateError
 from codezero.identity.key import write_new
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 
 if TYPE_CHECKING:
     from codezero.ledger.reading import Pending
@@ -43,10 +43,20 @@ REPORT_BYTES = 300_000
 """Bytes taken from the end of each file of reports."""
 SMALL_BYTES = 100_000
 """The size in bytes above which a settings or status file is left out, since a genuine one is never that large."""
-_LOGS = ("swarm.log", "swarm.log.1", "swarm.log.2", "swarm.log.3", "proposer.log", "proposer.log.1", "yarn.log")
-_REPORTS = {"rounds.jsonl": RoundReport, "proposals.jsonl": BatchReport}
-_PARTS = ("", "proposer/")
-"""The places in a state folder with settings and a status: the solver's and the proposer's."""
+_LOGS = (
+    "swarm.log",
+    "swarm.log.1",
+    "swarm.log.2",
+    "swarm.log.3",
+    "proposer.log",
+    "proposer.log.1",
+    "verifier.log",
+    "verifier.log.1",
+    "yarn.log",
+)
+_REPORTS = {"rounds.jsonl": RoundReport, "proposals.jsonl": BatchReport, "cases.jsonl": CasesReport}
+_PARTS = ("", "proposer/", "verifier/")
+"""The places in a state folder with settings and a status: those of each role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

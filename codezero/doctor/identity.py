@@ -63,7 +63,7 @@ def _others(case: Case, path: Path, peer_id: str) -> Iterator[Finding]:
     holder = keyfile.live_holder(path)
     if holder is None:
         return
-    if holder == state.holder(case.state_dir) or holder == state.holder(case.state_dir / "proposer"):
+    if holder in [state.holder(case.state_dir / inner) for inner in ("", "proposer", "verifier")]:
         yield ok("identity", f"the running node (process {holder}) uses the key")
         return
     found = f"another live node (process {holder or 'unknown'}) uses the key of peer {peer_id}"

@@ -70,10 +70,10 @@ def own_processes() -> Iterator[Running]:
 
 
 def is_node(command: tuple[str, ...]) -> bool:
-    """Returns whether a command line is `codezero run` or `codezero propose`, as a script or by `python -m`."""
+    """Returns whether a command line is `codezero run`, `propose` or `verify`, as a script or by `python -m`."""
     for number, word in enumerate(command[:-1]):
         named = word.rpartition("/")[2] == "codezero" or (word == "codezero" and command[number - 1] == "-m")
-        if named and command[number + 1] in ("run", "propose"):
+        if named and command[number + 1] in ("run", "propose", "verify"):
             return True
     return False
 

@@ -13,12 +13,9 @@ from codezero.llm.sample import StepCallback
 from codezero.prompts import solver as prompt
 from codezero.types import Rollout
 from codezero.verifier.choose import Ranks, ranks
-from codezero.verifier.jobs import TRY_CASES, Trial, Tried
+from codezero.verifier.jobs import Tried, ask_to_try
 from codezero.verifier.write import Subject, write_cases
 from codezero.workers import Death, Workers
-
-SECONDS = 4.0
-"""Processor seconds for the dry runs of a solution; they end at the latest after those of all solutions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +79,7 @@ class Chooser:
             one.in_prompt = one.numbers[agreed.index(max(agreed))]
             code = one.codes[one.in_prompt] or ""
             subjects.append(Subject(problem=one.problem.task.question, code=code, function=one.tried.function))
-        cases = write_cases(
+        answers = write_cases(
             writer,
             subjects,
             max((len(one.codes) for one in read), default=0),
@@ -90,9 +87,9 @@ class Chooser:
             generator=torch.Generator(device=writer.model.device).manual_seed(seed),
             on_step=on_step,
         )
-        for one, some in zip(asked, cases, strict=True):
-            one.cases = some
-            written = tuple(dict.fromkeys(case for each in some for case in each))
+        for one, some in zip(asked, answers, strict=True):
+            one.cases = [answer.cases for answer in some]
+            written = tuple(dict.fromkeys(case for each in some for case in each.cases))
             one.tried = self._try(one, written) or one.tried  # cases that end the worker count as none
 
     def _ranked(self, read: _Read) -> list[Ranked]:
@@ -106,14 +103,5 @@ class Chooser:
 
     def _try(self, read: _Read, cases: tuple[str, ...]) -> Tried | None:
         """Returns the results of the dry runs; None if these texts end the worker."""
-        task, seconds = read.problem.task, SECONDS * max(len(read.programs), 1)
-        trial = Trial(
-            origin=task.origin,
-            tests=task.tests,
-            shown=prompt.shown_of(task.question, task.tests),
-            cases=cases,
-            programs=read.programs,
-            seconds=seconds,
-        )
-        tried = self._workers.ask(TRY_CASES, trial, seconds + SECONDS)
+        tried = ask_to_try(self._workers, read.problem.task, cases, read.programs)
         return None if isinstance(tried, Death) else tried

@@ -1,8 +1,11 @@
-"""Records of a proposer's batches: one line of JSON each in `proposals.jsonl`, a line on the console, a summary."""
+"""Records of the batches of a node that is no solver: one line of JSON each, a line on the console, a summary."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from codezero.observe.monitor import time_spent
 from codezero.observe.report_file import ReportFile
@@ -12,46 +15,63 @@ from codezero.runtime.amounts import brief
 from codezero.runtime.console import Console
 
 
-class BatchMonitor:
+class Batch(Protocol):
+    """A finished batch of any role."""
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
+
+
+R = TypeVar("R", bound=Batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchKind(Generic[R]):
+    """The batches of one role: their file, and their texts."""
+
+    file: str
+    """The name of the file in the folder of logs."""
+    line: Callable[[R], str]
+    """A function that returns a batch in one line."""
+    totals: Callable[[Sequence[R]], str]
+    """A function that returns what a run's batches add up to, in a few words."""
+
+
+class BatchMonitor(Generic[R]):
     """Shows and stores finished batches, like RoundMonitor."""
 
-    def __init__(self, log_dir: Path, console: Console, status: StatusFile) -> None:
-        self._file = ReportFile(log_dir / "proposals.jsonl", "batch")
+    def __init__(self, kind: BatchKind[R], log_dir: Path, console: Console, status: StatusFile) -> None:
+        self._kind, self._file = kind, ReportFile(log_dir / kind.file, "batch")
         self._console, self._status = console, status
-        self._seen: list[BatchReport] = []
+        self._seen: list[R] = []
 
-    def resume(self, last: BatchReport | None) -> None:
+    def resume(self, last: R | None) -> None:
         """Continues the file after the last saved batch; None starts a new one."""
         self._file.resume(last)
         if last is not None:
-            self._note(last)
+            self._status.took(last.seconds)
 
-    def report(self, report: BatchReport) -> None:
+    def report(self, report: R) -> None:
         self._file.append(report)
         self._seen.append(report)
-        self._note(report)
-        self._console.line(batch_line(report))
+        self._status.took(report.seconds)
+        self._console.line(self._kind.line(report))
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Shows the progress of a stage, as a `ports.Progress`."""
         self._console.progress(stage, done, total)
         self._status.progress(stage, done, total)
 
-    def _note(self, report: BatchReport) -> None:
-        self._status.took(report.seconds)
-        self._status.update(network=report.network)
-
     def summary(self) -> str:
         """Returns a summary of this run's batches in one line."""
         if not self._seen:
             return "stopped before a batch was finished; nothing was lost"
-        written, valid = sum(one.num_written for one in self._seen), sum(one.num_valid for one in self._seen)
-        judged = sum(one.num_judged for one in self._seen)
         seconds = sum(sum(one.seconds.values()) for one in self._seen)
-        return (
-            f"done: {len(self._seen)} batch{'es' * (len(self._seen) > 1)} in {brief(seconds)}, {valid} of {written} "
-            f"problems valid, {judged} judged by solvers"
-        )
+        many = "es" * (len(self._seen) > 1)
+        return f"done: {len(self._seen)} batch{many} in {brief(seconds)}, {self._kind.totals(self._seen)}"
 
 
 def batch_line(report: BatchReport) -> str:
@@ -79,3 +99,12 @@ def batch_line(report: BatchReport) -> str:
         parts.append(report.network)
     parts.append(time_spent(report.seconds))
     return " | ".join(parts)
+
+
+def _totals(batches: Sequence[BatchReport]) -> str:
+    written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
+    return f"{valid} of {written} problems valid, {sum(one.num_judged for one in batches)} judged by solvers"
+
+
+PROPOSED = BatchKind(file="proposals.jsonl", line=batch_line, totals=_totals)
+"""A proposer's batches."""

@@ -50,7 +50,7 @@ class Status:
     """The current state of a node; unknown values are empty, 0 or None."""
 
     role: str
-    """The node's role: solver or proposer."""
+    """The node's role: solver, proposer or verifier."""
     version: str
     """The version of codezero."""
     pid: int
@@ -66,7 +66,7 @@ class Status:
     group_size: int = 0
     """G, the number of rollouts in a group."""
     round: int | None = None
-    """Number of the current round, or batch of a proposer; None before the first."""
+    """Number of the current round, or of the batch in other roles; None before the first."""
     stage: str = STARTING
     stage_began_at_s: float = 0.0
     done: int = 0

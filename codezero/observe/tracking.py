@@ -27,8 +27,8 @@ def trackers(
 ) -> TrackerThreads:
     """Returns the trackers of a node. `last` is the number of its last saved round or batch; 0 starts a new run.
 
-    `settings` are shown with the run. `kind` separates a proposer's numbers from those of a solver with the same log
-    folder. Never raises: problems are logged as warnings.
+    `settings` are shown with the run. `kind` separates the numbers of a proposer or test writer from those of a solver
+    with the same log folder. Never raises: problems are logged as warnings.
     """
     made = list[Tracker]()
     log_dir = Path(tracking.log_dir).expanduser().absolute()

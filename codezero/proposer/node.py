@@ -14,9 +14,10 @@ from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, ProposerBackend, Reference
 from codezero.errors import StateError, told_as
 from codezero.llm.load import LoadedModel
-from codezero.observe.batches import BatchMonitor
+from codezero.observe.batches import PROPOSED, BatchMonitor
 from codezero.observe.status import SAVING
 from codezero.observe.trackers.metrics import batch_metrics
+from codezero.policy import writer
 from codezero.prompts import proposer as prompt
 from codezero.proposals import BatchReport, Proposal
 from codezero.proposer import build
@@ -31,7 +32,6 @@ from codezero.proposer.reference import ReferenceCheck
 from codezero.proposer.write import Writer
 from codezero.tasks.build import local_questions
 from codezero.train import checkpoint
-from codezero.train.batch import TextEncoder
 from codezero.train.checkpoint import CheckpointStore
 from codezero.train.learner import GrpoLearner
 from codezero.types import TaskOrigin
@@ -63,7 +63,7 @@ class ProposerNode:
         self._solvers = place.solvers()
         self._patience_s = 0.0 if config.swarm.network is Network.none else config.proposer.patience_s
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
-        self._monitor = BatchMonitor(parts.log_dir, self._console, self._status)
+        self._monitor = BatchMonitor(PROPOSED, parts.log_dir, self._console, self._status)
 
         model, self._weights = self._make_model()
         self._status.update(model=model.name)
@@ -73,7 +73,13 @@ class ProposerNode:
         self._learner: ProposalLearner | None = None
         self._engine: GrpoLearner | None = None
         if config.proposer.train and self._weights is not None:
-            self._engine = self._make_engine(self._weights)
+            self._engine = writer.make_learner(
+                self._weights,
+                writer.train_config(config.proposer),
+                max_new_tokens=config.proposer.max_new_tokens,
+                temperature=config.proposer.temperature,
+                progress=self._monitor.progress,
+            )
             self._learner = ProposalLearner(self._engine, model_id=model.name)
         self._stages = ProposerStages(
             difficulty=self._difficulty,
@@ -102,6 +108,7 @@ class ProposerNode:
             self._status.stage(SAVING)
             self._save(report)
             self._monitor.report(report)
+            self._status.update(network=report.network)
             self._trackers.log(report.batch, batch_metrics(report))
             written += 1
 
@@ -133,23 +140,6 @@ class ProposerNode:
         seen = Seen(remembered=config.remembered, similarity=config.similarity, known=known)
         return Checker(peer_id=peer_id, model_id=model_id, seen=seen, reference=reference, workers=workers)
 
-    def _make_engine(self, weights: LoadedModel) -> GrpoLearner:
-        config = self._config.proposer
-        encoder = TextEncoder(
-            tokenizer=weights.tokenizer,
-            encode_prompt=lambda task: (),  # never used: only own drafts are trained on, as sampled
-            end_token_id=weights.end_ids[0],
-            max_prompt_length=build.PROMPT_TOKENS,
-            max_completion_length=config.max_new_tokens,
-        )
-        return GrpoLearner(
-            weights.model,
-            encoder,
-            build.train_config(config),
-            temperature=config.temperature,
-            progress=self._monitor.progress,
-        )
-
     def _resume(self) -> int:
         """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
         found = self._checkpoints.load_latest()
@@ -168,7 +158,9 @@ class ProposerNode:
             checkpoint.restore_weights(self._engine.weights(), found.learner["weights"])
             self._engine.load_state_dict(found.learner["engine"])
             self._learner.load_state_dict(kept["learner"])
-        self._monitor.resume(BatchReport(**kept["report"]))
+        last = BatchReport(**kept["report"])
+        self._monitor.resume(last)
+        self._status.update(network=last.network)
         self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
         return found.round
 

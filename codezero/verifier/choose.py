@@ -12,15 +12,6 @@ Ranks = dict[str, float]
 """The rank of a solution by each way of choosing; solutions with the highest one are equally good choices."""
 
 
-WAYS = {
-    "shown": "one of the solutions that pass the tests shown in the question",
-    "majority": "of these, one with the most copies",
-    "agreement": "of these, one that agrees with the most others on similar inputs",
-    "tests": "of these, one that passes the most tests that the model has written, with the most others",
-}
-"""The ways of choosing one of several solutions, in words."""
-
-
 def ranks(tried: Tried, *, by_tests: bool) -> list[Ranks]:
     """Returns the ranks of each solution.
 

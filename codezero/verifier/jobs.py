@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from codezero.types import CaseOutcome, TaskOrigin
-from codezero.workers import Job
+from codezero.prompts import solver as prompt
+from codezero.types import CaseOutcome, Task, TaskOrigin
+from codezero.workers import Death, Job, Workers
+
+SECONDS = 4.0
+"""Processor seconds for the dry runs of a solution; they end at the latest after those of all solutions."""
 
 
 class Trial(Struct, array_like=True, frozen=True, kw_only=True):
@@ -40,8 +46,25 @@ class Tried(Struct, array_like=True, frozen=True, kw_only=True):
     """The function that the tests call; empty if they call several, a class, or a program's standard input."""
     fit: tuple[bool, ...]
     """True for each case that keeps to the grammar of `tasks.assertions`, calls the task's function, and repeats no
-    shown test."""
+    call of a shown test."""
+    calls: tuple[str, ...]
+    """The call of the task's function in each fit case, as Python prints it: equal for equal inputs."""
     programs: tuple[TriedProgram, ...]
 
 
 TRY_CASES = Job("try_cases", Trial, Tried)
+
+
+def ask_to_try(workers: Workers, task: Task, cases: Sequence[str], programs: Sequence[str]) -> Tried | Death:
+    """Returns the results of the solutions on the cases, or the death of the worker that read these texts. Raises
+    WorkerError."""
+    seconds = SECONDS * max(len(programs), 1)
+    trial = Trial(
+        origin=task.origin,
+        tests=task.tests,
+        shown=prompt.shown_of(task.question, task.tests),
+        cases=tuple(cases),
+        programs=tuple(programs),
+        seconds=seconds,
+    )
+    return workers.ask(TRY_CASES, trial, seconds + SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Set as AbstractSet
 from time import process_time
 
@@ -11,7 +12,7 @@ from codezero.evaluate.fresh.draw import asked_like, values_of
 from codezero.evaluate.rules.solution import asked_of
 from codezero.evaluate.shown import wanted_of
 from codezero.tasks.assertions import Calls, read_tests
-from codezero.tasks.testcases import Statement, TestSuite, comparison, parse_tests
+from codezero.tasks.testcases import UNPARSEABLE, Statement, TestSuite, parse_source, parse_tests
 from codezero.types import CaseOutcome
 from codezero.verifier.jobs import Trial, Tried, TriedProgram
 
@@ -27,10 +28,11 @@ def try_cases(asked: Trial) -> Tried:
     suite, shown = parse_tests(asked.tests), parse_tests(asked.shown)
     wanted = asked_of(asked.origin, suite)
     names = wanted.calls.keys() | wanted.builtin_calls.keys()
-    known = {compared[0] for compared in map(comparison, shown.statements) if compared}
-    fit = tuple(_is_fit(case, names, known) for case in asked.cases)
-    statements = (Statement(source=case) for case, is_one in zip(asked.cases, fit, strict=True) if is_one)
-    written = TestSuite(setup=suite.setup, statements=tuple(statements))
+    known = {_call(one.source, names) for one in shown.statements}
+    calls = {case: _call(case, names) for case in asked.cases}
+    fit = tuple(_is_fit(case, names) and calls[case] not in known for case in asked.cases)
+    kept = [case for case, is_one in zip(asked.cases, fit, strict=True) if is_one]
+    written = TestSuite(setup=suite.setup, statements=tuple(Statement(source=case) for case in kept))
     inputs = asked_like(shown, names, seed=asked.tests.encode(), count=NUM_INPUTS, seconds=INPUTS_SHARE * asked.seconds)
     found = []
     for number, code in enumerate(asked.programs):
@@ -49,17 +51,30 @@ def try_cases(asked: Trial) -> Tried:
             )
         )
     (function,) = names if len(names) == 1 else ("",)
-    return Tried(function="" if function == "Solution" else function, fit=fit, programs=tuple(found))
+    return Tried(
+        function="" if function == "Solution" else function,
+        fit=fit,
+        calls=tuple(calls[case] for case in kept),
+        programs=tuple(found),
+    )
 
 
-def _is_fit(case: str, names: AbstractSet[str], known: AbstractSet[str]) -> bool:
-    """Returns whether a case is one assert that compares the result of one of the functions with a written value, and
-    not of a call in `known`."""
+def _is_fit(case: str, names: AbstractSet[str]) -> bool:
+    """Returns whether a case is one assert that compares the result of one of the functions with a written value."""
     calls = read_tests(case)
-    if not isinstance(calls, Calls) or calls.num_tests != 1 or not calls.names <= names:
-        return False
-    compared = comparison(Statement(source=case))
-    return compared is None or compared[0] not in known
+    return isinstance(calls, Calls) and calls.num_tests == 1 and calls.names <= names
+
+
+def _call(source: str, names: AbstractSet[str]) -> str:
+    """Returns the first call of one of the functions in a test, as Python prints it; empty if there is none."""
+    tree = parse_source(source)
+    try:
+        for node in ast.walk(tree) if tree else ():
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+                return ast.unparse(node)
+    except UNPARSEABLE:
+        pass
+    return ""
 
 
 def _budget(until: float) -> Budget:

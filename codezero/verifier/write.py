@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SamplingParams, StepCallback, sample_groups
+from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
 from codezero.prompts import verifier as prompt
+from codezero.types import SampledTokens
 
 MAX_NEW_TOKENS = 128
 """The most tokens of an answer; two cases of MBPP have 60 on average."""
@@ -25,6 +26,16 @@ class Subject:
     function: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseAnswer:
+    """A model's answer to a request for cases."""
+
+    cases: tuple[str, ...] = ()
+    """At most `prompt.NUM_CASES` cases, not checked yet."""
+    tokens: SampledTokens | None = None
+    """The sampled tokens, after a prompt that ends with the answer's prefix; None if the prompt was too long."""
+
+
 def write_cases(
     model: LoadedModel,
     subjects: Sequence[Subject],
@@ -32,18 +43,18 @@ def write_cases(
     *,
     temperature: float,
     generator: torch.Generator,
+    sample: SampleGroups = sample_groups,
     on_step: StepCallback | None = None,
-) -> list[list[tuple[str, ...]]]:
-    """Returns the cases of each of the model's answers for each subject, at most `prompt.NUM_CASES` an answer, not
-    checked yet; none if the prompt is too long for it."""
-    found: list[list[tuple[str, ...]]] = [[()] * num_answers for _ in subjects]
+) -> list[list[CaseAnswer]]:
+    """Returns the model's answers for each subject; they are empty if the prompt is too long for the model."""
+    found = [[CaseAnswer()] * num_answers for _ in subjects]
     prompts: dict[int, list[int]] = {}
     for number, one in enumerate(subjects):
         chat = prompt.messages(one.problem, one.code, one.function)
         ids = model.encode_chat(chat, thinking=False) + model.encode_text(prompt.prefix(one.function))
         if len(ids) + MAX_NEW_TOKENS <= model.context_length:
             prompts[number] = ids
-    answers = sample_groups(
+    sampled = sample(
         model.model,
         list(prompts.values()),
         num_answers,
@@ -53,8 +64,9 @@ def write_cases(
         generator=generator,
         on_step=on_step,
     )
-    for number, group in zip(prompts, answers, strict=True):
+    for number, group in zip(prompts, sampled, strict=True):
         begun = prompt.prefix(subjects[number].function)
         texts = (model.tokenizer.decode(one.completion_ids, skip_special_tokens=True) for one in group)
-        found[number] = [prompt.parse(begun + text) for text in texts]
+        answers = zip(texts, group, strict=True)
+        found[number] = [CaseAnswer(cases=prompt.parse(begun + text), tokens=tokens) for text, tokens in answers]
     return found

@@ -1,7 +1,7 @@
 """Checks from its folder that a node does its work, since a node has no port that could be asked, or attacked.
 
-A finished round of a solver or batch of a proposer counts as work; so does a start, so that a first round has as long
-as any other.
+A finished round, or a batch in another role, counts as work; so does a start, so that a first round has as long as any
+other.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from codezero.errors import StateError
 from codezero.runtime.state import holder
 
-HOLDERS = (("node", ""), ("node", "proposer"), ("swarm", ""), ("launcher", ""))
-"""The possible holders of a folder, as lock name and subfolder: a solver, a proposer, a whole swarm by `codezero swarm
-up`, and the nodes of `--gpus`."""
+HOLDERS = (("node", ""), ("node", "proposer"), ("node", "verifier"), ("swarm", ""), ("launcher", ""))
+"""The possible holders of a folder, as lock name and subfolder: a solver, a proposer, a test writer, a whole swarm by
+`codezero swarm up`, and the nodes of `--gpus`."""
 
 
 def check(folders: Sequence[Path], within_s: float) -> list[str]:
@@ -45,7 +45,7 @@ def check(folders: Sequence[Path], within_s: float) -> list[str]:
 def _worked_at_s(folder: Path, name: str) -> float:
     """Returns the Unix time of the last start or finished work; of a swarm or launcher, the last of any node."""
     found = [folder / f"{name}.lock"]
-    for checkpoints in ("checkpoints", "*/state/checkpoints", "*/state/proposer/checkpoints"):
+    for checkpoints in ("checkpoints", *(f"*/state/{inner}checkpoints" for inner in ("", "proposer/", "verifier/"))):
         found += folder.glob(f"{checkpoints}/round-*")
     times = []
     for path in found:

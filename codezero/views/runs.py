@@ -21,12 +21,12 @@ from codezero.observe.groups_file import SeenRound
 from codezero.observe.probes import Learning, ProbeReport, learning
 from codezero.observe.status import Status, read_status
 from codezero.proposals import BatchReport
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.state import holder
 from codezero.views.groups import GroupsIndex, Head
 
 T = TypeVar("T")
-SOLVER, PROPOSER = "solver", "proposer"
+ROLES = SOLVER, PROPOSER, VERIFIER = "solver", "proposer", "verifier"
 _LINE_BYTES = 8192
 """A number of bytes that no report exceeds."""
 _MARKS = ("status.json", "settings.json", "checkpoints", "ledger.sqlite", "node.lock")
@@ -70,8 +70,7 @@ class JsonLines(Generic[T]):
 
 
 class Run:
-    """The files of one solver or proposer, in `folder` (its state) and in the folder of its logs. Safe to use from
-    several threads."""
+    """The files of one node, in `folder`, its state, and in the folder of its logs. Safe for several threads."""
 
     def __init__(self, name: str, role: str, folder: Path, most: int | None = None) -> None:
         """`most` is how many of the newest reports and batches are kept in memory; None keeps all."""
@@ -84,6 +83,7 @@ class Run:
         self._probes = JsonLines(self.log_dir / probes.NAME, ProbeReport)
         self._learning: tuple[int, Learning] = 0, learning([])
         self._batches = JsonLines(self.log_dir / "proposals.jsonl", BatchReport, most)
+        self._cases = JsonLines(self.log_dir / "cases.jsonl", CasesReport, most)
         self._groups = GroupsIndex(self.log_dir)
         self._lock, self._making = threading.Lock(), threading.Lock()
         self._made: dict[str, tuple[Hashable, object]] = {}
@@ -118,6 +118,12 @@ class Run:
         """Returns a proposer's finished batches, ascending, each as last made."""
         with self._lock:
             found = self._batches.read()
+        return sorted({one.batch: one for one in found}.values(), key=lambda one: one.batch)
+
+    def cases(self) -> list[CasesReport]:
+        """Returns a test writer's finished batches, ascending, each as last made."""
+        with self._lock:
+            found = self._cases.read()
         return sorted({one.batch: one for one in found}.values(), key=lambda one: one.batch)
 
     def rounds_with_groups(self) -> dict[int, tuple[Head, ...]]:
@@ -163,12 +169,24 @@ def _runs_in(state: Path, name: str, most: int | None) -> list[Run]:
     found = []
     if any((state / mark).exists() for mark in _MARKS):
         found.append(Run(name or SOLVER, SOLVER, state, most))
-    if any((state / PROPOSER / mark).exists() for mark in _MARKS):
-        found.append(Run(name or PROPOSER, PROPOSER, state / PROPOSER, most))
+    for role in (PROPOSER, VERIFIER):
+        if any((folder_of(state, role) / mark).exists() for mark in _MARKS):
+            found.append(Run(name or role, role, folder_of(state, role), most))
     return found
+
+
+def folder_of(state: Path, role: str) -> Path:
+    """Returns the state folder of a node of this role. All but a solver have a subfolder of `state`, so that nodes of
+    several roles may have the same state_dir."""
+    return state if role == SOLVER else state / role
+
+
+def log_name(role: str) -> str:
+    """Returns the name of the log of a node of this role."""
+    return "swarm.log" if role == SOLVER else f"{role}.log"
 
 
 def _usual_log_dir(folder: Path, role: str) -> Path:
     """Returns the usual folder of logs beside a state folder, for a node that did not note its own."""
-    state = folder.parent if role == PROPOSER else folder
+    state = folder if role == SOLVER else folder.parent
     return state.parent / "logs"

@@ -12,7 +12,7 @@ from codezero.ledger.view import LedgerView, MarketView
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.console import json_line
 from codezero.views.runs import Run
 from codezero.views.terminal.snapshot import Message
@@ -31,7 +31,7 @@ class RunSummary:
     name: str
     """The node's name in a swarm folder; else its role."""
     role: str
-    """The node's role: solver or proposer."""
+    """The node's role: solver, proposer or verifier."""
     folder: str
     log_dir: str
     running: bool
@@ -44,11 +44,13 @@ class RunSummary:
     left_s: float | None
     """Seconds until its round is over; None if that is not known."""
     learning: Learning | None
-    """The result of a solver's probes (`Learning` in codezero/observe/probes.py); None for a proposer."""
+    """The result of a solver's probes (`Learning` in codezero/observe/probes.py); None for other roles."""
     rounds: Sequence[RoundReport]
     """A solver's latest rounds, the newest last (`RoundReport` in codezero/types.py)."""
     batches: Sequence[BatchReport]
     """A proposer's latest batches, the newest last (`BatchReport` in codezero/proposals.py)."""
+    cases: Sequence[CasesReport]
+    """A test writer's latest batches, the newest last (`CasesReport` in codezero/reports.py)."""
     ledger: LedgerView | None
     """The node's ledger (`LedgerView` in codezero/ledger/view.py); None if there is none."""
     markets: Sequence[MarketView]
@@ -84,6 +86,7 @@ def summarise(run: Run) -> RunSummary:
         learning=now.learning,
         rounds=now.reports[-LATEST:],
         batches=now.batches[-LATEST:],
+        cases=now.cases[-LATEST:],
         ledger=now.accounts.ledger,
         markets=now.accounts.markets,
         last_warning=next((message for message in reversed(now.messages) if message.warns), None),

@@ -14,7 +14,7 @@ from codezero.observe.status import Status
 from codezero.runtime.console import Console
 from codezero.runtime.entries import LogEntry, entries
 from codezero.views.accounts import Accounts, read_accounts
-from codezero.views.runs import PROPOSER, Run
+from codezero.views.runs import PROPOSER, VERIFIER, Run, log_name
 from codezero.views.terminal.live import View, can_show
 from codezero.views.terminal.snapshot import Message, Snapshot
 
@@ -36,7 +36,7 @@ class Feed:
         self._ledger_at_s = float("-inf")
 
     def snapshot(self, pid: int | None) -> Snapshot:
-        if time.monotonic() - self._ledger_at_s > LEDGER_S and self._run.role != PROPOSER:
+        if time.monotonic() - self._ledger_at_s > LEDGER_S and self._run.solves:
             self._accounts = read_accounts(self._run.folder)
             self._ledger_at_s = time.monotonic()
         return Snapshot(
@@ -45,9 +45,10 @@ class Feed:
             now_s=time.time(),
             pid=pid,
             status=self._status(),
-            reports=self._run.reports() if self._run.role != PROPOSER else (),
-            learning=self._run.learning() if self._run.role != PROPOSER else None,
+            reports=self._run.reports() if self._run.solves else (),
+            learning=self._run.learning() if self._run.solves else None,
             batches=self._run.batches() if self._run.role == PROPOSER else (),
+            cases=self._run.cases() if self._run.role == VERIFIER else (),
             accounts=self._accounts,
             messages=self._messages(),
         )
@@ -62,7 +63,7 @@ def watched(run: Run) -> Callable[[], Snapshot]:
 
 def log_of(run: Run) -> Log:
     """Returns the log of a run."""
-    return Log(run.log_dir / ("proposer.log" if run.role == PROPOSER else "swarm.log"))
+    return Log(run.log_dir / log_name(run.role))
 
 
 class Log:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from codezero.observe.status import PROBING, SAVING, SILENT_S, STARTING, STOPPED, WAITING, Status
 from codezero.proposals import BatchReport
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.amounts import gib, span
 
 RECENT = 20
@@ -26,6 +26,8 @@ DOING = {
     "score": "judging solutions",
     "learn": "learning",
     "settle": "handing in rewards",
+    "cases": "writing test cases",
+    "try": "trying test cases on solutions",
     "write": "writing problems",
     "check": "checking problems",
     "publish": "publishing problems",
@@ -126,6 +128,19 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
         do = "start it again, it continues where it stopped; and report it, with the archive of codezero doctor"
         found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
     return found + (_told(recent, status) if recent else [])
+
+
+def verifier_obstacles(batches: Sequence[CasesReport]) -> list[Obstacle]:
+    """Returns what keeps a test writer from learning."""
+    recent = batches[-RECENT:]
+    skipped = [one.skipped for one in recent if one.skipped is not None]
+    if len(skipped) * 2 <= len(recent):
+        return []
+    reason, count = Counter(skipped).most_common(1)[0]
+    what = f"{len(skipped)} of the last {len(recent)} batches made no update, {count} of them: {reason}"
+    meaning = "a batch teaches when some answers about a candidate earn more than others"
+    do = "more answers (verifier.num_generations=16), more solutions (verifier.num_candidates=16) or a larger model"
+    return [Obstacle(part="learning", what=what, meaning=meaning, do=do)]
 
 
 def _told(recent: Sequence[RoundReport], status: Status | None) -> list[Obstacle]:

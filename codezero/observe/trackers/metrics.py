@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from codezero.observe.probes import Learning
 from codezero.proposals import BatchReport
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 
 MAX_WORD = 40
 
@@ -61,6 +61,19 @@ _BATCH = (
     ("reward/mean", "reward_mean", "reward_mean", "Mean reward of own problems"),
     ("train/loss", "loss", "train_loss", "Loss of the last update"),
 )
+_CASES = (
+    ("batch/number", "batch", "batch", "Number of the last finished batch"),
+    ("reward/mean", "reward_mean", "reward_mean", "Mean reward of own test cases"),
+    ("reward/approving", "reward_approving", "reward_approving", "Mean reward of cases that everybody passes"),
+    ("reward/refusing", "reward_refusing", "reward_refusing", "Mean reward of cases that nobody passes"),
+    ("verifier/valid", "valid", "valid_ratio", "Share of answers that the reference passes"),
+    ("verifier/right", "right", "right_ratio", "Share of answers with the right diagnosis"),
+    ("verifier/approved", "approved", "approved_ratio", "Share of answers that the candidate passes"),
+    ("verifier/candidates_right", "candidates_right", "candidates_right_ratio", "Share whose candidate is right"),
+    ("train/loss", "loss", "train_loss", "Loss of the last update"),
+    ("train/grad_norm", "grad_norm", "train_grad_norm", "Gradient norm before clipping"),
+    ("train/policy_version", "policy_version", "policy_version", "Updates of the policy"),
+)
 """The numbers that a report has as they are: name, field, family without its first words, and help."""
 
 
@@ -96,6 +109,23 @@ def batch_metrics(report: BatchReport) -> list[Metric]:
         *_each("proposer/success_level_", report.success, *levels),
         *_each("rejected/", report.rejected, f"{own}_rejected", "Problems not published", "reason", counts=True),
         *_each("dropped/", report.dropped, f"{own}_dropped", "Feedback not used", "reason", counts=True),
+        *_each("time/", report.seconds, *stages, suffix="_s"),
+        _one("time/batch_s", sum(report.seconds.values()), f"{own}_batch_seconds", "Wall seconds of the last batch"),
+    ]
+
+
+def cases_metrics(report: CasesReport) -> list[Metric]:
+    """Returns the metrics of a test writer's batch; quantities without a value are left out."""
+    own = "codezero_verifier"
+    stages = (f"{own}_stage_seconds", "Wall seconds of the last batch by stage", "stage")
+    return [
+        *_fields(report, _CASES, own),
+        _count("batch/finished", 1, f"{own}_batches", "Batches finished since the test writer started"),
+        _count("verifier/answers", report.num_answers, f"{own}_answers", "Answers of test cases written"),
+        _count("verifier/masked", report.num_masked, f"{own}_masked", "Answers that could not be judged"),
+        _count("rollout/tokens", report.num_tokens, f"{own}_generated_tokens", "Tokens of the answers"),
+        _one("train/updated", report.skipped is None, f"{own}_train_updated", "1 if the last batch had an update"),
+        *_each("dropped/", report.dropped, f"{own}_dropped", "Tasks drawn and not used", "reason", counts=True),
         *_each("time/", report.seconds, *stages, suffix="_s"),
         _one("time/batch_s", sum(report.seconds.values()), f"{own}_batch_seconds", "Wall seconds of the last batch"),
     ]

@@ -1,4 +1,4 @@
-"""The charts of a solver or proposer, with notes that explain their numbers: for the dashboard and for reports."""
+"""The charts of nodes of each role, with notes that explain their numbers: for the dashboard and for reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from codezero.observe.probes import Pass
 from codezero.proposals import BatchReport, level_name
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 from codezero.views.charts.figure import Series, line_chart, stacked_bars
 from codezero.views.charts.scale import running_mean
 
@@ -185,6 +185,47 @@ def proposer_charts(batches: Sequence[BatchReport], prefix: str = "") -> list[st
             **SHARE,
         ),
         draw.line("Proposer's reward and loss", rewards, "Only with proposer.train."),
+        draw.bars("Seconds by stage", parts(batch.seconds for batch in batches), unit="s"),
+    ]
+
+
+def verifier_charts(batches: Sequence[CasesReport], prefix: str = "") -> list[str]:
+    """Returns charts of a test writer's finished batches (ascending) as HTML."""
+    draw = _Charts([batch.batch for batch in batches], prefix, "batch")
+    rewards = [batch.reward_mean for batch in batches]
+    return [
+        draw.line(
+            "Reward of test cases",
+            {
+                "reward": rewards,
+                **smoothed("reward", rewards),
+                "approving always": [batch.reward_approving for batch in batches],
+                "refusing always": [batch.reward_refusing for batch in batches],
+            },
+            "Half for cases that the reference solution passes, half for the right verdict on a candidate; beside what "
+            "writers earn who approve of everything, or refuse it.",
+            **SHARE,
+        ),
+        draw.line(
+            "Test cases: valid, right diagnosis, approved",
+            {
+                "valid": [batch.valid for batch in batches],
+                "right diagnosis": [batch.right for batch in batches],
+                "approved": [batch.approved for batch in batches],
+                "candidates right": [batch.candidates_right for batch in batches],
+            },
+            "Shares of the answers that could be judged.",
+            **SHARE,
+        ),
+        draw.bars(
+            "Answers: judged and masked",
+            {
+                "judged": [float(batch.num_answers - batch.num_masked) for batch in batches],
+                "masked": [float(batch.num_masked) for batch in batches],
+            },
+            "Masked are those whose results the dry run cannot tell.",
+        ),
+        draw.line("Loss", {"loss": [batch.loss for batch in batches]}, "Of the update; none where all earned equally."),
         draw.bars("Seconds by stage", parts(batch.seconds for batch in batches), unit="s"),
     ]
 

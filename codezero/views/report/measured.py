@@ -12,6 +12,7 @@ import msgspec
 
 from codezero.errors import ReportError
 from codezero.evaluate.metrics import Estimate, pass_at_k
+from codezero.evaluate.solved import metrics
 from codezero.views.report.change import MeanChange, paired
 from codezero.views.runs import JsonLines
 
@@ -37,8 +38,6 @@ class Measured:
 
     def metrics(self, k: int) -> dict[str, Estimate]:
         """Returns pass@1, pass@k and the share of right solutions, each with its interval over problems."""
-        from codezero.harness.report import metrics  # imported here, since the harness is what runs code
-
         rows = [{"group": group, "passed": passed} for group, found in self.outcomes.items() for passed in found]
         return metrics(rows, [k])
 

@@ -19,10 +19,11 @@ from codezero import __version__
 from codezero.evaluate.gain import Direction
 from codezero.runtime.visible import visible
 from codezero.views.charts import STYLE
-from codezero.views.charts.runs import proposer_charts, solver_charts, swarm_chart
+from codezero.views.charts.runs import proposer_charts, solver_charts, swarm_chart, verifier_charts
 from codezero.views.report.change import interval, signed
 from codezero.views.report.measured import Comparison
 from codezero.views.report.summary import RunFacts, instant
+from codezero.views.runs import ROLES
 
 MARK = "codezero report"
 """The text by which a file that this program wrote is recognised."""
@@ -36,8 +37,8 @@ _FOLDER = Path(__file__).parent
 
 def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
     """Returns the page of these runs, solvers first."""
-    ordered = sorted(runs, key=lambda one: one.proposer)
-    solvers = [one for one in ordered if not one.proposer]
+    ordered = sorted(runs, key=lambda one: not one.solves)
+    solvers = [one for one in ordered if one.solves]
     shown = ordered[:MAX_RUNS]
     style = STYLE + (_FOLDER / "report.css").read_text(encoding="utf-8")
     with_reports = {one.name: one.reports for one in solvers if one.reports}
@@ -49,7 +50,7 @@ def page(runs: Sequence[RunFacts], comparison: Comparison | None) -> str:
             policy=_policy(style),
             style=Markup(style),
             title=title(runs),
-            headline=headline(solvers) if solvers else "A proposer's batches.",
+            headline=headline(solvers) if solvers else f"A {ordered[0].role}'s batches.",
             sentences=sentences(solvers)[:MAX_RUNS],
             solvers=solvers,
             comparison=comparison,
@@ -68,10 +69,8 @@ def title(runs: Sequence[RunFacts]) -> str:
     if len(runs) == 1:
         (one,) = runs
         return f"Report of {one.animal or one.name}"
-    solvers = sum(not one.proposer for one in runs)
-    proposers = len(runs) - solvers
-    counts = {"solver": solvers, "proposer": proposers}
-    return "Report of " + " and ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items() if count)
+    counts = Counter(one.role for one in sorted(runs, key=lambda one: ROLES.index(one.role)))
+    return "Report of " + " and ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
 
 
 def headline(solvers: Sequence[RunFacts]) -> str:
@@ -98,6 +97,8 @@ def sentences(solvers: Sequence[RunFacts]) -> list[str]:
 def _charts(one: RunFacts, prefix: str) -> list[Markup]:
     if one.proposer:
         return [Markup(chart) for chart in proposer_charts(one.batches, prefix) if one.batches]
+    if not one.solves:
+        return [Markup(chart) for chart in verifier_charts(one.cases, prefix) if one.cases]
     return [
         Markup(chart)
         for chart in solver_charts(one.reports, one.group_size, one.learning.passes, prefix)

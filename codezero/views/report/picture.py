@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from codezero.errors import ReportError
 from codezero.runtime.visible import visible
-from codezero.views.charts.runs import pass_chart, proposer_charts, solver_charts, swarm_chart
+from codezero.views.charts.runs import pass_chart, proposer_charts, solver_charts, swarm_chart, verifier_charts
 from codezero.views.report.page import MARK, headline, sentences, title
 from codezero.views.report.summary import RunFacts
 
@@ -84,21 +84,22 @@ def drawing(figures: Sequence[str], head: Iterable[str] = (), top: float = MARGI
 
 
 def _charts(runs: Sequence[RunFacts]) -> list[str]:
-    solvers = [one for one in runs if not one.proposer and one.reports]
+    solvers = [one for one in runs if one.solves and one.reports]
     proposers = [one for one in runs if one.proposer and one.batches]
     if len(solvers) == 1:
         (one,) = solvers
         return solver_charts(one.reports, one.group_size, one.learning.passes)[:MAX_CHARTS]
+    cases = [chart for one in runs for chart in verifier_charts(one.cases, f"{one.name}: ") if one.cases]
     levels = [chart for one in proposers for chart in proposer_charts(one.batches, f"{one.name}: ")]
     if not solvers:
-        return levels[:MAX_CHARTS]
+        return [*levels, *cases][:MAX_CHARTS]
     charts = [swarm_chart({one.name: one.reports for one in solvers})]
     passed = (pass_chart(one.reports, one.group_size, f"{one.name}: ") for one in solvers)
     return [*charts, *islice(passed, MAX_CHARTS - 1 - bool(levels)), *levels[:1]]
 
 
 def _head(runs: Sequence[RunFacts]) -> Iterator[str]:
-    solvers = [one for one in runs if not one.proposer]
+    solvers = [one for one in runs if one.solves]
     lines = textwrap.wrap(sentences(solvers)[0], 140) if len(solvers) == 1 else []
     yield _text(MARGIN, 40, title(runs), 'font-size="24" font-weight="bold"')
     yield _text(MARGIN, 64, headline(solvers) if solvers else "", 'font-size="15"')

@@ -1,4 +1,4 @@
-"""The facts of one solver's or proposer's run for a report, gathered from its files."""
+"""The facts of one node's run for a report, gathered from its files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from codezero.identity.names import animal_name
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 from codezero.runtime.amounts import span
 from codezero.runtime.state import best_round
 from codezero.types import SOLO_PEER_ID
 from codezero.views.report.examples import Examples, find_examples
-from codezero.views.runs import PROPOSER, Run
+from codezero.views.runs import PROPOSER, SOLVER, VERIFIER, Run
 
 MAX_PEERS = 20
 DROPPED = {
@@ -44,7 +44,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """The facts of one run: `reports` are the finished rounds of a solver, `batches` those of a proposer."""
+    """The facts of one run: `reports` are the finished rounds of a solver, `batches` those of a proposer, `cases`
+    those of a test writer."""
 
     name: str
     role: str
@@ -55,6 +56,7 @@ class RunFacts:
     """Facts in words, as (what, value)."""
     reports: list[RoundReport]
     batches: list[BatchReport]
+    cases: list[CasesReport]
     group_size: int
     learning: Learning
     """The result of a solver's probes."""
@@ -70,22 +72,30 @@ class RunFacts:
     def proposer(self) -> bool:
         return self.role == PROPOSER
 
+    @property
+    def solves(self) -> bool:
+        return self.role == SOLVER
+
 
 def gather(run: Run) -> RunFacts:
     """Returns everything that a report says of a run. A repeated round or batch counts once, as it was last."""
-    reports, batches = run.reports(), run.batches()
+    # Nodes of several roles may share a folder of logs.
+    reports = run.reports() if run.solves else []
+    batches = run.batches() if run.role == PROPOSER else []
+    cases = run.cases() if run.role == VERIFIER else []
     status = run.status()
     peer_id = status.peer_id if status is not None and status.peer_id != SOLO_PEER_ID else ""
-    done: list[RoundReport | BatchReport] = [*reports, *batches]
+    done: list[RoundReport | BatchReport | CasesReport] = [*reports, *batches, *cases]
     sources = _summed([one.external_groups for one in reports])
     return RunFacts(
         name=run.name,
         role=run.role,
         animal=status.animal if status is not None else "",
         peer_id=peer_id,
-        about=_about(status, run.pid(), best_round(run.folder), reports, batches),
+        about=_about(status, run.pid(), best_round(run.folder), reports, batches, cases),
         reports=reports,
         batches=batches,
+        cases=cases,
         group_size=status.group_size if status is not None else 0,
         learning=run.learning(),
         dropped=_counts(_summed([one.dropped for one in done]), DROPPED),
@@ -103,8 +113,9 @@ def _about(
     best: int | None,
     reports: Sequence[RoundReport],
     batches: Sequence[BatchReport],
+    cases: Sequence[CasesReport],
 ) -> list[tuple[str, str]]:
-    done: list[RoundReport | BatchReport] = [*reports, *batches]
+    done: list[RoundReport | BatchReport | CasesReport] = [*reports, *batches, *cases]
     about = []
     if status is not None:
         trained = {"full": "all weights", "lora": "adapters (LoRA)"}.get(status.method, status.method)
@@ -126,6 +137,10 @@ def _about(
         about.append(("batches", f"{len(batches)} ({batches[0].batch} to {batches[-1].batch})"))
         written, valid = sum(one.num_written for one in batches), sum(one.num_valid for one in batches)
         about.append(("problems", f"{written} written, {valid} published"))
+    if cases:
+        about.append(("batches", f"{len(cases)} ({cases[0].batch} to {cases[-1].batch})"))
+        about.append(("updates", f"{sum(one.skipped is None for one in cases)}"))
+        about.append(("answers of test cases", f"{sum(one.num_answers for one in cases):,}"))
     if done:
         about.append(("time at work", span(sum(sum(one.seconds.values()) for one in done))))
         stamped = sorted((one for one in done if one.finished_at_s > 0), key=lambda one: one.finished_at_s)

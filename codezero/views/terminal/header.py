@@ -8,6 +8,7 @@ from codezero.observe.status import Status
 from codezero.runtime.amounts import brief
 from codezero.types import SOLO_PEER_ID
 from codezero.views import words
+from codezero.views.runs import SOLVER
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, bar, fit, row, safe, sides
 
@@ -44,7 +45,7 @@ def progress(snapshot: Snapshot, width: int) -> list[Text]:
     status = snapshot.status
     if status is None:
         return []
-    label = "Batch" if snapshot.role == "proposer" else "Round"
+    label = "Round" if snapshot.role == SOLVER else "Batch"
     number = "-" if status.round is None else str(status.round)
     there = snapshot.presence()
     told = () if there.state == "running" else (there.text, there.meaning, there.do)

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from codezero.proposals import level_name
 from codezero.runtime.amounts import brief
+from codezero.views.runs import PROPOSER, VERIFIER
 from codezero.views.terminal.snapshot import Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, fit, padded, safe, sparkline
 
@@ -49,7 +50,10 @@ def _cells(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _earns(snapshot: Snapshot) -> str:
-    if snapshot.role == "proposer":
+    if snapshot.role == VERIFIER:
+        valid = snapshot.cases[-1].valid if snapshot.cases else None
+        return "-" if valid is None else f"{valid:.0%} of cases valid"
+    if snapshot.role == PROPOSER:
         return f"level {level_name(snapshot.batches[-1].level)}" if snapshot.batches else "-"
     rewards = [report.reward_mean for report in snapshot.reports]
     if not rewards:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from codezero.runtime.amounts import local
+from codezero.views.runs import PROPOSER, VERIFIER
 from codezero.views.terminal import nodes
 from codezero.views.terminal.node import proposer_page, solver_page
 from codezero.views.terminal.snapshot import Message, Snapshot
 from codezero.views.terminal.text import BAD, BOLD, DIM, fit, row, safe, sides, wrapped
+from codezero.views.terminal.verifier import verifier_page
 
 MIN_MESSAGES = 3
 PLAIN_WIDTH = 120
@@ -83,7 +85,8 @@ def plain(snapshot: Snapshot) -> list[str]:
 
 
 def _page(snapshot: Snapshot, width: int) -> list[Text]:
-    return proposer_page(snapshot, width) if snapshot.role == "proposer" else solver_page(snapshot, width)
+    page = {PROPOSER: proposer_page, VERIFIER: verifier_page}.get(snapshot.role, solver_page)
+    return page(snapshot, width)
 
 
 def _fitted(page: list[Text], room: int) -> list[Text]:

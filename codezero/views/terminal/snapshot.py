@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from codezero.observe.probes import Learning
 from codezero.observe.status import Status
 from codezero.proposals import BatchReport
-from codezero.reports import RoundReport
+from codezero.reports import CasesReport, RoundReport
 from codezero.views.accounts import Accounts
 from codezero.views.words import Presence, presence
 
@@ -28,7 +28,7 @@ class Snapshot:
     """The state of one node at one moment, from which the pages are made."""
 
     role: str
-    """The node's role: solver or proposer."""
+    """The node's role: solver, proposer or verifier."""
     now_s: float
     pid: int | None
     """The node's process; None if it does not run."""
@@ -42,6 +42,8 @@ class Snapshot:
     """The result of a solver's probes: whether it learns."""
     batches: Sequence[BatchReport] = ()
     """A proposer's latest batches, the newest last."""
+    cases: Sequence[CasesReport] = ()
+    """A test writer's latest batches, the newest last."""
     accounts: Accounts = field(default_factory=Accounts)
     messages: Sequence[Message] = ()
     """The latest messages, the newest last."""

@@ -75,6 +75,11 @@ def add_routes(app: FastAPI, source: WatchedFolders, board: Board | None) -> Non
         """Returns a proposer's latest batches, ascending."""
         return [msgspec.to_builtins(batch) for batch in found(key).batches()[-limit:]]
 
+    @app.get("/api/nodes/{key}/cases")
+    def cases(key: Key, limit: Limit = 100) -> list[Json]:
+        """Returns a test writer's latest batches, ascending."""
+        return [msgspec.to_builtins(batch) for batch in found(key).cases()[-limit:]]
+
     @app.get("/api/nodes/{key}/peers")
     def peers(key: Key, limit: Limit = 100) -> list[Json]:
         """Returns the peers that a solver has learned from, those with most groups trained on first."""

@@ -15,8 +15,8 @@ from codezero.observe.probes import Learning
 from codezero.proposals import level_name
 from codezero.views import words
 from codezero.views.charts import sparkline
-from codezero.views.charts.runs import proposer_charts, solver_charts
-from codezero.views.runs import Run
+from codezero.views.charts.runs import proposer_charts, solver_charts, verifier_charts
+from codezero.views.runs import VERIFIER, Run
 from codezero.views.web.peers import peers_seen
 from codezero.views.web.solutions import GROUPS_A_PAGE, shown
 from codezero.views.web.source import WatchedFolders
@@ -84,6 +84,18 @@ def overview(node: Run | None) -> dict[str, object]:
             ],
         }
         return content
+    if node.role == VERIFIER:
+        cases = node.cases()
+        earned, valid = [one.reward_mean for one in cases], [one.valid for one in cases]
+        return content | {
+            "last": cases[-1] if cases else None,
+            "num_done": len(cases),
+            "obstacles": words.verifier_obstacles(cases),
+            "sparks": [
+                ("reward", earned[-1] if earned else None, _spark(earned, "reward")),
+                ("valid", valid[-1] if valid else None, _spark(valid, "share valid")),
+            ],
+        }
     batches = node.batches()
     levels = [float(batch.level) for batch in batches]
     return content | {
@@ -106,6 +118,10 @@ def charts(node: Run | None) -> dict[str, object]:
         version = (len(reports), reports[-1:], size, len(found.passes))
         drawn = node.made("charts", version, lambda: solver_charts(reports, size, found.passes))
         return {"charts": [Markup(chart) for chart in drawn], "num_done": len(reports)}
+    if node.role == VERIFIER:
+        cases = node.cases()
+        drawn = node.made("charts", (len(cases), cases[-1:]), lambda: verifier_charts(cases))
+        return {"charts": [Markup(chart) for chart in drawn], "num_done": len(cases)}
     batches = node.batches()
     drawn = node.made("charts", (len(batches), batches[-1:]), lambda: proposer_charts(batches))
     return {"charts": [Markup(chart) for chart in drawn], "num_done": len(batches)}
@@ -114,6 +130,8 @@ def charts(node: Run | None) -> dict[str, object]:
 def rounds(node: Run | None, page: int) -> dict[str, object]:
     if node is None:
         return {}
+    if node.role == VERIFIER:
+        return {"done": paged(node.cases()[::-1], page), "readable": {}}
     if not node.solves:
         return {"done": paged(node.batches()[::-1], page), "readable": {}, "level_name": level_name}
     return {"done": paged(node.reports()[::-1], page), "readable": node.rounds_with_groups()}

@@ -150,7 +150,7 @@ def test_json_is_one_document_of_the_schema(tmp_path, capsys):
 
 FIELDS = {
     *("name", "role", "folder", "log_dir", "running", "pid", "animal_name", "status", "left_s", "rounds", "batches"),
-    *("learning", "ledger", "markets", "last_warning", "problems"),
+    *("cases", "learning", "ledger", "markets", "last_warning", "problems"),
 }
 
 

@@ -66,7 +66,7 @@ OPERATOR_S_OWN = {
     *("ledger.patience_s", "ledger.bootnodes"),
 }
 """Settings that say where and with what a node runs, and for whom; all others decide what it does in a round."""
-BESIDE_THE_ROUND = ("judge", "market", "push", "tracking")
+BESIDE_THE_ROUND = ("judge", "market", "push", "tracking", "verifier")
 
 
 def test_faithful_preset_leaves_nothing_that_a_node_does_to_a_default():

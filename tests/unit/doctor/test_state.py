@@ -200,6 +200,7 @@ def test_what_counts_as_left_behind(tmp_path, monkeypatch, command, parent_pid, 
     [
         (PYTHON, True),
         (("/v/bin/python", "/v/bin/codezero", "propose"), True),
+        (("/v/bin/python", "/v/bin/codezero", "verify"), True),
         (("/v/bin/python", "/v/bin/codezero", "doctor"), False),
         (("python", "-m", "codezero"), False),
         ((), False),

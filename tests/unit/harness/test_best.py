@@ -6,6 +6,7 @@ from codezero.harness import best
 from codezero.harness.problems import BenchProblem
 from codezero.types import FinishReason, Rollout
 from codezero.verifier.trial import try_cases
+from codezero.verifier.write import CaseAnswer
 from codezero.workers import Cause, Death
 from tests.builders import task
 
@@ -18,7 +19,8 @@ class Mortal:
 
 
 def test_cases_that_end_the_worker_count_as_none(monkeypatch):
-    monkeypatch.setattr(best, "write_cases", lambda writer, subjects, num, **_: [[("assert f(2) == 3",)] * num])
+    answer = CaseAnswer(cases=("assert f(2) == 3",))
+    monkeypatch.setattr(best, "write_cases", lambda writer, subjects, num, **_: [[answer] * num])
     problem = BenchProblem(name="1", task=task(tests="assert f(1) == 2"))
     codes = ("def f(x): return x + 1", "def f(x): return 0", "def f(x): return x + 1")
     answers = [Rollout(text=f"```python\n{code}\n```", finish=FinishReason.STOP) for code in codes]

@@ -16,6 +16,7 @@ from codezero.harness.sources import ProblemSource, load
 from codezero.policy import solver as policy_solver
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
+from codezero.verifier.write import CaseAnswer
 from tests.builders import save_tiny
 from tests.commands import interrupted, run
 from tests.strangers import Reader
@@ -119,7 +120,8 @@ def test_the_best_of_several_is_chosen_by_what_is_shown_and_by_written_tests(
 
     def write_cases(model, subjects, num_answers, **options):
         asked.append([(one.function, one.problem, one.code) for one in subjects])
-        return [[("assert add11(2, 2) == 4", "assert add11(")] * num_answers for _ in subjects]
+        answer = CaseAnswer(cases=("assert add11(2, 2) == 4", "assert add11("))
+        return [[answer] * num_answers for _ in subjects]
 
     monkeypatch.setattr(best, "write_cases", write_cases)
     monkeypatch.setattr(policy, "load_policy", lambda *_: (SimpleNamespace(model=SimpleNamespace(device="cpu")), "cpu"))
@@ -292,6 +294,11 @@ def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
         (["--score", "gone.jsonl"], "gone.jsonl does not exist"),
         (["--dataset", "mbpp", "--k", "1,5"], "--k 5 needs as many solutions a problem: use --samples 5"),
         (["--dataset", "mbpp", "--verify"], "--verify chooses one of several solutions: use --best-of 8 too"),
+        (["--dataset", "mbpp", "--best-of", "2", "--writer", "state"], "use --best-of 8 --verify too"),
+        (
+            ["--dataset", "mbpp", "--path", "FILE", "--best-of", "1", "--verify", "--writer", "gone"],
+            "gone holds no test writer: give the state_dir of a `codezero verify`",
+        ),
         (["--dataset", "mbpp", "--best-of", "2"], "would be equal at temperature 0: use --temperature 0.8"),
         (["--dataset", "mbpp", "--samples", "2"], "would be equal at temperature 0: use --temperature 0.8"),
         (["--dataset", "mbpp", "--path", "FILE", "--split", "prompt"], "no rows in this split"),

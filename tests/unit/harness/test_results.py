@@ -3,7 +3,8 @@ import json
 import pytest
 
 from codezero.errors import StateError
-from codezero.harness.report import metrics, summary, table
+from codezero.evaluate.solved import metrics
+from codezero.harness.report import summary, table
 from codezero.runtime import results as stored
 
 

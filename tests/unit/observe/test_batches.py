@@ -1,7 +1,7 @@
 import io
 import json
 
-from codezero.observe.batches import BatchMonitor, batch_line
+from codezero.observe.batches import PROPOSED, BatchMonitor, batch_line
 from codezero.observe.status import StatusFile, new_status
 from codezero.proposals import BatchReport
 from codezero.runtime.console import Console
@@ -30,9 +30,8 @@ def report(batch=1, **changed):
 
 def monitor(tmp_path):
     stream = io.StringIO()
-    return BatchMonitor(
-        tmp_path, Console(stream), StatusFile(tmp_path, new_status("proposer", tmp_path, tmp_path))
-    ), stream
+    status = StatusFile(tmp_path, new_status("proposer", tmp_path, tmp_path))
+    return BatchMonitor(PROPOSED, tmp_path, Console(stream), status), stream
 
 
 def test_a_batch_is_one_line_of_what_matters():

@@ -74,6 +74,7 @@ def test_solutions_are_tried_on_the_cases_that_are_fit():
     found = tried(RIGHT, WRONG, "def add(a, b): return undefined", cases=cases)
     assert found.function == "add"
     assert found.fit == (True, False, False, True)
+    assert found.calls == ("add(2, 2)", "add(0, 0)")
     assert [one.cases for one in found.programs] == [(P, F), (F, F), (F, F)]
     assert [one.passes_shown for one in found.programs] == [True, False, False]
 
@@ -92,10 +93,16 @@ def test_a_solution_that_does_not_end_leaves_time_to_the_others():
         "assert add(9**9**9, 1) == 1",
         "assert add(1, 2) == 3; import os",
         "assert add(1,2) == 4",
+        "assert set([add(1, 2)]) == {4}",
     ],
 )
 def test_unfit_cases_are_tried_on_nobody(case):
     assert tried(RIGHT, cases=(case,)).fit == (False,)
+
+
+def test_cases_with_the_same_input_make_the_same_call():
+    found = tried(RIGHT, cases=("assert add(2,  2) == 4", "assert add(2, 2) == 5", "assert (add(2, 2)) == 4"))
+    assert set(found.calls) == {"add(2, 2)"}
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_lock_file_without_a_process_id_holds_nothing(tmp_path, text):
     assert holder(tmp_path) is None
 
 
-@pytest.mark.parametrize("inner", ["", "proposer"])
+@pytest.mark.parametrize("inner", ["", "proposer", "verifier"])
 def test_a_node_that_has_just_started_or_finished_something_is_well(tmp_path, inner):
     folder = tmp_path / inner
     with held(folder) as pid:

@@ -5,8 +5,9 @@ import pytest
 from codezero.observe.status import Status
 from codezero.runtime.amounts import span
 from codezero.views.charts.runs import OTHER, parts
-from codezero.views.words import obstacles, presence, proposer_obstacles
+from codezero.views.words import obstacles, presence, proposer_obstacles, verifier_obstacles
 from tests.swarm_folder import batch_report, round_report
+from tests.unit.observe import test_cases
 
 NOW_S = 1_000_000.0
 
@@ -34,6 +35,7 @@ def status(**changes):
     [
         ({}, 1, "running", "round 7: writing solutions, 2 of 4; about 51 s left"),
         ({"role": "proposer", "stage": "listen", "total": 0}, 1, "running", "batch 7: listening to solvers"),
+        ({"role": "verifier", "stage": "cases", "total": 0}, 1, "running", "batch 7: writing test cases"),
         ({"stage": "start", "round": None, "total": 0}, 1, "running", "starting"),
         ({"updated_at_s": NOW_S - 300}, 1, "silent", "no sign of life for 5 min"),
         ({"updated_at_s": NOW_S - 300}, 2, "running", "has not said yet"),
@@ -86,6 +88,14 @@ def test_what_is_in_a_proposers_way():
         "no solver has recently answered a problem",
     ]
     assert proposer_obstacles([batch_report(number) for number in range(1, 13)]) == []
+
+
+def test_what_is_in_a_test_writers_way():
+    equal = [test_cases.report(number, skipped="every group has equal rewards") for number in (1, 2, 3)]
+    (found,) = verifier_obstacles([*equal, test_cases.report(4)])
+    assert found.what == "3 of the last 4 batches made no update, 3 of them: every group has equal rewards"
+    assert verifier_obstacles([*equal[:2], test_cases.report(3), test_cases.report(4)]) == []
+    assert verifier_obstacles([]) == []
 
 
 @pytest.mark.parametrize(

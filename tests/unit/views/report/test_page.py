@@ -10,6 +10,7 @@ from codezero.views.report.measured import compare, read_measured
 from codezero.views.report.page import MAX_RUNS, page
 from codezero.views.report.summary import gather
 from codezero.views.runs import find_runs
+from tests.swarm_folder import verifier
 from tests.unit.observe import test_probes
 from tests.unit.views.report import runs
 from tests.unit.views.report.runs import EVIL
@@ -180,6 +181,15 @@ def test_skipped_updates_are_counted_by_reason(tmp_path):
     skipped = "every group has equal rewards"
     runs.append(logs / "rounds.jsonl", [runs.test_monitor.report(number, skipped=skipped) for number in (1, 2)])
     assert "Updates left out reason count every group has equal rewards 2" in words_of(report(tmp_path / "state"))
+
+
+def test_a_test_writer_beside_a_solver(tmp_path):
+    runs.solver(tmp_path / "node-1", [0.5] * 3)
+    verifier(tmp_path / "verifier-1", 2)
+    found = words_of(report(tmp_path))
+    assert "Report of 1 solver and 1 verifier" in found
+    assert "verifier-1: Reward of test cases" in found
+    assert "answers of test cases 32" in found
 
 
 def test_only_a_proposer(tmp_path):

@@ -7,7 +7,7 @@ from codezero.observe.probes import learning
 from codezero.observe.status import Status
 from codezero.views.accounts import Accounts
 from codezero.views.terminal.snapshot import Message, Snapshot
-from tests.unit.observe import test_batches, test_monitor, test_probes
+from tests.unit.observe import test_batches, test_cases, test_monitor, test_probes
 
 NOW = 1_000_000.0
 PEER = "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"  # thorny fishy meerkat
@@ -67,5 +67,16 @@ def proposer(**changes):
         pid=4711,
         status=status(role="proposer", stage="write", usual_s={"write": 89.0, "listen": 60.0}, round=9),
         batches=[test_batches.report(number) for number in range(1, 9)],
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def verifier(**changes):
+    base = Snapshot(
+        role="verifier",
+        now_s=NOW,
+        pid=4711,
+        status=status(role="verifier", stage="cases", usual_s={"solve": 30.0, "cases": 20.0, "learn": 40.0}, round=9),
+        cases=[test_cases.report(number) for number in range(1, 9)],
     )
     return dataclasses.replace(base, **changes)

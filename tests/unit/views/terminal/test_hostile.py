@@ -12,7 +12,7 @@ from codezero.views.accounts import Accounts
 from codezero.views.terminal.page import ViewOptions, lines
 from codezero.views.terminal.snapshot import Message
 from codezero.views.terminal.text import safe
-from tests.unit.views.terminal.builders import proposer, report, solver, status
+from tests.unit.views.terminal.builders import proposer, report, solver, status, verifier
 
 HOSTILE = {
     "ansi": "\x1b[2J\x1b[31mred\x1b]0;title\x07",
@@ -68,15 +68,20 @@ def everywhere(text):
     batch = dataclasses.replace(
         batch, reason=text, rejected={text: 1}, dropped={text: 1}, success={text: 0.5}, network=text, skipped=text
     )
+    (cases,) = verifier().cases[:1]
+    cases = dataclasses.replace(cases, dropped={text: 1}, skipped=text)
     return [
         snapshot,
         dataclasses.replace(snapshot, pid=None),
         proposer(status=told, batches=[batch], messages=messages, name=text),
+        verifier(status=told, cases=[cases], messages=messages, name=text),
     ]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("choice", [ViewOptions(notice="x"), ViewOptions(chosen=2), ViewOptions(chosen=1, log=True)])
+@pytest.mark.parametrize(
+    "choice", [ViewOptions(notice="x"), ViewOptions(chosen=2), ViewOptions(chosen=3), ViewOptions(chosen=1, log=True)]
+)
 def test_no_text_moves_the_cursor_changes_colours_or_breaks_a_line(name, choice):
     for page in (
         lines(everywhere(HOSTILE[name]), 80, 40, choice),

@@ -6,7 +6,7 @@ import pytest
 
 from codezero.views.terminal.page import ViewOptions, lines, render
 from codezero.views.terminal.snapshot import Message
-from tests.unit.views.terminal.builders import NOW, proposer, report, solver, status
+from tests.unit.views.terminal.builders import NOW, proposer, report, solver, status, verifier
 
 
 def shown(snapshot, width, height, **choice):
@@ -76,6 +76,22 @@ def test_a_proposer_shows_its_level_and_what_is_known_of_each():
     ]
 
 
+def test_a_test_writer_shows_its_reward_beside_the_base_rates():
+    assert shown(verifier(), 80, 24)[3:14] == [
+        "Batch      9  writing test cases  ━━━━━━━━━━━━━━───────── 6/10  about 1m00s left",
+        "            solve 30s ▸cases 20s  learn 40s",
+        "",
+        "Reward     0.21   ▄▄▄▄▄▄▄▄                                  of 1",
+        "           approving always would earn 0.75, refusing always 0.00",
+        "Valid      25%    ▄▄▄▄▄▄▄▄                                  pass the reference",
+        "Diagnosis  19%    ▄▄▄▄▄▄▄▄                                  right verdict",
+        "Approved   12%    ▄▄▄▄▄▄▄▄                                  50% were right",
+        "",
+        "Written    16 answers on 2 candidates",
+        "Learned    policy version 8  loss -0.0012",
+    ]
+
+
 def test_of_several_nodes_each_has_a_row_and_the_chosen_one_its_page():
     stopped = dataclasses.replace(solver(), name="node-2", pid=None, status=status(ended="stopped"))
     nodes = [dataclasses.replace(solver(), name="node-1"), stopped, dataclasses.replace(proposer(), name="proposer-1")]
@@ -98,7 +114,9 @@ def test_with_more_nodes_than_rows_the_chosen_one_is_in_sight():
     assert sum(line.startswith("▸ node-40 ") for line in page) == 1
 
 
-@pytest.mark.parametrize("snapshot", [solver(), proposer(), solver(reports=[], status=None)])
+@pytest.mark.parametrize(
+    "snapshot", [solver(), proposer(), verifier(), verifier(cases=[]), solver(reports=[], status=None)]
+)
 @pytest.mark.parametrize(
     "choice", [ViewOptions(), ViewOptions(log=True), ViewOptions(help=True), ViewOptions(log=True, up=10_000)]
 )

@@ -8,7 +8,7 @@ from codezero.ledger.leaderboard import Leaderboard, LeaderboardRow
 from codezero.views.web.app import make_app
 from codezero.views.web.source import WatchedFolders
 from tests.browser.payloads import PAYLOADS
-from tests.swarm_folder import add_round, append, ledger, proposer, round_report, scored_group, solver
+from tests.swarm_folder import add_round, append, ledger, proposer, round_report, scored_group, solver, verifier
 
 MB = 1_000_000
 
@@ -68,12 +68,13 @@ def test_an_unchanged_page_is_not_sent_again(tmp_path):
 
 def test_each_payload_in_each_field_leaves_the_tags_of_a_page_as_they_are(tmp_path):
     """Beside the same in a browser, for some: all payloads, and where they stand alone."""
-    paths = ("/", "/rounds/1", "/leaderboard", "/?node=proposer-1")
+    paths = ("/", "/rounds/1", "/leaderboard", "/?node=proposer-1", "/?node=verifier-1", "/rounds?node=verifier-1")
 
     def tags(name, text):
         folder = tmp_path / name
         solver(folder / "node-1", 1, text)
         proposer(folder / "proposer-1", 1, text)
+        verifier(folder / "verifier-1", 1, text)
         board = Leaderboard(
             places=(LeaderboardRow(peer_id=text, reward=1.0, rounds=1, wins=1),), kind="chain", where=text, problem=text
         )
@@ -236,12 +237,26 @@ def test_peers_go_by_the_name_that_the_swarm_knows_and_by_what_was_taken_from_th
     assert peers[0]["name"] == "hulking yawning mandrill"
 
 
+def test_a_test_writer_has_its_reward_beside_the_base_rates(tmp_path):
+    verifier(tmp_path / "verifier-1", 2)
+    site = client(tmp_path)
+    for path, shown in (
+        ("/", ("Base rates", "approving always 0.75", "16 about 2 candidates")),
+        ("/rounds", ("Batches of verifier-1", "Right diagnosis")),
+        ("/charts", ("Reward of test cases", "approving always")),
+        ("/peers", ("A test writer learns alone",)),
+    ):
+        text = site.get(path).text
+        assert all(part in text for part in shown), path
+    assert [one["batch"] for one in site.get("/api/nodes/verifier-1/cases").json()] == [1, 2]
+
+
 def test_the_json_is_described_and_says_what_the_pages_say(tmp_path):
     solver(tmp_path / "node-1", 3)
     proposer(tmp_path / "proposer-1", 2)
     site = client(tmp_path)
     paths = site.get("/api/openapi.json").json()["paths"]
-    assert len(paths) == 7
+    assert len(paths) == 8
     assert all(set(methods) == {"get"} for methods in paths.values())
     assert [one["round"] for one in site.get("/api/nodes/node-1/rounds?after=1&limit=1").json()] == [2]
     assert [one["batch"] for one in site.get("/api/nodes/proposer-1/batches").json()] == [1, 2]

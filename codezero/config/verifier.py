@@ -1,0 +1,46 @@
+"""Settings of a test writer: how many test cases it writes, on what, and how it learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codezero.config.check import require
+
+
+@dataclass
+class VerifierConfig:
+    batches: int = 0
+    """Stop after this many batches; 0 runs until stopped."""
+    batch_size: int = 2
+    """Problems in a batch; each with one candidate solution is a group that advantages are relative to."""
+    num_candidates: int = 8
+    """Solutions to each problem that the untrained model writes; one of them is shown to the test writer, and all wrong
+    ones grade its cases. rollout.max_new_tokens and rollout.temperature are theirs."""
+    num_generations: int = 8
+    """Answers of two test cases for each problem and candidate, G."""
+    temperature: float = 1.0
+    """Sampling temperature of test cases; training divides logits by the same value."""
+    learning_rate: float = 1e-5
+    """Adam's step size."""
+    lora_r: int = 16
+    """Rank of the adapters; a state folder keeps it."""
+    epsilon: float = 0.2
+    """Lower clip range of the probability ratio."""
+    epsilon_high: float = 0.28
+    """Upper clip range of the probability ratio."""
+    num_iterations: int = 1
+    """Passes over a batch."""
+    beta: float = 0.0
+    """Weight of the KL penalty against the starting weights."""
+
+    def __post_init__(self) -> None:
+        for key in ("batches", "beta"):
+            require(getattr(self, key) >= 0, f"verifier.{key}", getattr(self, key), "use 0 or more")
+        for key in ("batch_size", "num_candidates", "lora_r", "num_iterations"):
+            require(getattr(self, key) >= 1, f"verifier.{key}", getattr(self, key), "use 1 or more")
+        compares = "GRPO compares answers to one request, so use 2 or more"
+        require(self.num_generations >= 2, "verifier.num_generations", self.num_generations, compares)
+        for key in ("temperature", "learning_rate"):
+            require(getattr(self, key) > 0, f"verifier.{key}", getattr(self, key), "use a value above 0")
+        require(self.epsilon >= 0, "verifier.epsilon", self.epsilon, "use 0.2 unless you know better")
+        require(self.epsilon_high >= 0, "verifier.epsilon_high", self.epsilon_high, "use 0.28 unless you know better")

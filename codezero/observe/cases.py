@@ -1,0 +1,44 @@
+"""The texts of a test writer's batches for `BatchMonitor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codezero.observe.batches import BatchKind
+from codezero.observe.monitor import time_spent
+from codezero.reports import CasesReport
+
+
+def cases_line(report: CasesReport) -> str:
+    """Returns a batch in one line: answers, what they are worth, base rates, update and time."""
+    parts = [f"batch {report.batch}", f"answers {report.num_answers} on {report.num_groups}"]
+    if report.num_masked:
+        parts.append(f"masked {report.num_masked}")
+    if report.reward_mean is not None:
+        parts += [
+            f"valid {report.valid:.0%} diagnosis {report.right:.0%} approved {report.approved:.0%}",
+            f"reward {report.reward_mean:.2f}, approving always {report.reward_approving:.2f}, "
+            f"refusing always {report.reward_refusing:.2f}",
+        ]
+    if report.skipped is not None:
+        parts.append(f"no update: {report.skipped}")
+    elif report.loss is not None:
+        parts.append(f"loss {report.loss:.4f} grad {report.grad_norm:.2f}")
+    if report.dropped:
+        parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
+    parts.append(time_spent(report.seconds))
+    return " | ".join(parts)
+
+
+def _totals(batches: Sequence[CasesReport]) -> str:
+    answers = sum(one.num_answers for one in batches)
+    judged = [(one.num_answers - one.num_masked, one.valid, one.right) for one in batches]
+    count = sum(number for number, _, _ in judged)
+    valid = sum(number * (share or 0.0) for number, share, _ in judged)
+    right = sum(number * (share or 0.0) for number, _, share in judged)
+    shares = f"{valid / count:.0%} valid, {right / count:.0%} with the right diagnosis" if count else "none judged"
+    return f"{answers} answers of test cases, {shares}"
+
+
+CASES = BatchKind(file="cases.jsonl", line=cases_line, totals=_totals)
+"""A test writer's batches."""

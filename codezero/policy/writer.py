@@ -1,0 +1,138 @@
+"""A model that writes problems or test cases, alone in its process: its memory, its loading, its adapters' learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from codezero.config import ModelConfig, TrainConfig, TrainMethod
+from codezero.errors import ModelError
+from codezero.llm import device as devices
+from codezero.llm.load import LoadedModel, load_model
+from codezero.ports import Progress
+from codezero.runtime.console import Console
+from codezero.train import memory
+from codezero.train.batch import TextEncoder
+from codezero.train.learner import GrpoLearner
+from codezero.train.memory import GIB, Workload
+from codezero.train.method import apply_lora
+from codezero.types import Task
+from codezero.workers.pool import WORKER_BYTES
+
+PROMPT_TOKENS = 1024
+"""The longest prompt that memory is planned for."""
+
+
+class AdapterSettings(Protocol):
+    """The settings of a section that trains adapters."""
+
+    learning_rate: float
+    lora_r: int
+    epsilon: float
+    epsilon_high: float
+    num_iterations: int
+    beta: float
+
+
+def train_config(config: AdapterSettings) -> TrainConfig:
+    """Returns the settings of the learner."""
+    return TrainConfig(
+        method=TrainMethod.lora,
+        lora_learning_rate=config.learning_rate,
+        lora_r=config.lora_r,
+        lora_alpha=2 * config.lora_r,
+        epsilon=config.epsilon,
+        epsilon_high=config.epsilon_high,
+        num_iterations=config.num_iterations,
+        beta=config.beta,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """The sizes of a batch that memory depends on, and what the model is for."""
+
+    role: str
+    """The node's role, for messages."""
+    num_groups: int
+    num_generations: int
+    """The number of texts in each group."""
+    max_new_tokens: int
+    train: TrainConfig
+    is_trained: bool
+
+
+def num_bytes(folder: Path, writing: Writing, dtype: torch.dtype, device: torch.device) -> int:
+    """Returns the peak memory in bytes of a node that writes with the model in this folder."""
+    load = Workload(
+        num_local=writing.num_groups,
+        num_external=0,
+        num_generations=writing.num_generations,
+        prompt_tokens=PROMPT_TOKENS,
+        completion_tokens=writing.max_new_tokens,
+        dtype=dtype,
+        device_type=device.type,
+        evaluator_bytes=0,
+        workers_bytes=0 if device.type == "cuda" else WORKER_BYTES,
+    )
+    plan = memory.estimate(memory.read_shape(folder), TrainMethod.lora, writing.train, load)
+    return plan.peak if writing.is_trained else plan.solve
+
+
+def load_writer(
+    name: str,
+    folder: Path,
+    writing: Writing,
+    dtype: torch.dtype,
+    device: torch.device,
+    memory_bytes: int,
+    seed: int,
+    do: str,
+    console: Console,
+) -> LoadedModel:
+    """Loads the model, with adapters if it is trained, and says so. `do` is the remedy if `memory_bytes` are too few.
+
+    Raises ModelError: the model does not fit into memory, or cannot be loaded.
+    """
+    needed = num_bytes(folder, writing, dtype, device)
+    if needed > memory_bytes:
+        raise ModelError(
+            f"a {writing.role} with {name} needs {needed / GIB:.1f} GiB of memory where {memory_bytes / GIB:.1f} GiB "
+            f"can be used: {do}"
+        )
+    loaded = load_model(name, folder, device, dtype)
+    if writing.is_trained:
+        loaded = replace(loaded, model=apply_lora(loaded.model, writing.train, seed))
+    how = "LoRA" if writing.is_trained else "not trained"
+    console.line(f"{writing.role}: {name}, {how}, on {devices.describe(device, dtype)}")
+    return loaded
+
+
+def prepare_device(config: ModelConfig) -> torch.device:
+    """Returns the device to compute on, with its threads and memory set up. Raises ConfigError: it is not there."""
+    device = devices.choose_device(config.device)
+    devices.set_threads(config.threads)
+    devices.return_freed_memory()
+    return device
+
+
+def make_learner(
+    weights: LoadedModel, train: TrainConfig, *, max_new_tokens: int, temperature: float, progress: Progress
+) -> GrpoLearner:
+    """Returns the learner of the model's adapters, which trains on own texts only, as they were sampled."""
+
+    def never_asked(task: Task) -> Sequence[int]:
+        raise AssertionError("own texts come with the tokens of their prompts")
+
+    encoder = TextEncoder(
+        tokenizer=weights.tokenizer,
+        encode_prompt=never_asked,
+        end_token_id=weights.end_ids[0],
+        max_prompt_length=PROMPT_TOKENS,
+        max_completion_length=max_new_tokens,
+    )
+    return GrpoLearner(weights.model, encoder, train, temperature=temperature, progress=progress)

@@ -1,0 +1,159 @@
+"""One batch of a test writer, stage by stage. It repeats it for ever.
+
+    draw ─Practised─► solve ─RolloutGroup─► score ─Exercise─► cases ─CaseAnswer─► try ─JudgedAnswer─► learn
+
+The model writes the solutions without its adapters and the cases with them, so that what it learns about cases does
+not change what they are tried on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from codezero.llm.load import LoadedModel
+from codezero.llm.sample import restore_generator, sample_groups
+from codezero.llm.within_memory import WithinMemory
+from codezero.loop import StageClock
+from codezero.ports import Learner, Progress
+from codezero.reports import CasesReport, UpdateReport
+from codezero.verifier.exercises import CandidateSolver, Exercise, Problems
+from codezero.verifier.judging import judge_answers
+from codezero.verifier.learn import scored_group
+from codezero.verifier.reward import JudgedAnswer, base_rates
+from codezero.verifier.write import CaseAnswer, Subject, write_cases
+from codezero.workers import Workers
+
+
+class CaseWriter:
+    """Writes test cases with the model in training. Its random state is its own: a resumed node writes alike."""
+
+    def __init__(
+        self, model: LoadedModel, *, num_generations: int, temperature: float, seed: int, progress: Progress
+    ) -> None:
+        self._model, self._num_generations, self._temperature = model, num_generations, temperature
+        self._progress, self._sample = progress, WithinMemory(sample_groups)
+        self._generator = torch.Generator(device=model.model.device).manual_seed(seed)
+        self.model_id = model.name
+
+    def write(self, exercises: Sequence[Exercise]) -> list[list[CaseAnswer]]:
+        """Returns G answers for each exercise. Raises RolloutError: the accelerator's memory is too small."""
+        subjects = [
+            Subject(problem=one.problem.task.question, code=one.candidate, function=one.problem.function)
+            for one in exercises
+        ]
+        return write_cases(
+            self._model,
+            subjects,
+            self._num_generations,
+            temperature=self._temperature,
+            generator=self._generator,
+            sample=self._sample,
+            on_step=lambda done, total: self._progress("cases", done, total),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        restore_generator(self._generator, state["generator"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifierStages:
+    """The parts of a batch."""
+
+    problems: Problems
+    candidates: CandidateSolver
+    writer: CaseWriter
+    workers: Workers
+    learner: Learner
+    progress: Progress
+    on_stage: Callable[[str], None] | None = None
+    """Called with the name of each stage as it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """An exercise with the answers about it, and their judgement."""
+
+    exercise: Exercise
+    answers: Sequence[CaseAnswer]
+    judged: Sequence[JudgedAnswer | None]
+
+
+def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> CasesReport:
+    """Has cases written on `size` problems and learns from them; returns the report.
+
+    Raises TaskError: there are no problems; WorkerError, RolloutError or TrainingError: a stage is impossible.
+    """
+    clock = StageClock(stages.on_stage)
+    with clock.stage("draw"):
+        problems = stages.problems.draw(size)
+    with clock.stage("solve"):
+        solved = stages.candidates.solve(problems)
+    with clock.stage("score"):
+        exercises = stages.candidates.choose(solved, f"{seed}/{number}")
+    with clock.stage("cases"):
+        written = list(zip(exercises, stages.writer.write(exercises), strict=True))
+        fitting = [(one, answers) for one, answers in written if all(answer.tokens for answer in answers)]
+    with clock.stage("try"):
+        answered = []
+        for done, (one, answers) in enumerate(fitting):
+            stages.progress("try", done, len(fitting))
+            judged = judge_answers(stages.workers, one, [answer.cases for answer in answers])
+            answered.append(_Answered(one, answers, judged))
+    with clock.stage("learn"):
+        version, model_id = stages.learner.policy_version, stages.writer.model_id
+        update = stages.learner.step(
+            [
+                scored_group(one.exercise, one.answers, one.judged, model_id=model_id, policy_version=version)
+                for one in answered
+            ]
+        )
+    dropped = Counter(stages.problems.take_left_out()) + Counter(stages.candidates.take_left_out())
+    dropped += Counter({"prompt_too_long": len(written) - len(fitting)})
+    return _report(number, answered, update, dict(dropped), clock.seconds)
+
+
+def _report(
+    number: int,
+    answered: Sequence[_Answered],
+    update: UpdateReport,
+    dropped: dict[str, int],
+    seconds: dict[str, float],
+) -> CasesReport:
+    told = [(one.exercise.is_right, found) for one in answered for found in one.judged if found is not None]
+    base = [base_rates(is_right) for is_right, _ in told]
+
+    def mean(values: Sequence[float]) -> float | None:
+        return fmean(values) if values else None
+
+    answers = [answer for one in answered for answer in one.answers]
+    return CasesReport(
+        batch=number,
+        num_groups=len(answered),
+        num_answers=len(answers),
+        num_masked=len(answers) - len(told),
+        candidates_right=mean([is_right for is_right, _ in told]),
+        valid=mean([found.valid for _, found in told]),
+        approved=mean([found.approves for _, found in told]),
+        right=mean([found.right for _, found in told]),
+        reward_mean=mean([found.reward.total for _, found in told]),
+        reward_approving=mean([approving for approving, _ in base]),
+        reward_refusing=mean([refusing for _, refusing in base]),
+        dropped=dropped,
+        policy_version=update.policy_version,
+        loss=update.loss,
+        grad_norm=update.grad_norm,
+        skipped=update.skipped.value if update.skipped is not None else None,
+        num_tokens=sum(len(answer.tokens.completion_ids) for answer in answers if answer.tokens is not None),
+        seconds=seconds,
+        finished_at_s=time.time(),
+    )

@@ -1,0 +1,146 @@
+"""What a test writer practises on: problems with a reference solution, each with a candidate that is right or wrong.
+
+tasks ─► draw ─Practised─► the untrained model solves ─► rules and dry run judge ─► choose ─Exercise─►
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from codezero.errors import TaskError
+from codezero.evaluate.evaluator import walked
+from codezero.evaluate.examiner import Examiner
+from codezero.policy.solver import PolicySolver
+from codezero.prompts import solver as prompt
+from codezero.tasks.mixture import Mixture
+from codezero.types import RolloutGroup, Task
+from codezero.verifier.jobs import ask_to_try
+from codezero.workers import Death, Workers
+
+MAX_DRAWS = 50
+"""The most tasks that are drawn for one that can be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Practised:
+    """A problem that test cases can be written for."""
+
+    task: Task
+    """The task, whose question shows only few of the tests."""
+    function: str
+    """The function that the tests call."""
+    reference: str
+    """Source of a solution that passes the tests in a dry run; untrusted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exercise:
+    """A problem with a candidate solution."""
+
+    problem: Practised
+    candidate: str
+    """Source of the solution that the test writer sees; untrusted."""
+    is_right: bool
+    """True if the candidate passes all tests of the task by rules and dry run, False if it fails."""
+    wrong: tuple[str, ...]
+    """The different solutions of the model that fail, the candidate among them if it does."""
+
+
+class Problems:
+    """Draws tasks that have a reference solution and tests of one function. Each reference is tried first, since cases
+    are judged by it."""
+
+    def __init__(self, tasks: Mixture, workers: Workers) -> None:
+        self._tasks, self._workers = tasks, workers
+        self._left_out: Counter[str] = Counter()
+
+    def draw(self, count: int) -> list[Practised]:
+        """Returns the next problems. Raises TaskError: tasks cannot be drawn, or none of many can be used."""
+        return [self._next() for _ in range(count)]
+
+    def _next(self) -> Practised:
+        for _ in range(MAX_DRAWS):
+            (drawn,) = self._tasks.draw(1)
+            found = self._usable(drawn)
+            if isinstance(found, Practised):
+                return found
+            self._left_out[found] += 1
+        (reason, count), *_ = self._left_out.most_common(1)
+        raise TaskError(
+            f"none of {MAX_DRAWS} tasks can be used to write test cases for ({count} x {reason}): draw tasks with a "
+            "reference solution and tests of a function, tasks=mbpp or tasks=builtin"
+        )
+
+    def _usable(self, task: Task) -> Practised | str:
+        """Returns the problem, or the reason why cases cannot be written for it."""
+        reference = self._tasks.withheld.reference_of(task)
+        if reference is None:
+            return "no_reference"
+        tried = ask_to_try(self._workers, replace(task, question=prompt.with_tests("", task.tests)), (), (reference,))
+        if isinstance(tried, Death):
+            return "unreadable"
+        if not tried.function:
+            return "no_function"
+        if not tried.programs[0].passes_shown:  # all tests, since the question here shows all
+            return "reference_fails"
+        few = replace(task, question=prompt.showing_few(task.question, task.tests))
+        return Practised(task=few, function=tried.function, reference=reference)
+
+    def take_left_out(self) -> dict[str, int]:
+        """Returns the numbers of tasks and rows that were not used since the last call, by reason."""
+        taken = Counter(self._tasks.take_skipped()) + self._left_out
+        self._left_out = Counter()
+        return dict(taken)
+
+
+class CandidateSolver:
+    """Has the untrained model solve problems, and chooses a solution to each, a right and a wrong one equally often as
+    far as there are both."""
+
+    def __init__(
+        self, solver: PolicySolver, examiner: Examiner, frozen: Callable[[], AbstractContextManager[object]]
+    ) -> None:
+        """`frozen` returns a context in which the solver's model is the untrained one. `examiner` makes dry runs."""
+        self._solver, self._examiner, self._frozen = solver, examiner, frozen
+        self._left_out: Counter[str] = Counter()
+
+    def solve(self, problems: Sequence[Practised]) -> list[tuple[Practised, RolloutGroup]]:
+        """Returns each problem with the model's solutions; problems whose prompts are too long are left out."""
+        by_task = {id(one.task): one for one in problems}
+        with self._frozen():
+            groups = self._solver.solve([one.task for one in problems], policy_version=0)
+        return [(by_task[id(group.task)], group) for group in groups]
+
+    def choose(self, solved: Sequence[tuple[Practised, RolloutGroup]], seed: str) -> list[Exercise]:
+        """Returns an exercise for each problem to which there is a solution of which it is known whether it is right.
+        Equal seeds choose alike."""
+        rng, found = random.Random(seed), []
+        for problem, group in solved:
+            wants_right = rng.random() < 0.5
+            told = self._told(group)
+            if not told:
+                self._left_out["no_candidate"] += 1
+                continue
+            wanted = [code for code, is_right in told.items() if is_right is wants_right] or list(told)
+            candidate = rng.choice(wanted)
+            wrong = tuple(code for code, is_right in told.items() if not is_right)
+            found.append(
+                Exercise(problem=problem, candidate=candidate, is_right=told[candidate], wrong=wrong),
+            )
+        return found
+
+    def _told(self, group: RolloutGroup) -> dict[str, bool]:
+        """Returns whether they are right for the different solutions of which that is known."""
+        codes = [prompt.parse(rollout.text) for rollout in group.rollouts]
+        verdicts = walked(self._examiner, group)
+        return {code: right for code, right in zip(codes, verdicts, strict=True) if code and right is not None}
+
+    def take_left_out(self) -> dict[str, int]:
+        """Returns the numbers of problems left out since the last call, by reason."""
+        taken = Counter(self._solver.take_skipped()) + self._left_out
+        self._left_out = Counter()
+        return dict(taken)

@@ -1,0 +1,139 @@
+"""A test writer: builds its parts from the configuration, and starts them in order."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from codezero import __version__
+from codezero.build import CommonParts, run
+from codezero.config import Network, NodeConfig, TrainMethod
+from codezero.errors import ConfigError
+from codezero.evaluate.examiner import Examiner
+from codezero.observe.batches import BatchMonitor
+from codezero.observe.cases import CASES
+from codezero.observe.status import SAVING
+from codezero.observe.trackers.metrics import cases_metrics
+from codezero.policy import writer
+from codezero.reports import CasesReport
+from codezero.runtime import state
+from codezero.train import checkpoint
+from codezero.train.checkpoint import CheckpointStore
+from codezero.verifier import build
+from codezero.verifier.batch import CaseWriter, VerifierStages, run_batch
+from codezero.verifier.exercises import CandidateSolver, Problems
+from codezero.verifier.write import MAX_NEW_TOKENS
+from codezero.views.runs import VERIFIER
+from codezero.workers import Workers
+
+
+def run_verifier(config: NodeConfig) -> int:
+    """Runs a test writer until it is stopped or has done `verifier.batches` batches; returns the exit code.
+
+    Raises CodezeroError: it cannot start or continue.
+    """
+    if config.swarm.network is not Network.none:
+        raise ConfigError(
+            f"swarm.network={config.swarm.network.value}: test cases are not sent to other nodes yet, so "
+            "`codezero verify` learns alone: leave out swarm=..."
+        )
+    return run(config, VERIFIER, lambda parts: VerifierNode(config, parts))
+
+
+class VerifierNode:
+    """The parts of a test writer; their stack closes them in reverse order."""
+
+    def __init__(self, config: NodeConfig, parts: CommonParts) -> None:
+        self._config, self._console = config, parts.console
+        self._folder, self._status = parts.folder, parts.status
+        self._console.line(f"codezero {__version__}: test writer")
+        self._bound = {"model.name": config.model.name, "verifier.lora_r": config.verifier.lora_r}
+        state.check_settings(self._folder, self._bound)
+        self._checkpoints = CheckpointStore(self._folder / "checkpoints")
+        self._monitor = BatchMonitor(CASES, parts.log_dir, self._console, self._status)
+        self._tasks = build.make_tasks(config)
+        workers = parts.stack.enter_context(Workers(1))
+        model = build.load(config, self._console)
+        self._status.update(model=model.name, method=TrainMethod.lora.value, group_size=config.verifier.num_generations)
+        self._solver = build.make_solver(config, model, self._monitor.progress)
+        self._writer = CaseWriter(
+            model,
+            num_generations=config.verifier.num_generations,
+            temperature=config.verifier.temperature,
+            seed=config.seed,
+            progress=self._monitor.progress,
+        )
+        self._learner = writer.make_learner(
+            model,
+            build.train_config(config),
+            max_new_tokens=MAX_NEW_TOKENS,
+            temperature=config.verifier.temperature,
+            progress=self._monitor.progress,
+        )
+        examiner = Examiner(
+            workers, walk=True, fatal_rules=True, show=False, more_tests=self._tasks.withheld.more_tests
+        )
+        self._stages = VerifierStages(
+            problems=Problems(self._tasks, workers),
+            candidates=CandidateSolver(self._solver, examiner, model.model.disable_adapter),
+            writer=self._writer,
+            workers=workers,
+            learner=self._learner,
+            progress=self._monitor.progress,
+            on_stage=self._status.stage,
+        )
+        self._batch = self._resume()
+        self._trackers = parts.trackers(config, self._batch)
+
+    def run(self) -> None:
+        """Does batches until `verifier.batches` are done. A KeyboardInterrupt may end it anywhere without loss."""
+        config, done = self._config.verifier, 0
+        while config.batches == 0 or done < config.batches:
+            self._batch += 1
+            self._status.update(round=self._batch)
+            report = run_batch(self._batch, self._stages, config.batch_size, self._config.seed)
+            self._status.stage(SAVING)
+            self._save(report)
+            self._status.update(policy_version=report.policy_version)
+            self._monitor.report(report)
+            self._trackers.log(report.batch, cases_metrics(report))
+            done += 1
+
+    def finish(self) -> None:
+        """Prints the run's summary and how to continue."""
+        self._console.line(self._monitor.summary())
+        self._console.line(
+            f"state in {self._folder}, reports in {self._config.tracking.log_dir}/{CASES.file}; start again with the "
+            f"same settings to continue, or use it: codezero eval --best-of 8 --verify --writer {self._folder.parent}"
+        )
+
+    def _resume(self) -> int:
+        """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""
+        found = self._checkpoints.load_latest()
+        if found is None:
+            self._monitor.resume(None)
+            self._console.line(f"state: new in {self._folder}")
+            return 0
+        kept = found.node
+        self._tasks.load_state_dict(kept["tasks"])
+        self._solver.load_state_dict(kept["solver"])
+        self._writer.load_state_dict(kept["writer"])
+        checkpoint.restore_weights(self._learner.weights(), found.learner["weights"])
+        self._learner.load_state_dict(found.learner["engine"])
+        self._monitor.resume(CasesReport(**kept["report"]))
+        self._status.update(policy_version=self._learner.policy_version)
+        self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
+        return found.round
+
+    def _save(self, report: CasesReport) -> None:
+        state.bind_settings(self._folder, self._bound)
+        self._checkpoints.save(
+            report.batch,
+            self._learner.policy_version,
+            {"weights": self._learner.weights(), "engine": self._learner.state_dict()},
+            {
+                "tasks": self._tasks.state_dict(),
+                "solver": self._solver.state_dict(),
+                "writer": self._writer.state_dict(),
+                "report": dataclasses.asdict(report),
+            },
+        )

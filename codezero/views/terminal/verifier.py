@@ -1,0 +1,46 @@
+"""The page of a test writer: its cases, what they earn beside the base rates, time and memory."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from codezero.runtime.amounts import brief
+from codezero.views.terminal import header
+from codezero.views.terminal.node import curve, memory
+from codezero.views.terminal.snapshot import Snapshot
+from codezero.views.terminal.text import BAD, DIM, counts, row, safe
+
+
+def verifier_page(snapshot: Snapshot, width: int) -> list[Text]:
+    """Returns the page's lines. Blank lines separate groups, and are left out first if there is no room."""
+    top = [*header.identity(snapshot, width), Text(""), *header.progress(snapshot, width), Text("")]
+    lines = _numbers(snapshot, width) if snapshot.cases else [row("", "no batch is finished yet")]
+    return [*top, *lines, *memory(snapshot)]
+
+
+def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
+    cases, last = snapshot.cases, snapshot.cases[-1]
+    base = []
+    if last.reward_approving is not None:
+        earned = f"approving always would earn {last.reward_approving:.2f}, refusing always {last.reward_refusing:.2f}"
+        base = [row("", (earned, DIM))]
+    masked = f", {last.num_masked} that nothing could judge" if last.num_masked else ""
+    learned = f"no update: {safe(last.skipped)}" if last.skipped is not None else f"loss {last.loss:.4g}"
+    lines = [
+        curve("Reward", [one.reward_mean for one in cases], "{:.2f}".format, "of 1", width),
+        *base,
+        curve("Valid", [one.valid for one in cases], "{:.0%}".format, "pass the reference", width),
+        curve("Diagnosis", [one.right for one in cases], "{:.0%}".format, "right verdict", width),
+        curve("Approved", [one.approved for one in cases], "{:.0%}".format, _right(last.candidates_right), width),
+        Text(""),
+        row("Written", f"{last.num_answers} answers on {last.num_groups} candidates{masked}"),
+        row("Learned", f"policy version {last.policy_version}  {learned}"),
+    ]
+    if last.dropped:
+        lines.append(row("", (f"dropped {counts(dict(last.dropped))}", BAD)))
+    lines.append(row("Speed", f"batch {last.batch} took {brief(sum(last.seconds.values()))}"))
+    return lines
+
+
+def _right(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%} were right"

@@ -1,0 +1,47 @@
+"""A test writer as a user starts it, on the built-in problems, with a tiny random model: killed, started again, asked
+for its status. Such a model writes no solution, so nothing is learnt; `tests/unit/verifier/test_node.py` has that."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from codezero.train.checkpoint import CheckpointStore
+from tests.builders import save_tiny
+from tests.commands import run, start
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def numbers(path):
+    return [json.loads(line)["batch"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_test_writer_goes_on_after_a_kill_and_says_what_it_does(tmp_path):
+    model = save_tiny(tmp_path / "model", max_position_embeddings=16384)
+    state, logs = tmp_path / "state", tmp_path / "logs"
+    command = ["verify", f"model.name={model}", "model.device=cpu", "tasks=builtin", "rollout.max_new_tokens=8"]
+    command += ["verifier.num_candidates=2", f"state_dir={state}", f"tracking.log_dir={logs}"]
+    first = start(command)
+    ends = time.monotonic() + 300
+    while len(numbers(logs / "cases.jsonl")) < 2 and first.poll() is None and time.monotonic() < ends:
+        time.sleep(0.05)
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate()
+    killed_at = CheckpointStore(state / "verifier" / "checkpoints").load_latest().round
+    assert killed_at >= 2
+
+    again = run([*command, "--batches", 1])
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert f"continuing in {state / 'verifier'} after batch {killed_at}" in again.stdout
+    assert "2 no_candidate" in again.stdout
+    assert "no update: no scored groups" in again.stdout
+    assert numbers(logs / "cases.jsonl") == list(range(1, killed_at + 2))
+    assert CheckpointStore(state / "verifier" / "checkpoints").load_latest().round == killed_at + 1
+
+    told = run(["status", state])
+    assert told.returncode == 3  # it does not run any more
+    assert "verifier" in told.stdout
+    assert f"batch {killed_at + 1} took" in told.stdout

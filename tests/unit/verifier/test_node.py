@@ -1,0 +1,248 @@
+"""The test writer's node: what it learns, its state, its files, its place in `codezero status`.
+
+A tiny random model neither solves a problem nor writes a case, so where something has to be learnt its solutions are
+scripted, and so are the texts of its answers; their tokens are those that it sampled.
+"""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from codezero.cli import main
+from codezero.config.load import load_config
+from codezero.errors import ConfigError
+from codezero.harness import best
+from codezero.train.checkpoint import CheckpointStore
+from codezero.types import FinishReason, Rollout, RolloutGroup
+from codezero.verifier import batch, build, write
+from codezero.verifier.write import write_cases
+from tests.builders import save_tiny
+
+pytestmark = pytest.mark.usefixtures("restored_logging")  # a node sets up its own
+
+ROWS = [
+    {
+        "task_id": 601 + number,
+        "text": f"Write a function f(x) that returns x + {number}.",
+        "test_list": [f"assert f({x}) == {x + number}" for x in (1, 2, 3)],
+        "test_setup_code": "",
+        "code": f"def f(x):\n    return x + {number}",
+    }
+    for number in range(1, 5)
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_tiny(tmp_path_factory.mktemp("model"), max_position_embeddings=16384)
+
+
+@pytest.fixture
+def settings(tmp_path, model):
+    (tmp_path / "mbpp.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return [
+        *(f"model.name={model}", "model.device=cpu", "rollout.max_new_tokens=8", "verifier.num_candidates=2"),
+        *("verifier.batch_size=2", "verifier.num_generations=3", "verifier.learning_rate=0.01", "verifier.lora_r=4"),
+        *("tasks=mbpp", f"tasks.mbpp.path={tmp_path / 'mbpp.jsonl'}"),
+    ]
+
+
+class ScriptedSolver:
+    """A solver that writes a right solution and a wrong one."""
+
+    def solve(self, tasks, policy_version):
+        return tuple(
+            RolloutGroup(
+                peer_id="self",
+                model_id="m",
+                policy_version=policy_version,
+                task=task,
+                rollouts=tuple(
+                    Rollout(text=f"```python\ndef f(x):\n    return x + {plus}\n```", finish=FinishReason.STOP)
+                    for plus in (number_of(task.question), 9)
+                ),
+            )
+            for task in tasks
+        )
+
+    def take_skipped(self):
+        return {}
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+def number_of(question):
+    return int(question.split("x + ")[1].split(".")[0])
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    """Of three answers one has good cases, one wrong ones, one none."""
+
+    def written(model, subjects, num_answers, **more):
+        answers = write_cases(model, subjects, num_answers, **more)
+        for subject, some in zip(subjects, answers, strict=True):
+            plus = number_of(subject.problem)
+            texts = [(f"assert f(7) == {7 + wrong}", f"assert f(8) == {8 + wrong}") for wrong in (plus, plus + 1)]
+            for number, cases in enumerate([*texts, ()]):
+                some[number] = dataclasses.replace(some[number], cases=cases)
+        return answers
+
+    monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
+    monkeypatch.setattr(build, "make_solver", lambda *_: ScriptedSolver())
+    monkeypatch.setattr(batch, "write_cases", written)
+
+
+def verify(folder, settings, batches):
+    where = [f"state_dir={folder / 'state'}", f"tracking.log_dir={folder / 'logs'}"]
+    return main(["verify", "--batches", str(batches), *settings, *where])
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "logs" / "cases.jsonl").read_text().splitlines()]
+
+
+def kept(folder):
+    return CheckpointStore(folder / "state" / "verifier" / "checkpoints").load_latest()
+
+
+def without_times(reports):
+    return [{**one, "seconds": None, "finished_at_s": None} for one in reports]
+
+
+@pytest.mark.slow
+def test_it_learns_from_its_answers_and_reports_them_beside_the_base_rates(tmp_path, settings, scripted, capsys):
+    assert verify(tmp_path, settings, 2) == 0
+    for number, report in enumerate(lines(tmp_path), 1):
+        right = report["candidates_right"]
+        assert (report["batch"], report["num_groups"], report["num_answers"], report["num_masked"]) == (number, 2, 6, 0)
+        assert (report["valid"], report["right"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+        assert report["reward_mean"] == pytest.approx(1 / 3)
+        assert report["reward_approving"] == pytest.approx(0.5 + 0.5 * right)
+        assert report["reward_refusing"] == 0.0
+        assert (report["policy_version"], report["skipped"]) == (number, None)
+        assert list(report["seconds"]) == ["draw", "solve", "score", "cases", "try", "learn"]
+    weights = kept(tmp_path).learner["weights"]
+    assert all("lora" in name for name in weights)
+    assert any(weight.any() for name, weight in weights.items() if "lora_B" in name)  # they begin as 0
+    shown = capsys.readouterr().out
+    assert "batch 2 | answers 6 on 2 | valid 33% diagnosis 33%" in shown
+    assert "done: 2 batches in " in shown
+    assert "12 answers of test cases, 33% valid, 33% with the right diagnosis" in shown
+
+
+@pytest.mark.slow
+def test_a_restarted_test_writer_goes_on_as_if_it_had_never_stopped(tmp_path, settings, scripted):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    verify(whole, settings, 3)
+    verify(parts, settings, 1)
+    verify(parts, settings, 2)
+    assert without_times(lines(parts)) == without_times(lines(whole))
+    one, other = kept(whole), kept(parts)
+    assert one.round == other.round == 3
+    assert all(torch.equal(weight, other.learner["weights"][name]) for name, weight in one.learner["weights"].items())
+
+
+@pytest.mark.slow
+def test_a_report_that_a_kill_lost_is_written_at_the_next_start(tmp_path, settings, scripted):
+    verify(tmp_path, settings, 2)
+    path = tmp_path / "logs" / "cases.jsonl"
+    path.write_text(path.read_text().splitlines(keepends=True)[0] + '{"batch": 2, "num_')
+    verify(tmp_path, settings, 1)
+    assert [report["batch"] for report in lines(tmp_path)] == [1, 2, 3]
+
+
+def test_candidates_are_those_of_the_untrained_model_whatever_has_been_learnt(tmp_path, settings):
+    """Adapters that are not zero change what the model writes, but not with the node's own context for candidates."""
+    config = load_config([*settings, f"state_dir={tmp_path}"])
+    policy = build.load(config, SilentConsole())
+    task = build.make_tasks(config).draw(1)[0]
+
+    def solved():
+        return build.make_solver(config, policy, lambda *_: None).solve([task], 0)[0].rollouts[0].tokens.completion_ids
+
+    before = solved()
+    for name, weight in policy.model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(0))
+    assert solved() != before
+    with policy.model.disable_adapter():
+        assert solved() == before
+
+
+class SilentConsole:
+    def line(self, text):
+        pass
+
+
+@pytest.mark.slow
+def test_another_model_or_rank_for_the_same_folder_is_refused(tmp_path, settings, scripted, capsys):
+    verify(tmp_path, settings, 1)
+    assert verify(tmp_path, [*settings, "verifier.lora_r=8"], 1) == 1
+    assert "was made with verifier.lora_r=4, not 8: set verifier.lora_r=4" in capsys.readouterr().err
+    other = save_tiny(tmp_path / "other", seed=1, max_position_embeddings=16384)
+    assert verify(tmp_path, [*settings, f"model.name={other}"], 1) == 1
+    assert "was made with model.name=" in capsys.readouterr().err
+
+
+def test_a_model_whose_context_is_too_short_for_the_prompt_learns_nothing_and_goes_on(tmp_path, settings, scripted):
+    short = save_tiny(tmp_path / "short", max_position_embeddings=512)
+    assert verify(tmp_path, [*settings, f"model.name={short}"], 1) == 0
+    (report,) = lines(tmp_path)
+    assert (report["num_groups"], report["dropped"]) == (0, {"prompt_too_long": 2})
+    assert (report["skipped"], report["valid"]) == ("no scored groups", None)
+
+
+def test_a_swarm_is_refused_with_what_to_do(tmp_path, settings, capsys):
+    assert verify(tmp_path, [*settings, "swarm=native"], 1) == 1
+    assert "test cases are not sent to other nodes yet" in capsys.readouterr().err
+
+
+def test_status_shows_it_beside_a_solver(tmp_path, settings, scripted, capsys):
+    verify(tmp_path, settings, 1)
+    capsys.readouterr()
+    assert main(["status", str(tmp_path / "state")]) == 3  # it does not run any more
+    shown = capsys.readouterr().out
+    assert "verifier" in shown
+    assert "Diagnosis" in shown
+    assert "6 answers on 2 candidates" in shown
+    assert main(["status", "--json", str(tmp_path / "state")]) == 3
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (run["role"], run["cases"][0]["num_answers"], run["status"]["policy_version"]) == ("verifier", 6, 1)
+
+
+@pytest.mark.slow
+def test_eval_has_cases_written_by_what_was_trained_and_solutions_by_the_solver(
+    tmp_path, settings, scripted, model, monkeypatch
+):
+    verify(tmp_path, settings, 1)
+    trained, writers = kept(tmp_path).learner["weights"], []
+    monkeypatch.setattr(best, "write_cases", lambda writer, *_, **__: writers.append(writer) or [])
+    command = ["eval", "--dataset", "mbpp", "--path", tmp_path / "mbpp.jsonl", "--split", "train", "--limit", 1]
+    command += ["--model", model, "--device", "cpu", "--threads", 1, "--max-new-tokens", 4, "--temperature", 1]
+    command += ["--best-of", 2, "--verify", "--writer", tmp_path / "state", "--out", tmp_path / "out"]
+    assert main([str(word) for word in command]) == 0
+    weights = dict(writers[0].model.named_parameters())
+    assert all(torch.equal(weights[name], weight) for name, weight in trained.items())
+    (asked,) = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("settings.json")]
+    assert asked["writer"].endswith("state/verifier round-00000001")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("verifier.num_generations=1", "GRPO compares answers to one request"),
+        ("verifier.batch_size=0", "use 1 or more"),
+        ("verifier.temperature=0", "use a value above 0"),
+        ("verifier.batches=-1", "use 0 or more"),
+    ],
+)
+def test_impossible_settings_are_refused(setting, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config([setting])
