@@ -1,4 +1,4 @@
-"""What a test writer practises on: problems with a reference solution, each with a candidate that is right or wrong.
+"""The exercises of a test writer: problems with a reference solution, each with a candidate that is right or wrong.
 
 tasks ─► draw ─Practised─► the untrained model solves ─► rules and dry run judge ─► choose ─Exercise─►
 """

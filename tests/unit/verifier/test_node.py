@@ -83,7 +83,7 @@ def number_of(question):
 
 @pytest.fixture
 def scripted(monkeypatch):
-    """Of three answers one has good cases, one wrong ones, one none."""
+    """Writes good cases in one of three answers, wrong ones in one, none in one."""
 
     def written(model, subjects, num_answers, **more):
         answers = write_cases(model, subjects, num_answers, **more)
