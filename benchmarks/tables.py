@@ -20,6 +20,7 @@ COMMAND = "python -m benchmarks.tables"
 TABLES = {
     "difficulty": "table",
     "draws": "table",
+    "learning": "table",
     "sharing": "table",
     "staleness": "table",
     "settled-programs": "programs_table",

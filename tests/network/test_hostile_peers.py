@@ -11,7 +11,7 @@ import zstandard
 from codezero.network import directory, wire
 from codezero.types import RoundId
 from tests.network.hostile import answers, publishes_body, shows, signed
-from tests.network.nodes import Node, exchange_all, live_swarm, sources
+from tests.network.nodes import Node, eventually, exchange_all, live_swarm, sources
 from tests.unit.network.dht.memory_p2p import publish
 from tests.unit.network.wire_builders import group
 
@@ -37,7 +37,12 @@ class Trio:
     def behave(self) -> None:
         """Mallory answers as others do, and is their neighbour again."""
         self.mallory.dht.p2p._client.control.unary_handlers["DHTProtocol.rpc_find"] = self._find
-        self.mallory.link.run(self.mallory.dht.look_around())
+
+        def is_back() -> bool:
+            self.mallory.link.run(self.mallory.dht.look_around())
+            return all(self.mallory.peer_id in node.dht.neighbours() for node in (self.alice, self.bob))
+
+        eventually(is_back)
 
     def play(self) -> set[str]:
         """A round in which the honest ones must get each other's groups; why they dropped others'."""

@@ -166,7 +166,8 @@ def test_without_a_gpu_no_model_is_chosen(tmp_path):
         ([], {"CUDA_VISIBLE_DEVICES": "1"}, ""),
     ],
 )
-def test_all_gpus_are_used_unless_one_node_is_meant(tmp_path, settings, environment, wanted):
+def test_all_gpus_are_used_unless_one_node_is_meant(tmp_path, monkeypatch, settings, environment, wanted):
+    monkeypatch.chdir(tmp_path)  # where no node was begun
     settings = ["swarm=native", *settings]
     environment |= smi(tmp_path, "printf '0, 24564\n1, 24564\n'")
     assert by_default(load_config(settings), settings, environment, Console(io.StringIO())) == wanted
