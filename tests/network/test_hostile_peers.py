@@ -30,8 +30,6 @@ class Trio:
         nodes = (self.mallory, self.banned, self.alice, self.bob)
         for node in nodes:
             node.wait_for(*[other for other in nodes if other is not node])
-        for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
-            one.gossip._awaited = {other.peer_id}  # the others publish nothing
         self._find = self.mallory.dht.p2p._client.control.unary_handlers["DHTProtocol.rpc_find"]
 
     def behave(self) -> None:
@@ -47,6 +45,8 @@ class Trio:
     def play(self) -> set[str]:
         """A round in which the honest ones must get each other's groups; why they dropped others'."""
         number = next(ROUNDS)
+        for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
+            one.gossip._awaited = {other.peer_id}  # what the others have published once they do not publish again
         rounds = exchange_all([self.alice, self.bob], number, elapsed_s=60.0)
         for one, other in ((self.alice, self.bob), (self.bob, self.alice)):
             found = [group for group in rounds[one.name].external if group.peer_id == other.peer_id]
