@@ -23,6 +23,8 @@ SAYS = {
     "contract says": (400, b'{"error": "EnforcedPause", "metaMessages": []}'),
     "400 html": (400, b"<html>Bad Request</html>"),
     "400 wrong type": (400, b'{"error": 7}'),
+    "expired": (401, b'{"error": "the session key has expired: sign in again"}'),
+    "403": (403, b'{"error": "only for the user of this app: send the token in temp-data/token"}'),
     "user not found": (404, b'{"error": "user not found"}'),
     "404 html": (404, b"<html>no such page</html>"),
     "429": (429, b'{"error": "slow down"}'),

@@ -154,8 +154,8 @@ def warn_skipped(after: RoundId, now: int) -> None:
     if now > after.number + 1:
         skipped = now - after.number - 1
         logger.warning(
-            "the swarm is at round %d: skipped %d round%s. Nothing has to be done; if it is always so, the node is "
-            "too slow: use fewer tasks (swarm.num_local) or a smaller model",
+            "the swarm is at round %d: skipped %d round%s. Nothing has to be done after a pause; if it is always so, "
+            "the node is too slow: use fewer tasks (swarm.num_local) or a smaller model",
             now,
             skipped,
             "s" * (skipped > 1),

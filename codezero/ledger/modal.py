@@ -70,6 +70,13 @@ class AppAccount:
             raise Reverted(f"the contract refuses {name}: {said}", said)
         if reply.status == 400:
             raise ProxyFault(f"{self._server.place} refuses {name} ({shown(said)}): is it of the same version?")
+        if reply.status == 401:
+            raise ProxyFault(f"{self._server.place} refuses {name}: {shown(said)}; rewards wait until then")
+        if reply.status == 403:
+            raise ProxyFault(
+                f"{self._server.place} refuses {name} ({shown(said)}): ledger.login_dir={self._login_dir} has to be "
+                "the temp-data of this app; rewards wait until then"
+            )
         if reply.status == 404:
             raise ProxyFault(
                 f"{self._server.place} does not know the user {shown(self._org_id)} ({shown(said)}): sign in there "
@@ -157,8 +164,8 @@ def _read(path: Path, kind: type[T]) -> T:
 
 def _nobody(path: Path, what: str) -> LedgerError:
     return LedgerError(
-        f"nobody has signed in: {path} {what}; sign in at ledger.proxy_url first, or give ledger.login_dir, or "
-        "ledger.org_id and ledger.account_address"
+        f"nobody has signed in: {path} {what}; sign in first, in a browser at ledger.proxy_url (as shipped "
+        "http://localhost:3000), or give ledger.login_dir, or ledger.org_id and ledger.account_address"
     )
 
 

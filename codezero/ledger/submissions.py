@@ -98,6 +98,7 @@ def require_owner(peer_id: str, owner: str | None, account: str) -> None:
     """Raises PeerTaken: the peer id is registered to another account."""
     if owner not in (None, account):
         raise PeerTaken(
-            f"peer {peer_id} is registered to account {owner}, not to this node's {account}: use that account's wallet "
-            "(ledger.keystore=...), or start as a new peer with another key (swarm.identity_path=...)"
+            f"peer {peer_id} is registered to account {owner}, not to this node's {account}: use that account, by its "
+            "wallet (ledger.keystore=...) or its sign-in, or start as a new peer with another key "
+            "(swarm.identity_path=...)"
         )

@@ -147,8 +147,14 @@ class Submitter:
         finally:
             self._stop_by_s = time.monotonic() + timeout_s
             self._worker.stop(timeout_s)
-            if self._worker.is_alive:
-                logger.info("the RPC gave no answer in %g s: open items are submitted at the next start", timeout_s)
+        waiting = len(self._outbox.open_items())
+        if waiting:
+            logger.warning(
+                "%d submission%s to the chain wait%s on disk. Start the node again and it sends them; codezero status "
+                "says why they wait",
+                waiting,
+                *(("", "s") if waiting == 1 else ("s", "")),
+            )
 
     def _work(self) -> float:
         is_last = self._worker.is_stopping  # read before the tick, which then sees all items that `stop` made

@@ -44,7 +44,10 @@ export function redeemed(ticket: string): string | undefined {
 /** Whether a request has the node's token, or a browser's cookie. */
 export function isKnown(authorization: string | null, cookie: string | undefined): boolean {
   const own = token();
-  if (!own) return false;
+  if (!own) {
+    ensureToken(); // its folder was deleted while the app ran: nodes read the new one, and learn that nobody has signed in
+    return false;
+  }
   return same(authorization ?? "", `Bearer ${own}`) || same(cookie ?? "", cookieFor(own));
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -89,6 +89,21 @@ test("a node's token and a browser's cookie are known; either is kept for the us
   assert.equal((await stat(join(app.data, "token"))).mode & 0o777, 0o600);
   assert.equal((await stat(join(app.data, "tickets"))).mode & 0o777, 0o700);
   assert.ok(!POST.authorization.includes(value));
+});
+
+test("its folder deleted while it runs: old token and cookie are no good, and nodes learn that nobody has signed in", async () => {
+  const cookie = await cookieOf(await app.address());
+  await rm(app.data, { recursive: true });
+  const asked = { ...POST, host: host(), body: JSON.stringify({ orgId: ORG_ID, peerId: "QmA" }) };
+  assert.equal((await ask("/api/register-peer", asked)).status, 403);
+  assert.equal((await ask(STATUS, { host: host(), cookie })).status, 403);
+  const { authorization } = await app.credentials();
+  assert.notEqual(authorization, POST.authorization);
+  const reply = await ask("/api/register-peer", { ...asked, authorization });
+  assert.deepEqual([reply.status, JSON.parse(reply.text)], [404, { error: "user not found" }]);
+  await cookieOf(await app.address()); // for who signs in again
+  POST.authorization = authorization;
+  await app.seed();
 });
 
 test("an address works once and for an hour", async () => {

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from functools import partial
 from pathlib import Path
@@ -78,10 +79,10 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def sign_in(folder, bundler):
-    """The files that the app leaves when a user has signed in, with a key of 62 days."""
+def sign_in(folder, bundler, days=62):
+    """The files that the app leaves when a user has signed in, with a key for so many days."""
     key = SESSION_KEY
-    nonce, deadline = 0x103 << 64, int(time.time()) + 62 * 86400
+    nonce, deadline = 0x103 << 64, int(time.time()) + days * 86400
     action = bytes(20) + b"\x01" + deadline.to_bytes(6, "big") + bytes.fromhex(key.address[2:])
     digest = b"\x00" + nonce.to_bytes(32, "big") + len(action).to_bytes(4, "big") + action + bytes(70)
     user = {"orgId": ORG_ID, "address": "0x" + "5" * 40, "userId": "user-1", "email": "anna@example.org"}
@@ -94,7 +95,7 @@ def sign_in(folder, bundler):
         "initCode": bundler.init_code,
         "deferredActionDigest": "0x" + digest.hex(),
     }
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "userData.json").write_text(json.dumps({ORG_ID: user}))
     (folder / "userApiKey.json").write_text(json.dumps({ORG_ID: [entry]}))
 
@@ -138,9 +139,9 @@ def app(contract, bundler, tmp_path):
         yield f"http://localhost:{port}"
 
 
-def play(tmp_path, url, contract, app, *settings):
+def run(tmp_path, url, contract, app, *settings):
     model = str(tmp_path / "model")
-    ended = subprocess.run(
+    return subprocess.run(
         [
             *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}"),
             *(
@@ -161,6 +162,10 @@ def play(tmp_path, url, contract, app, *settings):
         timeout=600,
         check=False,
     )
+
+
+def play(*arguments):
+    ended = run(*arguments)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
 
@@ -195,6 +200,38 @@ def test_a_node_registers_and_submits_through_the_app_and_again_with_a_new_state
     (report,) = [json.loads(line) for line in (tmp_path / "logs2" / "rounds.jsonl").read_text().splitlines()]
     assert report["ledger"] == ""
     assert contract.read("getPeerId(address[])", [bundler.account]) == [[peer_id]]
+
+
+def test_a_lost_sign_in_and_an_expired_key_cost_no_reward_and_a_restored_key_is_the_same_peer(
+    chain, contract, bundler, app, tmp_path
+):
+    save_tiny(tmp_path / "model")
+    node, login = (tmp_path, chain.url, contract, app), tmp_path / "temp-data"
+    with ticking(partial(contract.send, "updateStageAndRound()"), every_s=1.0):
+        play(*node, "--rounds", "1")
+        shutil.rmtree(login)
+        refused = run(*node, "--rounds", "1")
+        assert refused.returncode == 1
+        assert "nobody has signed in" in refused.stderr
+        with pytest.raises(urllib.error.HTTPError):  # as a browser asks for the page
+            urllib.request.urlopen(app)
+        sign_in(login, bundler)
+        play(*node, "--rounds", "1")
+        sign_in(login, bundler, days=-1)
+        output = play(*node, "--rounds", "1")
+        assert "the session key has expired: sign in again; rewards wait until then" in output
+        assert re.search(r"WARNING: \d submissions? to the chain waits? on disk", output)
+        sign_in(login, bundler)
+        assert "on disk" not in play(*node, "--rounds", "1")
+    reports = [json.loads(line) for line in (tmp_path / "logs" / "rounds.jsonl").read_text().splitlines()]
+    ((peer_id,),) = contract.read("getPeerId(address[])", [bundler.account])
+    (total,) = contract.read("getTotalRewards(string[])", [peer_id])
+    assert len(reports) == 4
+    assert total == int(round(sum(report["reward_mean"] * 8 for report in reports), 6))
+    elsewhere = (f"state_dir={tmp_path / 'state2'}", f"tracking.log_dir={tmp_path / 'logs2'}")  # with this swarm.pem
+    refused = run(*node, "--rounds", "1", *elsewhere, f"ledger.account_address={Account.create().address}")
+    assert refused.returncode == 1
+    assert f"{peer_id} is registered to account {bundler.account}" in refused.stderr
 
 
 def test_the_launch_script_starts_the_app_and_a_node_for_who_has_signed_in(chain, contract, bundler, tmp_path):

@@ -129,7 +129,7 @@ def test_without_a_sign_in_the_node_says_what_to_do(dev_chain, tmp_path):
     config = load_config(["ledger=modal", f"ledger.rpc_url={dev_chain.url}", f"ledger.login_dir={tmp_path}"])
     with (
         ExitStack() as stack,
-        pytest.raises(LedgerError, match=r"nobody has signed in: .*sign in at ledger\.proxy_url"),
+        pytest.raises(LedgerError, match=r"nobody has signed in: .*sign in first"),
     ):
         make_ledger(config, None, tmp_path, "me", Console(io.StringIO()), stack)
 

@@ -155,6 +155,8 @@ def test_an_app_that_is_not_up_is_named(deployed, app, tmp_path):
     ("mode", "words"),
     [
         ("user not found", "does not know the user 7f1d2c9a"),
+        ("expired", "refuses register-peer: the session key has expired: sign in again; rewards wait until then"),
+        ("403", r"refuses register-peer \(only for .*\): ledger\.login_dir=.* has to be the temp-data of"),
         ("500", r"HTTP 500 \(API key not activated \\x1b\[2J\): the chain tells whether it arrived"),
         ("bad request", r"refuses register-peer \(bad request: orgId\)"),
         ("hash is text", r"not a hash: the chain will tell"),
@@ -289,7 +291,7 @@ def test_settings_stand_in_for_the_app_s_files(deployed, app, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("userData.json", None, "nobody has signed in: .*userData.json is missing; sign in at ledger.proxy_url"),
+        ("userData.json", None, "nobody has signed in: .*userData.json is missing; sign in first"),
         ("userData.json", "{}", "userData.json holds no user"),
         ("userData.json", '{"a": {"orgId": "a"}, "b\\u001b": {"orgId": "b"}}', r"2 users .* \(a, b\\x1b\): choose one"),
         ("userData.json", "[]", "userData.json is damaged or of another program"),

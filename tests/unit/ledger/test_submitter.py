@@ -295,7 +295,7 @@ def test_another_delivery_is_called_at_each_poll_and_at_once_when_it_has_somethi
         wait_until(lambda: len(called) > count)
 
 
-def test_stopping_does_not_wait_for_an_rpc_that_hangs(path, chain):
+def test_stopping_does_not_wait_for_an_rpc_that_hangs_and_tells_what_waits(path, chain, caplog):
     chain.owner = OURS
     with running(path, chain) as submitter:
         submitter.credit(RoundId(number=5), 2.0, ["a"])
@@ -305,6 +305,7 @@ def test_stopping_does_not_wait_for_an_rpc_that_hangs(path, chain):
         started = time.monotonic()
         submitter.stop(0.2)
         assert time.monotonic() - started < 10
+        assert "2 submissions to the chain wait on disk" in caplog.text
     assert len(read_pending(path).items) == 2
 
 
