@@ -25,8 +25,9 @@ SIZE = 48
 """The number of candidates of a source: few enough to be known after a hundred groups (`benchmarks/draws.py`)."""
 EXPLORE = 0.1
 """The share of draws that ignore the estimates, so that candidates are replaced and no task is given up for good."""
-KEEP = 0.7
-"""The factor on a task's evidence with each further group: a memory of three groups."""
+KEEP = 0.5
+"""The factor on a task's evidence with each further group, a memory of two groups: the failures of a task that the
+policy has learnt since say nothing any more."""
 MOST_AHEAD = 4
 """The most rounds that tasks are drawn ahead of the one that is judged (rollout.max_staleness)."""
 CONCENTRATION = 0.3
@@ -60,6 +61,15 @@ class Candidates:
     @property
     def has_room(self) -> bool:
         return len(self._known) < self._size
+
+    @property
+    def has_spent(self) -> bool:
+        """True if a tried task, always solved or never, weighs less than an untried one."""
+        return any(
+            one.num_groups > 0 and self._teaches(one) < self._teaches(_Candidate(one.task))
+            for name, one in self._known.items()
+            if name not in self._asked
+        )
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -173,6 +183,8 @@ class Informative:
             self._take_up(self._saved)
         while self._candidates.has_room and not self._source.is_through:
             self._candidates.add(self._next())
+        if not self._candidates.has_room and self._candidates.has_spent:
+            self._candidates.add(self._next())  # in the place of the one with the lowest weight
         task = self._candidates.draw(self._next)
         assert task is not None  # the source always has a next one
         return task
