@@ -51,7 +51,7 @@ install_torch() {
     pip_install "torch==$TORCH_VERSION+cpu" 2>/dev/null ||
       pip_install "torch==$TORCH_VERSION+cpu" --index-url "$TORCH_CPU_INDEX" ||
       fail "cannot get the CPU build of torch $TORCH_VERSION for $(.venv/bin/python -V): check the connection to" \
-        "$TORCH_CPU_INDEX, try another Python with PYTHON=..., or choose yourself with TORCH=torch"
+        "$TORCH_CPU_INDEX, remove .venv and try another Python with PYTHON=..., or choose yourself with TORCH=torch"
   fi
 }
 

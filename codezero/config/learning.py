@@ -83,7 +83,8 @@ class ModelConfig:
     device: Device = Device.auto
     """The device that models run on; auto prefers cuda, then mps, then cpu."""
     dtype: Dtype = Dtype.auto
-    """Precision of weights and arithmetic; auto is float32 on cpu and mps, bfloat16 on cuda."""
+    """Precision of weights and arithmetic; auto is bfloat16 on NVIDIA GPUs that compute in it (Ampere and newer), else
+    float32."""
     cache_dir: str = "~/.cache/codezero"
     """The folder of prepared models."""
     threads: int = 0
@@ -100,8 +101,8 @@ class RolloutConfig:
     """The sampler: transformers in this process; continuous, which is transformers' continuous batching, for GPUs;
     auto, which is continuous on an NVIDIA GPU, and transformers elsewhere, if continuous fails, and with top-p or
     top-k; llama_cpp in a process of its own, with a quantised copy of the base and the adapter (on a CPU with
-    train.method=lora; needs codezero[llama-cpp]); vllm in a server of its own that sleeps while the node learns (on an
-    NVIDIA GPU, where it was never run; needs codezero[vllm]); or remote, the servers below."""
+    train.method=lora; needs the extra llama-cpp, docs/launch-script.md); vllm in a server of its own that sleeps while
+    the node learns (on an NVIDIA GPU, where it was never run; needs the extra vllm); or remote, the servers below."""
     servers: list[str] = field(default_factory=list)
     """With engine=remote: the files that `codezero rollout serve` wrote (docs/rollout-service.md). If no server
     answers, the node samples by itself."""

@@ -34,10 +34,10 @@ class TrackingConfig:
     """Format of swarm.log: text, or json with one object per line (time, level, logger, message, and exception if
     any)."""
     tensorboard: bool = False
-    """Also write the rounds to log_dir/tensorboard; needs pip install 'codezero[tracking]'."""
+    """Also write the rounds to log_dir/tensorboard; needs the extra tracking (docs/launch-script.md)."""
     wandb: Wandb = Wandb.off
     """Weights & Biases: offline keeps runs in log_dir/wandb, without account or network (`wandb sync` uploads them),
-    online sends them, with WANDB_API_KEY; needs pip install 'codezero[tracking]'."""
+    online sends them, with WANDB_API_KEY; needs the extra tracking (docs/launch-script.md)."""
     wandb_project: str = "codezero"
     """Project of the runs in Weights & Biases."""
     wandb_entity: str = ""

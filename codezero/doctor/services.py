@@ -70,12 +70,13 @@ def check_evaluator(case: Case) -> Iterator[Finding]:
     ):
         if wants and not has_llama_cpp():
             found = f"{who} by llama_cpp, and xllamacpp is not installed"
-            yield error(who, found, "no node can start", f"pip install 'codezero[llama-cpp]', or {other}")
+            do = f"install the extra llama-cpp (docs/launch-script.md), or {other}"
+            yield error(who, found, "no node can start", do)
     if config.rollout.engine is RolloutEngine.vllm:
         from codezero.llm.vllm_engine import has_vllm  # imports torch
 
         if not has_vllm():
-            do = "pip install 'codezero[vllm]', or rollout.engine=transformers"
+            do = "install the extra vllm (docs/rollout-service.md), or rollout.engine=transformers"
             yield error("rollouts", "rollouts by vllm, and vllm is not installed", "no node can start", do)
     if evaluator.backend is Backend.ollama:
         from codezero.evaluate.backends.ollama import DEFAULT_URL as OLLAMA_URL

@@ -127,8 +127,8 @@ class LlamaCppEngine:
                     trouble,
                 )
         raise RolloutError(
-            f"llama.cpp gave no rollouts in {TRIES} tries ({trouble}): `pip install codezero[llama-cpp]`, free some "
-            "memory, or set rollout.engine=transformers"
+            f"llama.cpp gave no rollouts in {TRIES} tries ({trouble}): install the extra llama-cpp "
+            "(docs/launch-script.md), free some memory, or set rollout.engine=transformers"
         )
 
     def _run(self, request: Request, on_step: StepCallback | None, complaints: Any) -> Done:
@@ -167,8 +167,8 @@ def require_llama_cpp(device: torch.device) -> None:
     if device.type != "cpu" or not has_llama_cpp():
         where = f"this machine computes on {device.type}" if has_llama_cpp() else f"{PACKAGE} is not installed"
         raise RolloutError(
-            f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: `pip install "
-            "codezero[llama-cpp]` on a machine without a GPU, or set rollout.engine=transformers"
+            f"rollout.engine=llama_cpp samples on a CPU, by a package of its own, and {where}: install "
+            "the extra llama-cpp (docs/launch-script.md) on a machine without a GPU, or set rollout.engine=transformers"
         )
 
 

@@ -134,8 +134,8 @@ class VllmEngine:
                     self._log,
                 )
         raise RolloutError(
-            f"vLLM gave no rollouts in {TRIES} tries ({trouble}): {self._log} has its log; `pip install "
-            "codezero[vllm]`, free some memory of the GPU, or set rollout.engine=transformers"
+            f"vLLM gave no rollouts in {TRIES} tries ({trouble}): {self._log} has its log; install the "
+            "extra vllm (docs/rollout-service.md), free some memory of the GPU, or set rollout.engine=transformers"
         )
 
     async def _round(self, model: Any, bodies: Sequence[dict[str, Any]], on_step: StepCallback | None) -> list[Done]:
@@ -220,6 +220,6 @@ def require_vllm(device: torch.device) -> None:
     if device.type != "cuda" or not has_vllm():
         where = f"this machine computes on {device.type}" if has_vllm() else "vllm is not installed"
         raise RolloutError(
-            f"rollout.engine=vllm samples on an NVIDIA GPU, by a package of its own, and {where}: `pip install "
-            "codezero[vllm]` on a machine with one, or set rollout.engine=transformers"
+            f"rollout.engine=vllm samples on an NVIDIA GPU, by a package of its own, and {where}: install "
+            "the extra vllm (docs/rollout-service.md) on a machine with one, or set rollout.engine=transformers"
         )

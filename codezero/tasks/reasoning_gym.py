@@ -51,7 +51,7 @@ def tasks(seed: int) -> Iterator[tuple[str, str]]:
         import reasoning_gym
     except ImportError as error:
         raise TaskError(
-            f"tasks=reasoning_gym needs its package ({error}): pip install 'codezero[reasoning-gym]'"
+            f"tasks=reasoning_gym needs its package ({error}): install the extra reasoning-gym (docs/environments.md)"
         ) from error
     rng = random.Random(seed)
     made = [

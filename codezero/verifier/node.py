@@ -103,7 +103,8 @@ class VerifierNode:
         self._console.line(self._monitor.summary())
         self._console.line(
             f"state in {self._folder}, reports in {self._config.tracking.log_dir}/{CASES.file}; start again with the "
-            f"same settings to continue, or use it: codezero eval --best-of 8 --verify --writer {self._folder.parent}"
+            f"same settings to continue, or use it: codezero eval --dataset mbpp --best-of 8 --verify --writer "
+            f"{self._folder.parent} --temperature 0.8"
         )
 
     def _resume(self) -> int:

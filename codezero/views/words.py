@@ -105,8 +105,8 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
             "throughout, tasks are too hard or too easy for the model"
         )
         do = (
-            "more solutions a task (rollout.num_generations=8), easier tasks (tasks.builtin.max_difficulty=2), "
-            "or a proposer help"
+            "easier tasks (tasks.builtin.max_difficulty=2), more solutions a task (rollout.num_generations=8, in a "
+            "swarm only if all nodes have it), or a proposer help"
         )
         found.append(Obstacle(part="learning", what=what, meaning=meaning, do=do))
     unscored = sum(report.dropped.get("unscored", 0) for report in recent)

@@ -125,8 +125,8 @@ class LlamaCppBackend:
                 last = complaints.read().decode("utf-8", "replace").strip().splitlines()[-1:]
                 reason = ascii(", ".join([started.error, *last]).strip(", "))[1:-1]
                 raise EvaluatorError(
-                    f"{self.name} did not start ({reason or 'no reason given'}): `pip install codezero[llama-cpp]`, "
-                    "`codezero models verify`, or set evaluator.backend=transformers"
+                    f"{self.name} did not start ({reason or 'no reason given'}): install the extra "
+                    "llama-cpp (docs/launch-script.md), `codezero models verify`, or set evaluator.backend=transformers"
                 )
         client = JsonClient(
             started.url + "/v1", JUDGING, timeout_s=self._config.timeout_s, retries=0, at_once=1, key=key

@@ -109,6 +109,7 @@ class _TrackerThread:
 def _why(error: Exception) -> str:
     """Returns the error in one line, with what to do if a package is missing."""
     if isinstance(error, ModuleNotFoundError):
-        return f"the package {(error.name or '').partition('.')[0]} is not installed: pip install 'codezero[tracking]'"
+        package = (error.name or "").partition(".")[0]
+        return f"the package {package} is not installed: install the extra tracking (docs/launch-script.md)"
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

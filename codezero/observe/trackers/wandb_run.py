@@ -39,9 +39,8 @@ def _follow(begin: dict[str, Any], waiting: queue.Queue[dict[str, Any] | None], 
     except BaseException as error:  # the boundary of the process: any error is reported to the node
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, ModuleNotFoundError):
-            text = (
-                f"the package {(error.name or '').partition('.')[0]} is not installed: pip install 'codezero[tracking]'"
-            )
+            package = (error.name or "").partition(".")[0]
+            text = f"the package {package} is not installed: install the extra tracking (docs/launch-script.md)"
         print(text, file=told, flush=True)
         os._exit(1)
 

@@ -32,7 +32,9 @@ def png(runs: Sequence[RunFacts]) -> bytes:
     try:
         import resvg_py
     except ImportError as error:
-        raise ReportError("a picture needs two small packages more: pip install 'codezero[report]'") from error
+        raise ReportError(
+            "a picture needs two small packages more: install the extra report (docs/launch-script.md)"
+        ) from error
     fonts = _fonts()
     drawing = svg(runs)
     data = bytes(
@@ -54,7 +56,7 @@ def _fonts() -> list[Path]:
     fonts. Raises ReportError if they are not installed."""
     found = find_spec(FONT)
     if found is None or not found.submodule_search_locations:
-        raise ReportError("a picture needs a font: pip install 'codezero[report]'")
+        raise ReportError("a picture needs a font: install the extra report (docs/launch-script.md)")
     folder = Path(found.submodule_search_locations[0]) / "files"
     return [folder / "SourceSansPro-Regular.ttf", folder / "SourceSansPro-Bold.ttf"]
 

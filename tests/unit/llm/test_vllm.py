@@ -261,7 +261,7 @@ def test_a_server_that_never_starts_is_given_up_with_what_it_said(tmp_path):
 
 def test_without_vllm_it_says_what_to_install(tmp_path):
     engine = VllmEngine(Path(save_tiny(tmp_path / "model")), tmp_path, cache_bytes=1)
-    with pytest.raises(RolloutError, match=r"No module named '?vllm.*pip install codezero\[vllm\]"):
+    with pytest.raises(RolloutError, match=r"No module named '?vllm.*install the extra vllm"):
         draw((engine.sample_groups, adapted(tiny_model())))
 
 

@@ -18,7 +18,7 @@ def run(folder, model, *settings, file="rollout-server.yaml"):
 
 def test_an_engine_whose_package_is_missing_lets_no_server_start(tmp_path, monkeypatch):
     monkeypatch.setattr(llama_engine, "has_llama_cpp", lambda: False)
-    with pytest.raises(RolloutError, match=r"not installed: `pip install codezero\[llama-cpp\]`"):
+    with pytest.raises(RolloutError, match=r"not installed: install the extra llama-cpp"):
         run(tmp_path, save_tiny(tmp_path / "model"), "rollout.engine=llama_cpp")
 
 

@@ -157,7 +157,7 @@ def test_reasoning_gyms_answers_are_compared_by_our_rule(answer, text, worth):
 
 def test_without_its_package_reasoning_gym_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    with pytest.raises(TaskError, match=r"pip install 'codezero\[reasoning-gym\]'"):
+    with pytest.raises(TaskError, match=r"install the extra reasoning-gym"):
         make_task_source(only("codezero.tasks.reasoning_gym"), seed=0)
 
 

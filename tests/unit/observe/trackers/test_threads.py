@@ -113,7 +113,7 @@ def test_a_tracker_that_fails_every_time_warns_once_in_one_line(warnings):
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (ModuleNotFoundError("No module named 'x'", name="x"), "the package x is not installed: pip install 'code"),
+        (ModuleNotFoundError("No module named 'x'", name="x"), "the package x is not installed: install the extra"),
         (OSError("port in use"), "is off until the next start: port in use. Training is not affected"),
         (RuntimeError(), "is off until the next start: RuntimeError. Training"),
     ],

@@ -114,4 +114,4 @@ def test_trackers_that_cannot_work_cost_a_proposer_one_warning_each(tmp_path, mo
     warned = [line for line in capsys.readouterr().out.splitlines() if line.startswith("WARNING")]
     assert len(warned) == 2
     assert any("tracking.prometheus_port is off until the next start: cannot listen on" in line for line in warned)
-    assert any("pip install 'codezero[tracking]'" in line for line in warned)
+    assert any("install the extra tracking" in line for line in warned)

@@ -106,5 +106,5 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, missing):
         monkeypatch.setitem(sys.modules, missing, None)
     else:
         monkeypatch.setattr(picture, "FONT", "no_such_font")
-    with pytest.raises(ReportError, match=r"pip install 'codezero\[report\]'"):
+    with pytest.raises(ReportError, match=r"install the extra report"):
         picture.png(facts(tmp_path / "state"))
