@@ -32,7 +32,7 @@ class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
     """The results of a solution's dry runs."""
 
     passes_shown: bool
-    """True if it passes the shown tests."""
+    """True if it parses and passes the shown tests."""
     cases: tuple[CaseOutcome, ...]
     """Its results on the cases that are fit (`Tried.fit`)."""
     digest: bytes

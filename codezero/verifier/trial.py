@@ -47,7 +47,7 @@ def try_cases(asked: Trial) -> Tried:
         program = program_of(code, wanted_of(wanted))
         found.append(
             TriedProgram(
-                passes_shown=set(outcomes) <= {CaseOutcome.PASS},
+                passes_shown=parse_source(code) is not None and set(outcomes) <= {CaseOutcome.PASS},
                 cases=tuple(one.outcome for one in dry_run(code, written, _budget(until), alone=False)),
                 digest=program.digest if program else b"",
                 values=tuple(repr(values[one]) if one in values else "" for one in inputs),

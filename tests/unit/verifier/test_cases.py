@@ -174,6 +174,19 @@ def test_without_shown_tests_all_pass_them():
     assert [one["shown"] for one in ranked(RIGHT, WRONG, shown="")] == [1, 1]
 
 
+def test_what_does_not_parse_passes_nothing():
+    assert [one["shown"] for one in ranked(RIGHT, "def add(:", "def add(:", shown="")] == [1, 0, 0]
+
+
+def test_solutions_of_which_nothing_is_known_are_not_alike():
+    """They pass what is shown, and fail or loop on all inputs like it."""
+    table = "def add(a, b):\n    if (a, b) == (1, 2): return 3\n    {}"
+    lost = [table.format(rest) for rest in ("raise ValueError", "return undefined", "assert False")]
+    assert [one["agreement"] for one in ranked(*lost, RIGHT, OTHER)] == [2, 2, 2, 3, 3]
+    unreadable = [f"# {number}\n" + "x = [0]\n" * 2_400 + RIGHT for number in range(3)]  # too much for a fingerprint
+    assert [one["majority"] for one in ranked(*unreadable, RIGHT, COPY)] == [2, 2, 2, 3, 3]
+
+
 def test_workers_do_it():
     trial = Trial(origin=TaskOrigin.MBPP, tests=TESTS, shown=SHOWN, cases=(), programs=(RIGHT,), seconds=2.0)
     with Workers(1) as workers:
