@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +57,16 @@ def solve_and_run(
     """Solves the problems that `results` lacks, `batch_size` completions at a time, ranks the solutions to each if
     `rank` is given, and executes them all.
 
-    A problem whose prompt does not fit the model counts as failed. Raises SandboxError or StateError.
+    A batch that a stop has interrupted is solved whole again: the random numbers of a solution depend on those beside
+    it. A problem whose prompt does not fit the model counts as failed. Raises SandboxError or StateError.
     """
     tasks_a_batch = max(1, batch_size // num_samples)
     done = results.groups
     for start in range(0, len(problems), tasks_a_batch):
-        batch = [problem for problem in problems[start : start + tasks_a_batch] if _group(dataset, problem) not in done]
-        step(min(tasks_a_batch, len(problems) - start) - len(batch))
-        if not batch:
+        batch = problems[start : start + tasks_a_batch]
+        missing = [_group(dataset, problem) not in done for problem in batch]
+        step(missing.count(False))
+        if not any(missing):
             continue
         solver, began = make_solver(start), time.monotonic()
         groups = solver.solve([problem.task for problem in batch], 0)
@@ -73,7 +76,7 @@ def solve_and_run(
         too_long = (Rollout(text="", finish=FinishReason.LENGTH),) * num_samples
         solved = [(problem, rollouts.get(id(problem.task), too_long)) for problem in batch]
         ranked = rank(solved, start) if rank else [()] * len(batch)
-        for (problem, answers), found in zip(solved, ranked, strict=True):
+        for (problem, answers), found in compress(zip(solved, ranked, strict=True), missing):
             results.append(_run_group(problem, dataset, answers, case_s, found))
             step(1)
 
