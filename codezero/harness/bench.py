@@ -104,8 +104,12 @@ def _run_group(
     return [{**row, **found} for row, found in zip(rows, executed, strict=True)]
 
 
+_CHOSEN_BY = ("ranks", "written", "in_prompt")
+"""The fields that `--best-of` adds to a line."""
+
+
 def _chosen_by(ranked: Ranked) -> Row:
-    return {"ranks": ranked.ranks, "written": ranked.cases, "in_prompt": ranked.in_prompt}
+    return dict(zip(_CHOSEN_BY, (ranked.ranks, ranked.cases, ranked.in_prompt), strict=True))
 
 
 def _group(dataset: str, problem: BenchProblem) -> str:
@@ -140,7 +144,9 @@ def _outcome(execution: Execution) -> Row:
 def read_stored(path: Path, workers: Workers) -> tuple[list[Row], Counter[str]]:
     """Returns the stored solutions that can be executed, and the counts of lines left out, by reason.
 
-    A line has `tests` (a text, or a list of them) and `solution`; `question`, `id`, `group` and others are kept.
+    A line has `tests` (a text, or a list of them) and `solution`; `question`, `id`, `group` and others are kept;
+    those of `--best-of` are not, which rank all solutions to a problem.
+
     Raises TaskError: the file cannot be read, or no line of it is usable.
     """
     rows: list[Row] = []
@@ -173,7 +179,7 @@ def _stored(line: object, number: int, workers: Workers) -> Row:
     if not isinstance(group, str):
         group = hashlib.md5(f"{question}\n{tests}".encode(errors="replace"), usedforsecurity=False).hexdigest()
     return {
-        **line,
+        **{key: value for key, value in line.items() if key not in _CHOSEN_BY},
         "id": str(line.get("id", number)),
         "group": group,
         "source": line.get("source", "code_contests" if suite.examples else "mbpp"),

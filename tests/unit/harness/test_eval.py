@@ -272,6 +272,14 @@ def test_scoring_goes_on_where_it_was_and_other_contents_are_refused(tmp_path, c
     assert "holds results with score=" in error_of(capsys, *options)
 
 
+@pytest.mark.parametrize("ranks", [None, 5, {"shown": 1.0}, {"luck": 1.0}, ["luck"]])
+def test_ranks_in_stored_lines_are_left_out(ranks, tmp_path, capsys):
+    lines = {**GOOD, "ranks": ranks, "written": [], "in_prompt": True, "group": "g"}, {**GOOD, "group": "g"}
+    assert evaluate("--score", stored(tmp_path / "s.jsonl", *lines), "--out", tmp_path / "out") == 0
+    assert "best by" not in capsys.readouterr().out
+    assert not {"ranks", "written", "in_prompt"} & rows_in(tmp_path / "out")[0].keys()
+
+
 def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):
     hostile = [5, [], "x", {}, {**GOOD, "tests": 5}, {**GOOD, "tests": [5]}, {**GOOD, "tests": "assert ("}]
     hostile += [{**GOOD, "solution": None}, {**GOOD, "question": {}}, {**GOOD, "tests": "x" * 30_000}]
