@@ -149,6 +149,7 @@ def test_a_kill_before_the_first_round_loses_one_probe_at_most(node, tmp_path):
     again = Measured(tmp_path)
     again.take_all_due(0)
     assert [next(iter(line["right"])) for line in lines(tmp_path)] == ["p0", "p4", "p8"]
+    assert not (tmp_path / "probe.1.jsonl").exists()  # nothing would be lost
 
 
 def test_another_life_begins_with_the_start_alone_and_leaves_the_curve_of_the_last_one(node, tmp_path):
