@@ -13,7 +13,6 @@ import torch
 from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, PeerTasks, TrainMethod
 from codezero.evaluate.build import make_evaluator, start_workers
-from codezero.evaluate.gain import Direction
 from codezero.identity import names
 from codezero.ledger.build import load_key, make_ledger
 from codezero.loop import Stages, run_round
@@ -214,14 +213,18 @@ class Node:
         """Shows the result of a whole pass. If it is the best so far, the next checkpoint is kept as the best."""
         self._console.line(f"probe: {found.text}")
         self._is_best = self._is_best or found.best == len(found.passes) - 1
-        if found.direction is Direction.FALLING and not self._has_fallen:
+        fall = found.gain.fall if found.gain is not None else None
+        if fall is not None and not self._has_fallen:
+            kept = (
+                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, codezero eval "
+                f"--dataset mbpp --checkpoint {self._folder}/best measures them"
+            )
             logger.warning(
                 "the model has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "
-                "lower ones may help. %s/checkpoints/best has the best weights: codezero eval --checkpoint %s/best",
-                self._folder,
-                self._folder,
+                "lower ones may help. %s",
+                kept if fall.since else "The weights at the start were better",
             )
-        self._has_fallen = found.direction is Direction.FALLING
+        self._has_fallen = fall is not None
 
     def finish(self) -> None:
         """Saves the last finished round if it is not saved yet, and shows the results of this run and how to continue.
