@@ -151,7 +151,7 @@ class Node:
             observer=self._monitor,
         )
         self._last = self._resume()
-        self._has_fallen = self._is_best = False
+        self._has_fallen, self._is_best = False, self._has_lost_best()
         self._services.start(models.policy, models.turn, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
@@ -259,6 +259,12 @@ class Node:
         self._monitor.resume(RoundReport(**found.node["report"]))
         self._console.line(f"state: continuing in {self._folder} after round {found.round}")
         return RoundId(number=found.round)
+
+    def _has_lost_best(self) -> bool:
+        """Returns whether the newest pass is the best and the node was killed before it kept a checkpoint of it."""
+        passes, best = (self._probe.learning.passes, self._probe.learning.best) if self._probe else ((), None)
+        kept = state.best_round(self._folder)
+        return best is not None and best == len(passes) - 1 and (kept is None or kept < passes[best].last_round)
 
     def _offer(self, report: RoundReport) -> None:
         """Gives a finished round to the saver, which writes it now or later."""

@@ -1,5 +1,6 @@
 """Probes: what is solved when, what is noted, and what a stop or a kill costs."""
 
+import dataclasses
 import io
 import json
 import re
@@ -204,6 +205,18 @@ def played(folder, model, *settings):
         node.run()
         node.finish()
     return CheckpointStore(folder / "state" / "checkpoints").load_latest()
+
+
+def test_a_kill_between_the_best_pass_and_the_next_checkpoint_does_not_lose_it(tmp_path, monkeypatch):
+    reports = [dataclasses.replace(one, round=at) for at, one in zip((0, 2), passes(0.25, 1.0), strict=True)]
+    monkeypatch.setattr(Probe, "is_due", False)
+    monkeypatch.setattr(Probe, "resume", lambda self, _: setattr(self, "learning", learning(reports)))
+    monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
+    model, kept = save_tiny(tmp_path / "model"), []
+    for _ in range(3):
+        played(tmp_path, model, "rounds=1")
+        kept.append(CheckpointStore(tmp_path / "state" / "checkpoints").load_best().round)
+    assert kept == [1, 2, 2]  # the pass after round 2 has its checkpoint then
 
 
 def same(one, other):
