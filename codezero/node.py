@@ -13,7 +13,6 @@ import torch
 from codezero.build import CommonParts, run
 from codezero.config import Network, NodeConfig, PeerTasks, TrainMethod
 from codezero.evaluate.build import make_evaluator, start_workers
-from codezero.evaluate.gain import Direction
 from codezero.identity import names
 from codezero.ledger.build import load_key, make_ledger
 from codezero.loop import Stages, run_round
@@ -152,7 +151,7 @@ class Node:
             observer=self._monitor,
         )
         self._last = self._resume()
-        self._has_fallen = self._is_best = False
+        self._has_fallen, self._is_best = False, self._has_lost_best()
         self._services.start(models.policy, models.turn, stack)
         method = TrainMethod(models.settings["train.method"])
         self._publisher = start_publisher(
@@ -214,14 +213,18 @@ class Node:
         """Shows the result of a whole pass. If it is the best so far, the next checkpoint is kept as the best."""
         self._console.line(f"probe: {found.text}")
         self._is_best = self._is_best or found.best == len(found.passes) - 1
-        if found.direction is Direction.FALLING and not self._has_fallen:
+        fall = found.gain.fall if found.gain is not None else None
+        if fall is not None and not self._has_fallen:
+            kept = (
+                f"{self._folder}/checkpoints/best has the best weights. Once the node is stopped, codezero eval "
+                f"--dataset mbpp --checkpoint {self._folder}/best measures them"
+            )
             logger.warning(
                 "the model has got worse beyond chance. Check train.learning_rate and train.lora_learning_rate: "
-                "lower ones may help. %s/checkpoints/best has the best weights: codezero eval --checkpoint %s/best",
-                self._folder,
-                self._folder,
+                "lower ones may help. %s",
+                kept if fall.since else "The weights at the start were better",
             )
-        self._has_fallen = found.direction is Direction.FALLING
+        self._has_fallen = fall is not None
 
     def finish(self) -> None:
         """Saves the last finished round if it is not saved yet, and shows the results of this run and how to continue.
@@ -256,6 +259,12 @@ class Node:
         self._monitor.resume(RoundReport(**found.node["report"]))
         self._console.line(f"state: continuing in {self._folder} after round {found.round}")
         return RoundId(number=found.round)
+
+    def _has_lost_best(self) -> bool:
+        """Returns whether the newest pass is the best and the node was killed before it kept a checkpoint of it."""
+        passes, best = (self._probe.learning.passes, self._probe.learning.best) if self._probe else ((), None)
+        kept = state.best_round(self._folder)
+        return best is not None and best == len(passes) - 1 and (kept is None or kept < passes[best].last_round)
 
     def _offer(self, report: RoundReport) -> None:
         """Gives a finished round to the saver, which writes it now or later."""

@@ -71,6 +71,7 @@ def _bound(case: Case, folder: Path) -> Iterator[Finding]:
         wanted["train.method"] = config.train.method.value
     if state.bound_settings(folder).get("train.method") == TrainMethod.lora.value:
         wanted["train.lora_r"] = str(config.train.lora_r)
+        wanted["train.lora_alpha"] = str(config.train.lora_alpha)
     state.check_settings(folder, wanted)
     bound = state.bound_settings(folder)
     if bound:

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +57,16 @@ def solve_and_run(
     """Solves the problems that `results` lacks, `batch_size` completions at a time, ranks the solutions to each if
     `rank` is given, and executes them all.
 
-    A problem whose prompt does not fit the model counts as failed. Raises SandboxError or StateError.
+    A batch that a stop has interrupted is solved whole again: the random numbers of a solution depend on those beside
+    it. A problem whose prompt does not fit the model counts as failed. Raises SandboxError or StateError.
     """
     tasks_a_batch = max(1, batch_size // num_samples)
     done = results.groups
     for start in range(0, len(problems), tasks_a_batch):
-        batch = [problem for problem in problems[start : start + tasks_a_batch] if _group(dataset, problem) not in done]
-        step(min(tasks_a_batch, len(problems) - start) - len(batch))
-        if not batch:
+        batch = problems[start : start + tasks_a_batch]
+        missing = [_group(dataset, problem) not in done for problem in batch]
+        step(missing.count(False))
+        if not any(missing):
             continue
         solver, began = make_solver(start), time.monotonic()
         groups = solver.solve([problem.task for problem in batch], 0)
@@ -73,7 +76,7 @@ def solve_and_run(
         too_long = (Rollout(text="", finish=FinishReason.LENGTH),) * num_samples
         solved = [(problem, rollouts.get(id(problem.task), too_long)) for problem in batch]
         ranked = rank(solved, start) if rank else [()] * len(batch)
-        for (problem, answers), found in zip(solved, ranked, strict=True):
+        for (problem, answers), found in compress(zip(solved, ranked, strict=True), missing):
             results.append(_run_group(problem, dataset, answers, case_s, found))
             step(1)
 
@@ -101,8 +104,12 @@ def _run_group(
     return [{**row, **found} for row, found in zip(rows, executed, strict=True)]
 
 
+_CHOSEN_BY = ("ranks", "written", "in_prompt")
+"""The fields that `--best-of` adds to a line."""
+
+
 def _chosen_by(ranked: Ranked) -> Row:
-    return {"ranks": ranked.ranks, "written": ranked.cases, "in_prompt": ranked.in_prompt}
+    return dict(zip(_CHOSEN_BY, (ranked.ranks, ranked.cases, ranked.in_prompt), strict=True))
 
 
 def _group(dataset: str, problem: BenchProblem) -> str:
@@ -137,7 +144,9 @@ def _outcome(execution: Execution) -> Row:
 def read_stored(path: Path, workers: Workers) -> tuple[list[Row], Counter[str]]:
     """Returns the stored solutions that can be executed, and the counts of lines left out, by reason.
 
-    A line has `tests` (a text, or a list of them) and `solution`; `question`, `id`, `group` and others are kept.
+    A line has `tests` (a text, or a list of them) and `solution`; `question`, `id`, `group` and others are kept;
+    those of `--best-of` are not, which rank all solutions to a problem.
+
     Raises TaskError: the file cannot be read, or no line of it is usable.
     """
     rows: list[Row] = []
@@ -170,7 +179,7 @@ def _stored(line: object, number: int, workers: Workers) -> Row:
     if not isinstance(group, str):
         group = hashlib.md5(f"{question}\n{tests}".encode(errors="replace"), usedforsecurity=False).hexdigest()
     return {
-        **line,
+        **{key: value for key, value in line.items() if key not in _CHOSEN_BY},
         "id": str(line.get("id", number)),
         "group": group,
         "source": line.get("source", "code_contests" if suite.examples else "mbpp"),

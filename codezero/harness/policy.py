@@ -54,10 +54,10 @@ def trained_in(folder: Path) -> Trained:
         round=best or rounds[-1],
         is_best=best != "",
         model=bound["model.name"],
-        # lora_alpha is not stored and assumed to be the default.
         train=TrainConfig(
             method=TrainMethod(bound.get("train.method", "full")),
             lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),
+            lora_alpha=int(bound.get("train.lora_alpha", TrainConfig().lora_alpha)),  # older folders lack it
         ),
     )
 

@@ -26,7 +26,8 @@ class BenchProblem:
     name: str
     """The problem's id in its dataset."""
     task: Task
-    """The solver's task; its tests are the public ones, as text."""
+    """The solver's task; its tests are the public ones, as text, or one hidden test of a function without any, which
+    tells its name and counts as not shown."""
     suite: TestSuite = TestSuite()  # noqa: RUF009 - it is frozen
     """The tests to execute; empty until `sources.with_tests` reads them from the task, if it has all of them."""
     prelude: str = ""
@@ -39,9 +40,8 @@ def program(
     """Returns a problem that a program from stdin to stdout solves. Raises BadRow: it has no tests, or too many."""
     suite = TestSuite(examples=tuple(dict.fromkeys((*public, *hidden))))
     _check_size(len(case.given) + len(case.expected) for case in suite.examples)
-    task = Task(
-        origin=TaskOrigin.CODE_CONTESTS, question=f"{statement}\n\n{HOW_TO_ANSWER}", tests=_table(public or hidden[:1])
-    )
+    question = f"{statement}\n\n{HOW_TO_ANSWER}"
+    task = Task(origin=TaskOrigin.CODE_CONTESTS, question=question, tests=_table(public))
     return BenchProblem(name=name, task=task, suite=suite)
 
 

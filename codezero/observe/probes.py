@@ -80,11 +80,11 @@ class Learning:
 
     @property
     def best(self) -> int | None:
-        """The index of the pass with the highest smoothed share; None before a second pass."""
-        if len(self.passes) < 2:
-            return None
-        ends = range(1, len(self.passes))
-        return max(ends, key=lambda end: fmean(one.sampled for one in self.passes[max(0, end - 2) : end + 1]))
+        """The index of the pass with the highest mean of up to three passes, the newest of equal ones; None before a
+        second pass. The start is in none of these means, since no checkpoint has its weights."""
+        ends = range(len(self.passes) - 1, 0, -1)
+        means = {end: fmean(one.sampled for one in self.passes[max(1, end - 2) : end + 1]) for end in ends}
+        return max(means, key=means.__getitem__, default=None)
 
 
 def learning(reports: Sequence[ProbeReport]) -> Learning:

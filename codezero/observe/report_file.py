@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +37,7 @@ class ReportFile:
             kept.append(_to_json(last))
         self.replace(kept)
 
-    def lines(self, number: int) -> list[str]:
+    def lines(self, number: float = math.inf) -> list[str]:
         """Returns the complete lines of reports up to this number."""
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         return [line for line in lines if 0 <= self._number_of(line) <= number]

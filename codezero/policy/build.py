@@ -78,6 +78,7 @@ class Models:
         fixed = {"model.name": config.model.name, "train.method": method.value}
         if method is TrainMethod.lora:
             fixed["train.lora_r"] = str(config.train.lora_r)
+            fixed["train.lora_alpha"] = str(config.train.lora_alpha)
         state.check_settings(folder, fixed)
         # Checkpoints have float32 weights: the precision, and with it the device, may change between starts.
         self.settings = {

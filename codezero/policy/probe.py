@@ -57,14 +57,15 @@ class Probe:
 
     def resume(self, last_round: int) -> None:
         """Restores the reports up to this round; later ones belong to lost weights. A new node (0) keeps reports from
-        before a first round, which belong to the same weights. Raises StateError: the file cannot be written."""
+        before a first round, which belong to the same weights, and sets a file with others aside. Raises StateError:
+        the file cannot be written."""
         lines = self._file.lines(last_round)
         reports = []
         for line in lines:
             with suppress(msgspec.DecodeError):
                 reports.append(msgspec.json.decode(line, type=ProbeReport))
         self.reports = [one for one in reports if one.kind == self._kind]
-        if last_round == 0:
+        if last_round == 0 and len(lines) < len(self._file.lines()):
             self._file.set_aside()
         self._file.replace(lines)
         self._wall_s = self.reports[-1].wall_s if self.reports else 0.0

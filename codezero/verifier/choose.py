@@ -18,13 +18,15 @@ def ranks(tried: Tried, *, by_tests: bool) -> list[Ranks]:
     `shown`: it passes the tests that the question shows. The others are 0 for solutions that do not, and for those that
     do: `majority`, how many of them are copies of it; `agreement`, how many of them give the same results on inputs
     like the shown ones; `tests`, with `by_tests`, how many of them pass the same written cases, times the number of
-    these cases (CodeT, arXiv 2207.10397).
+    these cases (CodeT, arXiv 2207.10397). A solution without a known result or fingerprint is alike to none
+    but itself.
     """
     programs = tried.programs
     passing = [number for number, one in enumerate(programs) if one.passes_shown]
+    results = [programs[number].values for number in passing]
     alike = {
         "majority": _num_equal([programs[number].digest for number in passing]),
-        "agreement": _num_equal([programs[number].values for number in passing]),
+        "agreement": _num_equal([values if any(values) else () for values in results]),
     }
     if by_tests:
         passed = [tuple(case is CaseOutcome.PASS for case in programs[number].cases) for number in passing]
@@ -38,5 +40,6 @@ def ranks(tried: Tried, *, by_tests: bool) -> list[Ranks]:
 
 
 def _num_equal(keys: Sequence[Hashable]) -> list[int]:
+    """Returns how many keys are equal to each; an empty one is unknown, and equal to itself only."""
     counts = Counter(keys)
-    return [counts[key] for key in keys]
+    return [counts[key] if key else 1 for key in keys]

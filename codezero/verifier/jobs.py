@@ -32,7 +32,7 @@ class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
     """The results of a solution's dry runs."""
 
     passes_shown: bool
-    """True if it passes the shown tests."""
+    """True if it parses and passes the shown tests."""
     cases: tuple[CaseOutcome, ...]
     """Its results on the cases that are fit (`Tried.fit`)."""
     digest: bytes
@@ -45,10 +45,10 @@ class Tried(Struct, array_like=True, frozen=True, kw_only=True):
     function: str
     """The function that the tests call; empty if they call several, a class, or a program's standard input."""
     fit: tuple[bool, ...]
-    """True for each case that keeps to the grammar of `tasks.assertions`, calls the task's function, and repeats no
-    call of a shown test."""
-    calls: tuple[str, ...]
-    """The call of the task's function in each fit case, as Python prints it: equal for equal inputs."""
+    """True for each case of the form `assert f(literals) == value`, in the grammar of `tasks.assertions`, whose input
+    differs from those of the shown tests. Inputs are equal if Python's `==` says so, as `3`, `+3` and `3.0` are."""
+    inputs: tuple[int, ...]
+    """The input of each fit case as a number, the same for equal inputs."""
     programs: tuple[TriedProgram, ...]
 
 

@@ -10,7 +10,7 @@ from codezero.verifier.jobs import Tried, ask_to_try
 from codezero.verifier.reward import CaseResults, JudgedAnswer, judge
 from codezero.workers import Death, Workers
 
-_NONE = CaseResults(calls=(), reference=(), candidate=(), wrong=())
+_NONE = CaseResults(inputs=(), reference=(), candidate=(), wrong=())
 """The results of cases that bring down what reads them: none of them is fit."""
 
 
@@ -45,7 +45,7 @@ def _of(tried: Tried, programs: Sequence[str], exercise: Exercise) -> CaseResult
         code: one.cases for code, one in zip(programs, tried.programs, strict=True)
     }
     return CaseResults(
-        calls=tried.calls,
+        inputs=tried.inputs,
         reference=outcomes[exercise.problem.reference],
         candidate=outcomes[exercise.candidate],
         wrong=[outcomes[code] for code in exercise.wrong],

@@ -3,10 +3,11 @@
     reward = 1/2 valid + 1/2 diagnosis
 
 The rule is that of AstraFlow's recipe `code_actor_and_verify` v3 (Apache-2.0): an answer is valid if the reference
-solution passes all its cases, and its diagnosis is right if it is valid and its verdict on the candidate that the
-writer has seen, approved if that passes all cases, is the truth. What differs is that cases that refuse a wrong
-candidate are graded by the share of all wrong candidates that they reject, so that cases which many mistakes fail earn
-more than those which one mistake fails; and that an answer whose results are not known is masked, not judged.
+solution passes all its cases, whose inputs have different values, and its diagnosis is right if it is valid and its
+verdict on the candidate that the writer has seen, approved if that passes all cases, is the truth. What differs is
+that cases that refuse a wrong candidate are graded by the share of all wrong candidates that they reject, so that cases
+which many mistakes fail earn more than those which one mistake fails; and that an answer whose results are not known is
+masked, not judged.
 
 So cases that everybody passes earn one half, and one where the candidate is right: the base rate. Refusing everything
 takes cases with wrong results, which are not valid, and earns nothing.
@@ -31,8 +32,8 @@ Outcomes = Sequence[CaseOutcome]
 class CaseResults:
     """The results of an answer's cases."""
 
-    calls: Sequence[str]
-    """The call that each fit case makes; equal calls have equal inputs."""
+    inputs: Sequence[int]
+    """The input of each fit case as a number, the same for inputs of equal values."""
     reference: Outcomes
     candidate: Outcomes
     wrong: Sequence[Outcomes]
@@ -54,7 +55,7 @@ class JudgedAnswer:
 def judge(results: CaseResults, is_right: bool) -> JudgedAnswer | None:
     """Returns the judgement of an answer about a candidate that is right or not; None if results that decide it are
     not known."""
-    has_all = len(set(results.calls)) == len(results.calls) == NUM_CASES
+    has_all = len(set(results.inputs)) == len(results.inputs) == NUM_CASES
     approves = has_all and _passes(results.candidate) is True
     if not has_all or _passes(results.reference) is False:
         return _judged(valid=False, approves=approves, right=False, grade=0.0)
@@ -71,8 +72,7 @@ def base_rates(is_right: bool) -> tuple[float, float]:
     rewards = []
     for outcome in (CaseOutcome.PASS, CaseOutcome.FAIL):
         same = [outcome] * NUM_CASES
-        calls = [str(number) for number in range(NUM_CASES)]
-        judged = judge(CaseResults(calls=calls, reference=same, candidate=same, wrong=[same]), is_right)
+        judged = judge(CaseResults(inputs=range(NUM_CASES), reference=same, candidate=same, wrong=[same]), is_right)
         assert judged is not None
         rewards.append(judged.reward.total)
     return rewards[0], rewards[1]

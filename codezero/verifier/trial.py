@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from time import process_time
+from typing import Any
 
 from codezero.evaluate.copies import program_of
 from codezero.evaluate.dryrun import Budget, dry_run
@@ -28,10 +30,11 @@ def try_cases(asked: Trial) -> Tried:
     suite, shown = parse_tests(asked.tests), parse_tests(asked.shown)
     wanted = asked_of(asked.origin, suite)
     names = wanted.calls.keys() | wanted.builtin_calls.keys()
-    known = {_call(one.source, names) for one in shown.statements}
-    calls = {case: _call(case, names) for case in asked.cases}
-    fit = tuple(_is_fit(case, names) and calls[case] not in known for case in asked.cases)
+    known = [given for one in shown.statements for given in _inputs(one.source, names)]
+    given = [_input(case, names) for case in asked.cases]
+    fit = tuple(one is not None and one not in known for one in given)
     kept = [case for case, is_one in zip(asked.cases, fit, strict=True) if is_one]
+    kept_inputs = [one for one, is_one in zip(given, fit, strict=True) if is_one]
     written = TestSuite(setup=suite.setup, statements=tuple(Statement(source=case) for case in kept))
     inputs = asked_like(shown, names, seed=asked.tests.encode(), count=NUM_INPUTS, seconds=INPUTS_SHARE * asked.seconds)
     found = []
@@ -44,7 +47,7 @@ def try_cases(asked: Trial) -> Tried:
         program = program_of(code, wanted_of(wanted))
         found.append(
             TriedProgram(
-                passes_shown=set(outcomes) <= {CaseOutcome.PASS},
+                passes_shown=parse_source(code) is not None and set(outcomes) <= {CaseOutcome.PASS},
                 cases=tuple(one.outcome for one in dry_run(code, written, _budget(until), alone=False)),
                 digest=program.digest if program else b"",
                 values=tuple(repr(values[one]) if one in values else "" for one in inputs),
@@ -54,27 +57,46 @@ def try_cases(asked: Trial) -> Tried:
     return Tried(
         function="" if function == "Solution" else function,
         fit=fit,
-        calls=tuple(calls[case] for case in kept),
+        inputs=tuple(map(kept_inputs.index, kept_inputs)),  # that of the first equal one
         programs=tuple(found),
     )
 
 
-def _is_fit(case: str, names: AbstractSet[str]) -> bool:
-    """Returns whether a case is one assert that compares the result of one of the functions with a written value."""
-    calls = read_tests(case)
-    return isinstance(calls, Calls) and calls.num_tests == 1 and calls.names <= names
+def _input(case: str, names: AbstractSet[str]) -> tuple[Any, ...] | None:
+    """Returns the arguments of a case of the form that its prompt asks for, `assert f(literals) == value` with one of
+    the functions; None for any other. Other forms of the grammar are refused since `str(f(7)).startswith('')` holds
+    whatever f returns."""
+    calls, tree = read_tests(case), parse_source(case)
+    if not (isinstance(calls, Calls) and calls.num_tests == 1 and calls.names <= names) or tree is None:
+        return None
+    (statement,) = tree.body
+    test = statement.test if isinstance(statement, ast.Assert) else None
+    if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Call) and not test.left.keywords):
+        return None
+    is_asked = isinstance(test.left.func, ast.Name) and test.left.func.id in names
+    is_written = not any(isinstance(node, ast.Call) for node in ast.walk(test.comparators[0]))
+    if not (is_asked and is_written and isinstance(test.ops[0], ast.Eq | ast.Is)):
+        return None
+    return _literals(test.left.args)
 
 
-def _call(source: str, names: AbstractSet[str]) -> str:
-    """Returns the first call of one of the functions in a test, as Python prints it; empty if there is none."""
+def _inputs(source: str, names: AbstractSet[str]) -> list[tuple[Any, ...]]:
+    """Returns the arguments, with those by name, of each call of the functions with literals in a test of any form."""
     tree = parse_source(source)
+    calls = [
+        _literals([*node.args, *(one.value for one in node.keywords)])
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+    ]
+    return [one for one in calls if one is not None]
+
+
+def _literals(nodes: Sequence[ast.expr]) -> tuple[Any, ...] | None:
+    """Returns the values of literals; None if one is not a literal."""
     try:
-        for node in ast.walk(tree) if tree else ():
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
-                return ast.unparse(node)
-    except UNPARSEABLE:
-        pass
-    return ""
+        return tuple(map(ast.literal_eval, nodes))
+    except (*UNPARSEABLE, TypeError):
+        return None
 
 
 def _budget(until: float) -> Budget:

@@ -160,7 +160,7 @@ def test_a_stopped_run_goes_on_with_what_is_missing_and_the_same_samples(problem
     written.clear()
     assert evaluate(*options) == 0
     assert [(row["id"], row["solution"]) for row in rows_in(out)] == [(row["id"], row["solution"]) for row in whole]
-    assert written == [(seeds[1][0], ["Write add14."])]
+    assert written == [seeds[1]]  # the whole batch: what is sampled beside a solution changes it
     written.clear()
     assert evaluate(*options) == 0
     assert written == []
@@ -270,6 +270,14 @@ def test_scoring_goes_on_where_it_was_and_other_contents_are_refused(tmp_path, c
     assert results.read_bytes().startswith(first)
     stored(path, GOOD)
     assert "holds results with score=" in error_of(capsys, *options)
+
+
+@pytest.mark.parametrize("ranks", [None, 5, {"shown": 1.0}, {"luck": 1.0}, ["luck"]])
+def test_ranks_in_stored_lines_are_left_out(ranks, tmp_path, capsys):
+    lines = {**GOOD, "ranks": ranks, "written": [], "in_prompt": True, "group": "g"}, {**GOOD, "group": "g"}
+    assert evaluate("--score", stored(tmp_path / "s.jsonl", *lines), "--out", tmp_path / "out") == 0
+    assert "best by" not in capsys.readouterr().out
+    assert not {"ranks", "written", "in_prompt"} & rows_in(tmp_path / "out")[0].keys()
 
 
 def test_hostile_lines_are_left_out_and_counted(tmp_path, capsys):

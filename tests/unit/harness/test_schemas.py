@@ -156,6 +156,7 @@ def test_codeforces_in_both_schemas():
     assert passes(problem, "print(sum(map(int, input().split())))")
     deepcoder = codeforces_row(DEEPCODER, 7)
     assert deepcoder.name == "7"
+    assert deepcoder.task.tests == ""  # its only test decides, so none is shown
     assert passes(deepcoder, "print(sum(map(int, input().split())))")
 
 

@@ -70,6 +70,10 @@ def test_the_best_is_that_of_the_smoothed_curve_and_not_the_luckiest():
     assert learning(passes(0.2)).best is None
 
 
+def test_the_start_is_in_no_mean_since_no_checkpoint_has_its_weights():
+    assert learning(passes(0.3, 0.225, 0.25, 0.275)).best == 3
+
+
 @pytest.mark.parametrize(
     ("reports", "text"),
     [

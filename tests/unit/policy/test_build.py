@@ -15,6 +15,7 @@ from codezero.errors import ConfigError, EvaluatorError, RolloutError, StateErro
 from codezero.evaluate import build as judging
 from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
+from codezero.harness.policy import trained_in
 from codezero.llm import engines, llama_engine, vllm_engine
 from codezero.llm.sample import SamplingParams
 from codezero.llm.vllm_engine import VllmEngine
@@ -89,6 +90,19 @@ def test_adapters_and_judge_share_weights_and_the_judge_does_not_see_the_adapter
             parameter.add_(0.5)
     assert opinions(config, made) == before == opinions(config, apart)
     assert all(p.requires_grad for p in adapters)  # still there to be trained
+
+
+def test_the_scale_of_adapters_is_bound_to_the_folder_and_read_by_an_evaluation(tmp_path):
+    model = save_tiny(tmp_path / "model")
+    _, made = made_from(tmp_path, model, model, "train.method=lora", "train.lora_alpha=64")
+    (tmp_path / "checkpoints" / "round-00000001").mkdir(parents=True)
+    earlier = {key: value for key, value in made.settings.items() if key != "train.lora_alpha"}
+    state.bind_settings(tmp_path, earlier)
+    assert trained_in(tmp_path).train.lora_alpha == 32
+    state.bind_settings(tmp_path, made.settings)
+    assert trained_in(tmp_path).train.lora_alpha == 64
+    with pytest.raises(StateError, match=r"made with train\.lora_alpha=64, not 32"):
+        made_from(tmp_path, model, model, "train.method=lora")
 
 
 def test_a_fully_trained_policy_has_a_judge_of_its_own(tmp_path):

@@ -1,7 +1,9 @@
 """Probes: what is solved when, what is noted, and what a stop or a kill costs."""
 
+import dataclasses
 import io
 import json
+import re
 from contextlib import ExitStack, nullcontext
 from itertools import cycle
 
@@ -149,6 +151,7 @@ def test_a_kill_before_the_first_round_loses_one_probe_at_most(node, tmp_path):
     again = Measured(tmp_path)
     again.take_all_due(0)
     assert [next(iter(line["right"])) for line in lines(tmp_path)] == ["p0", "p4", "p8"]
+    assert not (tmp_path / "probe.1.jsonl").exists()  # nothing would be lost
 
 
 def test_another_life_begins_with_the_start_alone_and_leaves_the_curve_of_the_last_one(node, tmp_path):
@@ -204,6 +207,18 @@ def played(folder, model, *settings):
     return CheckpointStore(folder / "state" / "checkpoints").load_latest()
 
 
+def test_a_kill_between_the_best_pass_and_the_next_checkpoint_does_not_lose_it(tmp_path, monkeypatch):
+    reports = [dataclasses.replace(one, round=at) for at, one in zip((0, 2), passes(0.25, 1.0), strict=True)]
+    monkeypatch.setattr(Probe, "is_due", False)
+    monkeypatch.setattr(Probe, "resume", lambda self, _: setattr(self, "learning", learning(reports)))
+    monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
+    model, kept = save_tiny(tmp_path / "model"), []
+    for _ in range(3):
+        played(tmp_path, model, "rounds=1")
+        kept.append(CheckpointStore(tmp_path / "state" / "checkpoints").load_best().round)
+    assert kept == [1, 2, 2]  # the pass after round 2 has its checkpoint then
+
+
 def same(one, other):
     if isinstance(one, torch.Tensor):
         return torch.equal(one, other)
@@ -229,16 +244,24 @@ def test_a_node_that_measures_itself_learns_bit_for_bit_what_it_would_learn_othe
         assert same(with_probes.node[part], without.node[part])
 
 
-def test_a_node_that_gets_worse_says_so_and_has_kept_its_best_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        (
+            0.25,
+            r"/best has the best weights\. .* codezero eval --dataset mbpp --checkpoint .*/state/best measures them",
+        ),
+        (1.0, r"lower ones may help\. The weights at the start were better"),
+    ],
+)
+def test_a_node_that_gets_worse_says_so_and_has_kept_its_best_checkpoint(start, says, tmp_path, monkeypatch):
     turns = cycle([True, True, False])
-    told = [passes(0.25), passes(0.25, 1.0), passes(0.25, 1.0, 0.3, 0.3, 0.3)]
+    told = [passes(start), passes(start, 1.0), passes(start, 1.0, 0.3, 0.3, 0.3)]
     monkeypatch.setattr(Probe, "is_due", property(lambda self: next(turns)))
     monkeypatch.setattr(node_module, "LEAST_ROUNDS", 1)
     monkeypatch.setattr(Probe, "take", lambda self, *_: setattr(self, "learning", learning(told.pop(0))) or True)
     newest = played(tmp_path, save_tiny(tmp_path / "model"), "save_every_s=0")
     assert newest.round == 3
     assert CheckpointStore(tmp_path / "state" / "checkpoints").load_best().round == 1
-    assert (
-        "the model has got worse beyond chance. Check train.learning_rate"
-        in (tmp_path / "logs" / "swarm.log").read_text()
-    )
+    log = (tmp_path / "logs" / "swarm.log").read_text()
+    assert re.search(rf"the model has got worse beyond chance\. Check train\.learning_rate .*{says}", log)

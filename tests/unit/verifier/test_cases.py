@@ -74,7 +74,7 @@ def test_solutions_are_tried_on_the_cases_that_are_fit():
     found = tried(RIGHT, WRONG, "def add(a, b): return undefined", cases=cases)
     assert found.function == "add"
     assert found.fit == (True, False, False, True)
-    assert found.calls == ("add(2, 2)", "add(0, 0)")
+    assert found.inputs == (0, 1)
     assert [one.cases for one in found.programs] == [(P, F), (F, F), (F, F)]
     assert [one.passes_shown for one in found.programs] == [True, False, False]
 
@@ -94,15 +94,43 @@ def test_a_solution_that_does_not_end_leaves_time_to_the_others():
         "assert add(1, 2) == 3; import os",
         "assert add(1,2) == 4",
         "assert set([add(1, 2)]) == {4}",
+        "assert add(+1, 2) == 3",
+        "assert add(1 + 0, 2) == 3",
+        "assert add(int(1), 2) == 3",
+        "assert add(1.0, 2) == 3",
+        "assert add(True, 2) == 3",
+        "assert add(a=1, b=2) == 3",
+        "assert add(7, b=2) == 9",
+        "assert add(*[7, 2]) == 9",
+        "assert add({[]: 1}, 2) == 9",
+        "assert add(7, 2)",
+        "assert not add(0, 0)",
+        "assert add(7, 2) in [1, 2, 9]",
+        "assert abs(add(7, 2) - 9) < 1.0",
+        "assert str(add(7, 2)).startswith('') == True",
+        "assert add(7, 2) == int(9)",
+        "assert add(7, 2) == 9 and add(8, 2) == 10",
     ],
 )
 def test_unfit_cases_are_tried_on_nobody(case):
     assert tried(RIGHT, cases=(case,)).fit == (False,)
 
 
-def test_cases_with_the_same_input_make_the_same_call():
-    found = tried(RIGHT, cases=("assert add(2,  2) == 4", "assert add(2, 2) == 5", "assert (add(2, 2)) == 4"))
-    assert set(found.calls) == {"add(2, 2)"}
+@pytest.mark.parametrize(
+    "case", ["assert add(7, -2) == 5", "assert add([7], {}) is None, 'why'", "assert add(1,) == 3.5"]
+)
+def test_cases_of_the_form_that_is_asked_for_are_fit(case):
+    assert tried(RIGHT, cases=(case,)).fit == (True,)
+
+
+def test_cases_with_inputs_of_equal_value_have_the_same_number():
+    cases = ("assert add(2,  2) == 4", "assert add(3, 2) == 5", "assert add(2.0, +2) == 5", "assert (add(2, 2)) == 4")
+    assert tried(RIGHT, cases=cases).inputs == (0, 1, 0, 0)
+
+
+@pytest.mark.parametrize("shown", ["assert {add(0, 0), add(7, 2)} == {0, 9}", "assert str(add(a=7, b=2)) == '9'"])
+def test_inputs_of_shown_tests_of_any_form_are_known(shown):
+    assert tried(RIGHT, cases=("assert add(7, 2) == 9",), shown=shown).fit == (False,)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +172,19 @@ def test_without_a_case_all_that_pass_what_is_shown_are_equal_by_tests():
 
 def test_without_shown_tests_all_pass_them():
     assert [one["shown"] for one in ranked(RIGHT, WRONG, shown="")] == [1, 1]
+
+
+def test_what_does_not_parse_passes_nothing():
+    assert [one["shown"] for one in ranked(RIGHT, "def add(:", "def add(:", shown="")] == [1, 0, 0]
+
+
+def test_solutions_of_which_nothing_is_known_are_not_alike():
+    """They pass what is shown, and fail or loop on all inputs like it."""
+    table = "def add(a, b):\n    if (a, b) == (1, 2): return 3\n    {}"
+    lost = [table.format(rest) for rest in ("raise ValueError", "return undefined", "assert False")]
+    assert [one["agreement"] for one in ranked(*lost, RIGHT, OTHER)] == [2, 2, 2, 3, 3]
+    unreadable = [f"# {number}\n" + "x = [0]\n" * 2_400 + RIGHT for number in range(3)]  # too much for a fingerprint
+    assert [one["majority"] for one in ranked(*unreadable, RIGHT, COPY)] == [2, 2, 2, 3, 3]
 
 
 def test_workers_do_it():

@@ -160,6 +160,7 @@ def test_cases_are_judged_by_reference_candidate_and_all_wrong_ones(workers):
         ("assert add(1, 2) == 3", "assert add(2, 2) == 4"),
         ("assert (add(1,  2)) == 3", "assert add(2, 2) == 4"),
         ("assert add(2, 2) == 4", "assert add(2,  2) == 4"),
+        ("assert add(2, 2) == 4", "assert add(2.0, +2) == 4"),
         ("assert add(2, 2) == 4",),
         (),
         ("assert add(2, 2) == 5", "assert add(7, 1) == 8"),
@@ -169,7 +170,8 @@ def test_cases_are_judged_by_reference_candidate_and_all_wrong_ones(workers):
         ("assert other(2) == 2", "assert add(7, 1) == 8"),
     ],
     ids=[
-        *("copy-of-the-shown", "the-same-in-other-words", "twice-the-same-input", "one", "none", "wrong-result"),
+        *("copy-of-the-shown", "the-same-in-other-words", "twice-the-same-input", "twice-its-value"),
+        *("one", "none", "wrong-result"),
         *("compares-with-itself", "no-call", "calls-something-else", "another-function"),
     ],
 )

@@ -8,13 +8,12 @@ from codezero.types import CaseOutcome
 from codezero.verifier.reward import CaseResults, base_rates, judge
 
 P, F, U = CaseOutcome.PASS, CaseOutcome.FAIL, CaseOutcome.UNKNOWN
-TWO = ("f(1)", "f(2)")
 
 
-def judged(is_right, reference=(P, P), candidate=(P, P), wrong=None, calls=TWO):
+def judged(is_right, reference=(P, P), candidate=(P, P), wrong=None, inputs=(0, 1)):
     if wrong is None:
         wrong = () if is_right else (candidate,)
-    return judge(CaseResults(calls=calls, reference=reference, candidate=candidate, wrong=wrong), is_right)
+    return judge(CaseResults(inputs=inputs, reference=reference, candidate=candidate, wrong=wrong), is_right)
 
 
 def rewards(is_right, **results):
@@ -59,14 +58,14 @@ def test_one_invalid_case_of_two_spoils_the_answer():
     assert (found.valid, found.right, found.reward.total) == (False, False, 0.0)
 
 
-@pytest.mark.parametrize("calls", [(), ("f(1)",)], ids=["no-case", "one-case"])
-def test_fewer_cases_than_asked_for_are_invalid(calls):
-    same = (P,) * len(calls)
-    assert rewards(True, calls=calls, reference=same, candidate=same) == 0.0
+@pytest.mark.parametrize("inputs", [(), (0,)], ids=["no-case", "one-case"])
+def test_fewer_cases_than_asked_for_are_invalid(inputs):
+    same = (P,) * len(inputs)
+    assert rewards(True, inputs=inputs, reference=same, candidate=same) == 0.0
 
 
 def test_two_cases_with_equal_inputs_are_invalid():
-    assert rewards(True, calls=("f(1)", "f(1)")) == 0.0
+    assert rewards(True, inputs=(0, 0)) == 0.0
 
 
 @pytest.mark.parametrize(
