@@ -70,6 +70,8 @@ class RemoteEngine:
         self._standings = {server: _Standing() for server in servers}
         self._snapshots, self._local = snapshots, local
         self._jobs = queue.SimpleQueue[Sampling]()
+        self._awaited: Sampling | None = None
+        """The job that was waited for last."""
         threading.Thread(target=self._work, name="rollout servers", daemon=True).start()
 
     def publish(self, model: Any) -> str:
@@ -88,6 +90,7 @@ class RemoteEngine:
         """Waits for a job. Returns the attempts at each prompt and the name of their weights; where no server has
         sampled, or one whose log-probs are not the model's, `model` does, which is the newest version."""
         batch, total = job.batch, job.batch.params.max_new_tokens
+        self._awaited = job
         while True:
             try:
                 found = job.found.result(LOOK_S)
@@ -167,13 +170,18 @@ class RemoteEngine:
                 job.found.set_exception(error)
 
     def _sampled(self, job: Sampling) -> list[Found | None]:
+        """Returns what servers have sampled; what is missing when none is able to and somebody waits is left."""
         found: list[Found | None] = [None] * len(job.batch.prompts)
         slow: set[RolloutServer] = set()
         while missing := [i for i, one in enumerate(found) if one is None]:
             shares = self._shares(missing, slow)
-            if not shares:
+            if shares:
+                slow |= self._share_out(job, shares, found)
+            elif self._awaited is not None and not self._awaited.found.done():
                 break
-            slow |= self._share_out(job, shares, found)
+            else:  # nobody needs the rollouts yet, so a server may come back in time, and a slow one may take its time
+                slow.clear()
+                time.sleep(LOOK_S)
         return found
 
     def _shares(self, prompts: Sequence[int], slow: Collection[RolloutServer]) -> dict[RolloutServer, list[int]]:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import TimeoutError as NotYet
 from contextlib import ExitStack
 
 import pytest
@@ -65,6 +66,16 @@ def fleet(tmp_path, monkeypatch):
 
 def asks(groups):
     return [[one.prompt_ids for one in group] for group in groups]
+
+
+def begun(fleet, prompts=PROMPTS[:2], num_generations=2):
+    """A job for which nobody waits yet."""
+    fleet.engine.publish(fleet.model)
+    params = SamplingParams(max_new_tokens=4)
+    batch = PromptBatch(
+        prompts=prompts, num_generations=num_generations, params=params, end_ids=[256], pad_id=257, seed=1
+    )
+    return fleet.engine.begin(batch)
 
 
 EVERY = [[tuple(prompt)] * 2 for prompt in PROMPTS]
@@ -153,6 +164,29 @@ def test_a_server_that_is_left_out_comes_back(fleet):
     made.engine._standings[made.servers[0]].out_until_s = 0.0  # a minute later
     assert asks(made.draw()) == EVERY
     assert made.local == 8
+
+
+def test_work_ahead_that_nobody_waits_for_yet_waits_for_its_server(fleet, monkeypatch):
+    monkeypatch.setattr(engines, "OUT_S", 1.0)
+    calls = []
+
+    def at_first(*arguments, **options):
+        calls.append(1)
+        return (failing if len(calls) == 1 else sample_groups)(*arguments, **options)
+
+    made = fleet(at_first)
+    job = begun(made)
+    assert all(job.found.result(60))
+    assert made.local == 0
+
+
+def test_once_somebody_waits_the_node_samples_what_no_server_is_there_for(fleet):
+    made = fleet(failing)
+    job = begun(made)
+    with pytest.raises(NotYet):
+        job.found.result(2)
+    assert len(made.engine.finish(job, made.model)) == 2
+    assert made.local == 2
 
 
 def test_without_any_server_the_node_samples_by_itself(fleet, caplog):
@@ -258,16 +292,7 @@ def test_jobs_run_while_their_caller_does_something_else(fleet):
         return paced(0.3)(*arguments, **options)
 
     made = fleet(held)
-    made.engine.publish(made.model)
-    batch = PromptBatch(
-        prompts=PROMPTS[:2],
-        num_generations=2,
-        params=SamplingParams(max_new_tokens=4),
-        end_ids=[256],
-        pad_id=257,
-        seed=1,
-    )
-    jobs = [made.engine.begin(batch) for _ in range(2)]
+    jobs = [begun(made) for _ in range(2)]
     go_on.set()
     steps = []
     for job in jobs:
