@@ -67,7 +67,7 @@ class RolloutServer:
         """The bytes of weights that it was sent."""
 
     def cancel(self) -> None:
-        """Makes `sample` raise Cancelled at its next line."""
+        """Makes `bring` raise Cancelled at its next piece of a file, and `sample` at its next line."""
         self._cancelled.set()
 
     def status(self) -> ServerStatus:
@@ -79,8 +79,8 @@ class RolloutServer:
         return found
 
     def bring(self, snapshots: Snapshots) -> str:
-        """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed, or
-        RolloutError: a file of weights cannot be written."""
+        """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed,
+        also Cancelled, or RolloutError: a file of weights cannot be written."""
         self._cancelled.clear()
         status = self.status()
         if status.base != snapshots.base:
@@ -113,8 +113,7 @@ class RolloutServer:
                 reply = _decoded(line, _REPLY)
                 if isinstance(reply, Done):
                     return _checked(reply, asked)
-                if self._cancelled.is_set():
-                    raise Cancelled("another one was faster")
+                self._end_if_cancelled()
                 if reply.done > most_done:
                     most_done, step_s = reply.done, time.monotonic()
                     on_step(reply.done)
@@ -122,8 +121,13 @@ class RolloutServer:
                     raise ServerFailed(f"it made no step in {STALLED_S:g} s")
         raise ServerFailed("it ended its reply in the middle")
 
+    def _end_if_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled("another one was faster")
+
     def _read(self, file: Any) -> Iterator[bytes]:
         while piece := file.read(COPY_BYTES):
+            self._end_if_cancelled()
             self.sent_bytes += len(piece)
             yield piece
 

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """A server's share of a job, the name of the weights that it is from, and how long it took."""
+    """A server's share of a job, the name of the weights that it is from, and how long it took with their upload."""
 
     done: Done
     weights: str
@@ -245,8 +245,8 @@ class RemoteEngine:
         replies: queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]],
     ) -> None:
         try:
+            began_s = time.monotonic()  # what an upload takes counts, so that slow links get less
             weights = server.bring(self._snapshots)
-            began_s = time.monotonic()
             done = server.sample(job.batch.request(share, weights), lambda step: job.steps.__setitem__(server, step))
             replies.put((server, _Sampled(done, weights, time.monotonic() - began_s)))
         except Exception as error:  # the thread's boundary: without a reply nobody would hear of it

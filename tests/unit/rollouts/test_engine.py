@@ -112,6 +112,19 @@ def test_prompts_are_shared_out_equally_and_then_by_speed(fleet):
     assert made.local == 0
 
 
+def test_the_time_that_weights_take_to_a_server_counts_in_its_speed(fleet):
+    made = fleet(sample_groups)
+    bring = made.servers[0].bring
+
+    def slowly(snapshots):
+        time.sleep(1.0)
+        return bring(snapshots)
+
+    made.servers[0].bring = slowly
+    made.draw()
+    assert 0 < made.engine._standings[made.servers[0]].tokens_per_s < 8 * 2 * 4
+
+
 def failing(*_, **__):
     raise RuntimeError("no kernel image")
 

@@ -1,5 +1,6 @@
 """A rollout server over HTTP: who may use it, what it refuses, and what a trainer makes of one that lies."""
 
+import io
 import socket
 import threading
 import time
@@ -420,6 +421,21 @@ def test_a_silent_server_and_one_without_progress_are_given_up(monkeypatch):
         pytest.raises(ServerFailed, match="timed out"),
     ):
         connection.sample(request("b"), lambda step: None)
+
+
+def test_a_cancelled_upload_ends_at_the_next_piece(snapshots, monkeypatch):
+    class File(io.BytesIO):
+        def read(self, size=-1):
+            connection.cancel()
+            return super().read(size)
+
+    with rollout_server() as connection:
+        monkeypatch.setattr(snapshots, "open_for", lambda has: ("0" * 32, File(bytes(4 << 20))))
+        with pytest.raises(Cancelled):
+            connection.bring(snapshots)
+        assert connection.sent_bytes == 0
+        monkeypatch.undo()
+        assert connection.bring(snapshots) == snapshots.name
 
 
 def test_a_cancelled_request_ends_at_the_next_line():
