@@ -16,6 +16,7 @@ import torch
 from codezero.errors import CodezeroError
 from codezero.llm.replies import Done
 from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
+from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts.agreement import disagrees, foreign
 from codezero.rollouts.batch import Found, PromptBatch, Sampling
 from codezero.rollouts.client import Cancelled, RolloutServer
@@ -68,7 +69,7 @@ class RemoteEngine:
     ) -> None:
         """`local` samples where no server does."""
         self._standings = {server: _Standing() for server in servers}
-        self._snapshots, self._local = snapshots, local
+        self._snapshots, self._local = snapshots, WithinMemory(local)
         self._jobs = queue.SimpleQueue[Sampling]()
         self._awaited: Sampling | None = None
         """The job that was waited for last."""

@@ -24,7 +24,7 @@ PROMPTS = [[i, i + 1, i + 2] for i in range(1, 9)]
 class Fleet:
     """Servers of the tiny model, and an engine that uses them."""
 
-    def __init__(self, stack, folder, *samples, model=None, others=()):
+    def __init__(self, stack, folder, *samples, model=None, others=(), local=None):
         self.counts = [0] * len(samples)
         self.local = 0
         apps = [make_app(sampler(sample=self._counting(i, one)), TOKEN) for i, one in enumerate(samples)]
@@ -32,7 +32,9 @@ class Fleet:
             stack.enter_context(rollout_server(app, f"server-{i}.yaml")) for i, app in enumerate([*apps, *others])
         ]
         self.model = model or tiny_model()
-        self.engine = RemoteEngine(self.servers, Snapshots(self.model, folder, Transfer.auto), local=self._local)
+        self.engine = RemoteEngine(
+            self.servers, Snapshots(self.model, folder, Transfer.auto), local=local or self._local
+        )
 
     def _counting(self, number, sample):
         def counted(model, prompts, *arguments, **options):
@@ -222,6 +224,20 @@ def test_without_any_server_the_node_samples_by_itself(fleet, caplog):
     )
     assert "HTTP 500" in caplog.text
     assert "\x1b" not in caplog.text
+
+
+def test_what_the_node_samples_by_itself_is_halved_if_memory_is_full(fleet):
+    tried = []
+
+    def small(model, prompts, num, *arguments, **options):
+        tried.append(len(prompts) * num)
+        if tried[-1] > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return sample_groups(model, prompts, num, *arguments, **options)
+
+    made = fleet(local=small)
+    assert asks(made.draw()) == EVERY
+    assert tried == [16, 8, 8]
 
 
 def test_a_server_that_is_much_slower_than_others_is_not_waited_for(fleet, monkeypatch):
