@@ -300,6 +300,14 @@ def test_a_connection_brings_weights_and_gets_rollouts(snapshots):
         assert steps == [0, 1, 2, 3] or steps == [1, 2, 3]
 
 
+def test_llama_cpp_refuses_all_weights_in_words_after_an_upload_too(snapshots):
+    with rollout_server(sampler(engine=RolloutEngine.llama_cpp)) as connection:
+        snapshots.take(tiny_model(seed=1))
+        assert connection.bring(snapshots) == snapshots.name
+        with pytest.raises(ServerFailed, match="adapters only"):
+            connection.sample(request(snapshots.name), lambda step: None)
+
+
 def test_a_wrong_token_another_model_or_nobody_is_said(snapshots):
     with rollout_server(token="wrong") as connection, pytest.raises(ServerFailed, match=r"401.*not the token"):
         connection.bring(snapshots)
