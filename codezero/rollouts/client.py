@@ -101,7 +101,8 @@ class RolloutServer:
         raise ServerFailed("it takes over neither a difference nor all weights")
 
     def sample(self, asked: RolloutRequest, on_step: Callable[[int], None]) -> Done:
-        """Returns the rollouts. `on_step` is called with the number of steps made. Raises ServerFailed."""
+        """Returns the rollouts. `on_step` is called with the number of steps made, of `max_new_tokens`. Raises
+        ServerFailed."""
         rows = len(asked.prompts) * asked.num_generations
         most_bytes = rows * asked.max_new_tokens * TOKEN_BYTES + (1 << 20)
         body = msgspec.json.encode(asked)
@@ -114,9 +115,12 @@ class RolloutServer:
                 if isinstance(reply, Done):
                     return _checked(reply, asked)
                 self._end_if_cancelled()
-                if reply.done > most_done:
-                    most_done, step_s = reply.done, time.monotonic()
-                    on_step(reply.done)
+                if not 0 <= reply.done <= reply.total:
+                    raise ServerFailed(f"it claims to have made {reply.done} of {reply.total} steps")
+                done = asked.max_new_tokens * reply.done // max(reply.total, 1)  # so their number is limited
+                if done > most_done:
+                    most_done, step_s = done, time.monotonic()
+                    on_step(done)
                 elif time.monotonic() - step_s > STALLED_S:
                     raise ServerFailed(f"it made no step in {STALLED_S:g} s")
         raise ServerFailed("it ended its reply in the middle")

@@ -345,6 +345,8 @@ LIES = {
     "nothing": b"",
     "half a line": done()[:40],
     "endless steps without an end": b'{"type":"Progressed","done":1,"total":4}\n',
+    "more steps than there are": b'{"type":"Progressed","done":5,"total":4}\n' + done(),
+    "steps before the first": b'{"type":"Progressed","done":-1,"total":4}\n' + done(),
     "a line without an end": b"1" * (3 << 20),
     "an error to print": done(error="\x1b[2J"),
     "too few rows": done(ids=[[5, 256]], logprobs=[[-1.0, -0.5]]),
@@ -428,6 +430,13 @@ def test_a_silent_server_and_one_without_progress_are_given_up(monkeypatch):
         rollout_server(stand_in(line, line, pause_s=30.0)) as connection,
         pytest.raises(ServerFailed, match="timed out"),
     ):
+        connection.sample(request("b"), lambda step: None)
+
+
+def test_a_server_that_is_never_nearer_to_its_end_is_given_up(monkeypatch):
+    monkeypatch.setattr(client, "STALLED_S", 0.3)
+    lines = [b'{"type":"Progressed","done":%d,"total":%d}\n' % (i, i + 1) for i in range(600)]
+    with rollout_server(stand_in(*lines, pause_s=0.1)) as connection, pytest.raises(ServerFailed, match="no step"):
         connection.sample(request("b"), lambda step: None)
 
 
