@@ -17,6 +17,7 @@ from codezero.errors import CodezeroError
 from codezero.llm.replies import Done
 from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
 from codezero.llm.within_memory import WithinMemory
+from codezero.rollouts import protocol
 from codezero.rollouts.agreement import disagrees, foreign
 from codezero.rollouts.batch import Found, PromptBatch, Sampling
 from codezero.rollouts.client import Cancelled, RolloutServer
@@ -175,7 +176,8 @@ class RemoteEngine:
         found: list[Found | None] = [None] * len(job.batch.prompts)
         slow: set[RolloutServer] = set()
         while missing := [i for i, one in enumerate(found) if one is None]:
-            shares = self._shares(missing, slow)
+            most = max(1, protocol.MAX_ROWS // job.batch.num_generations)  # the rest has its turn later
+            shares = {server: share[:most] for server, share in self._shares(missing, slow).items()}
             if shares:
                 slow |= self._share_out(job, shares, found)
             elif self._awaited is not None and not self._awaited.found.done():

@@ -273,6 +273,14 @@ def test_a_server_without_a_share_gets_one_again(fleet, monkeypatch):
     assert made.counts[1] > 4
 
 
+def test_more_attempts_than_a_request_may_have_are_asked_for_in_turn(fleet, monkeypatch):
+    monkeypatch.setattr(engines.protocol, "MAX_ROWS", 5)
+    made = fleet(sample_groups, sample_groups)
+    assert asks(made.draw()) == EVERY
+    assert sum(made.counts) == 8
+    assert made.local == 0
+
+
 def test_weights_that_change_reach_the_servers(fleet):
     made = fleet(sample_groups, sample_groups)
     first = made.draw(temperature=0.0)
