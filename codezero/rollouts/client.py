@@ -152,7 +152,8 @@ class RolloutServer:
             with self._client.stream(method, self._url + path, content=content, headers=headers) as response:
                 yield response
         except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-            raise ServerFailed(str(error) or type(error).__name__) from error
+            what = str(error) or type(error).__name__
+            raise ServerFailed(f"{what}; check that it runs, and that this machine reaches it") from error
 
     def _refusal(self, response: httpx2.Response) -> str:
         text = _whole(response).decode("utf-8", "replace").strip()

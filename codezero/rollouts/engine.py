@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from codezero.errors import CodezeroError
+from codezero.errors import CodezeroError, RolloutError
 from codezero.llm.replies import Done
 from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
 from codezero.llm.within_memory import WithinMemory
@@ -179,7 +179,11 @@ class RemoteEngine:
             most = max(1, protocol.MAX_ROWS // job.batch.num_generations)  # the rest has its turn later
             shares = {server: share[:most] for server, share in self._shares(missing, slow).items()}
             if shares:
-                slow |= self._share_out(job, shares, found)
+                try:
+                    slow |= self._share_out(job, shares, found)
+                except RolloutError as error:
+                    logger.warning("%s. This node samples by itself what servers cannot", error)
+                    break
             elif self._awaited is not None and not self._awaited.found.done():
                 break
             else:  # nobody needs the rollouts yet, so a server may come back in time, and a slow one may take its time
@@ -209,10 +213,11 @@ class RemoteEngine:
         self, job: Sampling, shares: dict[RolloutServer, list[int]], found: list[Found | None]
     ) -> set[RolloutServer]:
         """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, for
-        which it does not wait."""
+        which it does not wait. Raises RolloutError, after the others: the weights for one cannot be written."""
         replies = queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]]()
         job.steps = dict.fromkeys(shares, 0)
         began_s, slowest_s, under_way, slow = time.monotonic(), 0.0, set(shares), set()
+        unwritten: RolloutError | None = None
         for server, share in shares.items():
             arguments = (job, server, share, replies)
             threading.Thread(target=self._ask, args=arguments, name=f"asks {server.name}", daemon=True).start()
@@ -229,6 +234,8 @@ class RemoteEngine:
             if isinstance(reply, Cancelled):
                 slow.add(server)
                 self._standings[server].tokens_per_s = self._speed(server) / 2
+            elif isinstance(reply, RolloutError):
+                unwritten = reply
             elif isinstance(reply, CodezeroError):
                 self._leave_out(server, str(reply))
             elif isinstance(reply, Exception):
@@ -238,6 +245,8 @@ class RemoteEngine:
                 self._note(server, reply)
                 for prompt, attempts in job.batch.attempts(shares[server], reply.done):
                     found[prompt] = Found(attempts, reply.weights, server)
+        if unwritten is not None:
+            raise unwritten
         return slow
 
     def _ask(
@@ -269,8 +278,7 @@ class RemoteEngine:
         standing.out_s = min(2 * standing.out_s, MOST_OUT_S) if standing.out_s else OUT_S
         standing.out_until_s = time.monotonic() + standing.out_s
         logger.warning(
-            "rollout server %s is left out for %.0f s: %s. Other servers or this node do its work; check that it runs, "
-            "and that this machine reaches it",
+            "rollout server %s is left out for %.0f s: %s. Other servers or this node do its work",
             server.name,
             standing.out_s,
             printable(trouble)[:300],

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from codezero.config import TrainConfig, Transfer
+from codezero.errors import RolloutError
 from codezero.llm.sample import SamplingParams, sample_groups
 from codezero.rollouts import engine as engines
 from codezero.rollouts.batch import PromptBatch
@@ -164,6 +165,32 @@ def test_the_work_of_a_server_that_fails_or_lies_is_done_by_others_or_here(fleet
     before = list(made.counts)
     assert asks(made.draw()) == EVERY
     assert made.counts == [before[0] + 8, before[1]]
+
+
+def test_weights_that_this_node_cannot_write_are_not_the_fault_of_a_server(fleet, caplog):
+    made = fleet(sample_groups, sample_groups)
+
+    def full(snapshots):
+        raise RolloutError("cannot write weights: free some space")
+
+    made.servers[1].bring = full
+    assert asks(made.draw()) == EVERY
+    assert (made.counts, made.local) == ([4, 0], 4)
+    assert "free some space. This node samples by itself" in caplog.text
+    assert "left out" not in caplog.text
+    del made.servers[1].bring
+    assert asks(made.draw()) == EVERY
+    assert made.local == 4
+
+
+@pytest.mark.parametrize(("bad", "helps"), [(failing, False), (None, True)])
+def test_advice_on_the_connection_is_given_for_failures_of_the_connection(fleet, monkeypatch, caplog, bad, helps):
+    made = fleet(bad or sample_groups)
+    if bad is None:
+        monkeypatch.setattr(made.servers[0], "_url", "http://127.0.0.1:9")
+    made.draw()
+    assert ("check that it runs" in caplog.text) is helps
+    assert "is left out" in caplog.text
 
 
 def test_a_server_that_is_left_out_comes_back(fleet):
