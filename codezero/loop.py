@@ -40,6 +40,8 @@ class Stages:
     ledger: Ledger
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
     """A lock that is held while the policy samples and learns; between, other threads of the node may use it."""
+    samples_ahead: bool = False
+    """Whether the solver samples while earlier rounds are judged and learned from; `solve` then waits for the rest."""
     observer: Observer | None = None
 
 
@@ -66,7 +68,8 @@ def run_round(round_id: RoundId, stages: Stages, num_tasks: int) -> RoundReport:
     with clock.stage("settle"):
         stages.ledger.settle(round_id, scored)
     skipped = Counter(stages.tasks.take_skipped()) + Counter(stages.solver.take_skipped())
-    report = _report(round_id, swarm, scored, chosen, update, skipped, clock.seconds)
+    sampling_s = sum(clock.seconds.values()) if stages.samples_ahead else clock.seconds["solve"]
+    report = _report(round_id, swarm, scored, chosen, update, skipped, clock.seconds, sampling_s)
     return replace(report, ledger=stages.ledger.status(), staleness=sum(stale) / len(stale) if stale else 0.0)
 
 
@@ -100,6 +103,7 @@ def _report(
     update: UpdateReport,
     skipped: Mapping[str, int],
     seconds: Mapping[str, float],
+    sampling_s: float,
 ) -> RoundReport:
     own = [group for group in scored if not group.external]
     rewards = [reward for group in own for reward in group.earned]
@@ -130,7 +134,7 @@ def _report(
         kl=update.kl,
         skipped=update.skipped.value if update.skipped is not None else None,
         num_tokens=num_tokens,
-        tokens_per_s=num_tokens / max(seconds["solve"], 1e-9),
+        tokens_per_s=num_tokens / max(sampling_s, 1e-9),
         peak_rss_bytes=peak_rss_bytes(),
         seconds=dict(seconds),
         num_pooled_groups=len(swarm.external),

@@ -127,9 +127,8 @@ class Node:
             before_update=self._saver.before_update,
         )
         self._replaying = ReplayingLearner(self._learner, config.train.replay, config.seed)
-        ahead = None
+        ahead, most = None, config.rollout.max_staleness
         if models.remote is not None:
-            most = config.rollout.max_staleness
             ahead = AheadSolver(self._tasks, self._solver, models.policy, models.remote, most, self._monitor.progress)
         self._stages = Stages(
             tasks=ahead or self._tasks,
@@ -148,6 +147,7 @@ class Node:
             learner=self._replaying,
             ledger=self._ledger,
             turn=models.turn,
+            samples_ahead=ahead is not None and most > 0,
             observer=self._monitor,
         )
         self._last = self._resume()

@@ -128,7 +128,7 @@ class RoundReport:
     num_tokens: int
     """The number of completion tokens generated."""
     tokens_per_s: float
-    """Generated completion tokens per second of the solve stage."""
+    """Generated completion tokens per second of the solve stage; of the whole round if they were sampled ahead."""
     peak_rss_bytes: int
     seconds: Mapping[str, float]
     """Wall seconds by stage: draw, solve, exchange, score, learn, settle."""

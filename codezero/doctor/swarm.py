@@ -9,13 +9,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from codezero.config import Backend, LedgerKind, Network, PeerTasks
+from codezero.config import Backend, LedgerKind, Network, PeerTasks, RolloutEngine
 from codezero.config.multiaddr import Multiaddr
 from codezero.doctor.case import Case
 from codezero.doctor.finding import Finding, error, info, ok, warning
+from codezero.errors import ConfigError
 from codezero.launch import hosting
+from codezero.rollouts import rollout_file
 from codezero.tasks.known import rule
 
 CONNECT_S = 4.0
@@ -203,6 +206,10 @@ def _urls(case: Case) -> list[str]:
     found = [config.evaluator.url] if config.evaluator.backend in (Backend.ollama, Backend.openai) else []
     if config.ledger.kind is not LedgerKind.local:
         found += [config.ledger.rpc_url, *([config.ledger.proxy_url] if config.ledger.kind is LedgerKind.modal else [])]
+    if config.rollout.engine is RolloutEngine.remote:
+        for name in config.rollout.servers:
+            with suppress(ConfigError):  # told by the check of rollout servers
+                found.append(rollout_file.read(Path(name).expanduser()).url)
     return [url for url in [*found, config.judge.url if config.judge.enabled else "", config.proposer.url] if url]
 
 

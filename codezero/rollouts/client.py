@@ -67,7 +67,7 @@ class RolloutServer:
         """The bytes of weights that it was sent."""
 
     def cancel(self) -> None:
-        """Makes `sample` raise Cancelled at its next line."""
+        """Makes `bring` raise Cancelled at its next piece of a file, and `sample` at its next line."""
         self._cancelled.set()
 
     def status(self) -> ServerStatus:
@@ -79,8 +79,8 @@ class RolloutServer:
         return found
 
     def bring(self, snapshots: Snapshots) -> str:
-        """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed, or
-        RolloutError: a file of weights cannot be written."""
+        """Sees to it that the server has the newest weights, and returns their name. Raises ServerFailed,
+        also Cancelled, or RolloutError: a file of weights cannot be written."""
         self._cancelled.clear()
         status = self.status()
         if status.base != snapshots.base:
@@ -101,7 +101,8 @@ class RolloutServer:
         raise ServerFailed("it takes over neither a difference nor all weights")
 
     def sample(self, asked: RolloutRequest, on_step: Callable[[int], None]) -> Done:
-        """Returns the rollouts. `on_step` is called with the number of steps made. Raises ServerFailed."""
+        """Returns the rollouts. `on_step` is called with the number of steps made, of `max_new_tokens`. Raises
+        ServerFailed."""
         rows = len(asked.prompts) * asked.num_generations
         most_bytes = rows * asked.max_new_tokens * TOKEN_BYTES + (1 << 20)
         body = msgspec.json.encode(asked)
@@ -113,17 +114,24 @@ class RolloutServer:
                 reply = _decoded(line, _REPLY)
                 if isinstance(reply, Done):
                     return _checked(reply, asked)
-                if self._cancelled.is_set():
-                    raise Cancelled("another one was faster")
-                if reply.done > most_done:
-                    most_done, step_s = reply.done, time.monotonic()
-                    on_step(reply.done)
+                self._end_if_cancelled()
+                if not 0 <= reply.done <= reply.total:
+                    raise ServerFailed(f"it claims to have made {reply.done} of {reply.total} steps")
+                done = asked.max_new_tokens * reply.done // max(reply.total, 1)  # so their number is limited
+                if done > most_done:
+                    most_done, step_s = done, time.monotonic()
+                    on_step(done)
                 elif time.monotonic() - step_s > STALLED_S:
                     raise ServerFailed(f"it made no step in {STALLED_S:g} s")
         raise ServerFailed("it ended its reply in the middle")
 
+    def _end_if_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled("another one was faster")
+
     def _read(self, file: Any) -> Iterator[bytes]:
         while piece := file.read(COPY_BYTES):
+            self._end_if_cancelled()
             self.sent_bytes += len(piece)
             yield piece
 
@@ -144,7 +152,8 @@ class RolloutServer:
             with self._client.stream(method, self._url + path, content=content, headers=headers) as response:
                 yield response
         except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-            raise ServerFailed(str(error) or type(error).__name__) from error
+            what = str(error) or type(error).__name__
+            raise ServerFailed(f"{what}; check that it runs, and that this machine reaches it") from error
 
     def _refusal(self, response: httpx2.Response) -> str:
         text = _whole(response).decode("utf-8", "replace").strip()

@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 
-from codezero.errors import CodezeroError
+from codezero.errors import CodezeroError, RolloutError
 from codezero.llm.replies import Done
 from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
+from codezero.llm.within_memory import WithinMemory
+from codezero.rollouts import protocol
 from codezero.rollouts.agreement import disagrees, foreign
 from codezero.rollouts.batch import Found, PromptBatch, Sampling
 from codezero.rollouts.client import Cancelled, RolloutServer
@@ -41,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """A server's share of a job, the name of the weights that it is from, and how long it took."""
+    """A server's share of a job, the name of the weights that it is from, and how long it took with their upload."""
 
     done: Done
     weights: str
@@ -68,8 +70,10 @@ class RemoteEngine:
     ) -> None:
         """`local` samples where no server does."""
         self._standings = {server: _Standing() for server in servers}
-        self._snapshots, self._local = snapshots, local
+        self._snapshots, self._local = snapshots, WithinMemory(local)
         self._jobs = queue.SimpleQueue[Sampling]()
+        self._awaited: Sampling | None = None
+        """The job that was waited for last."""
         threading.Thread(target=self._work, name="rollout servers", daemon=True).start()
 
     def publish(self, model: Any) -> str:
@@ -88,6 +92,7 @@ class RemoteEngine:
         """Waits for a job. Returns the attempts at each prompt and the name of their weights; where no server has
         sampled, or one whose log-probs are not the model's, `model` does, which is the newest version."""
         batch, total = job.batch, job.batch.params.max_new_tokens
+        self._awaited = job
         while True:
             try:
                 found = job.found.result(LOOK_S)
@@ -167,13 +172,23 @@ class RemoteEngine:
                 job.found.set_exception(error)
 
     def _sampled(self, job: Sampling) -> list[Found | None]:
+        """Returns what servers have sampled; what is missing when none is able to and somebody waits is left."""
         found: list[Found | None] = [None] * len(job.batch.prompts)
         slow: set[RolloutServer] = set()
         while missing := [i for i, one in enumerate(found) if one is None]:
-            shares = self._shares(missing, slow)
-            if not shares:
+            most = max(1, protocol.MAX_ROWS // job.batch.num_generations)  # the rest has its turn later
+            shares = {server: share[:most] for server, share in self._shares(missing, slow).items()}
+            if shares:
+                try:
+                    slow |= self._share_out(job, shares, found)
+                except RolloutError as error:
+                    logger.warning("%s. This node samples by itself what servers cannot", error)
+                    break
+            elif self._awaited is not None and not self._awaited.found.done():
                 break
-            slow |= self._share_out(job, shares, found)
+            else:  # nobody needs the rollouts yet, so a server may come back in time, and a slow one may take its time
+                slow.clear()
+                time.sleep(LOOK_S)
         return found
 
     def _shares(self, prompts: Sequence[int], slow: Collection[RolloutServer]) -> dict[RolloutServer, list[int]]:
@@ -198,10 +213,11 @@ class RemoteEngine:
         self, job: Sampling, shares: dict[RolloutServer, list[int]], found: list[Found | None]
     ) -> set[RolloutServer]:
         """Has each server sample its share, and takes what comes. Returns those that were too slow beside others, for
-        which it does not wait."""
+        which it does not wait. Raises RolloutError, after the others: the weights for one cannot be written."""
         replies = queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]]()
         job.steps = dict.fromkeys(shares, 0)
         began_s, slowest_s, under_way, slow = time.monotonic(), 0.0, set(shares), set()
+        unwritten: RolloutError | None = None
         for server, share in shares.items():
             arguments = (job, server, share, replies)
             threading.Thread(target=self._ask, args=arguments, name=f"asks {server.name}", daemon=True).start()
@@ -218,6 +234,8 @@ class RemoteEngine:
             if isinstance(reply, Cancelled):
                 slow.add(server)
                 self._standings[server].tokens_per_s = self._speed(server) / 2
+            elif isinstance(reply, RolloutError):
+                unwritten = reply
             elif isinstance(reply, CodezeroError):
                 self._leave_out(server, str(reply))
             elif isinstance(reply, Exception):
@@ -227,6 +245,8 @@ class RemoteEngine:
                 self._note(server, reply)
                 for prompt, attempts in job.batch.attempts(shares[server], reply.done):
                     found[prompt] = Found(attempts, reply.weights, server)
+        if unwritten is not None:
+            raise unwritten
         return slow
 
     def _ask(
@@ -237,8 +257,8 @@ class RemoteEngine:
         replies: queue.SimpleQueue[tuple[RolloutServer, _Sampled | Exception]],
     ) -> None:
         try:
+            began_s = time.monotonic()  # what an upload takes counts, so that slow links get less
             weights = server.bring(self._snapshots)
-            began_s = time.monotonic()
             done = server.sample(job.batch.request(share, weights), lambda step: job.steps.__setitem__(server, step))
             replies.put((server, _Sampled(done, weights, time.monotonic() - began_s)))
         except Exception as error:  # the thread's boundary: without a reply nobody would hear of it
@@ -258,8 +278,7 @@ class RemoteEngine:
         standing.out_s = min(2 * standing.out_s, MOST_OUT_S) if standing.out_s else OUT_S
         standing.out_until_s = time.monotonic() + standing.out_s
         logger.warning(
-            "rollout server %s is left out for %.0f s: %s. Other servers or this node do its work; check that it runs, "
-            "and that this machine reaches it",
+            "rollout server %s is left out for %.0f s: %s. Other servers or this node do its work",
             server.name,
             standing.out_s,
             printable(trouble)[:300],

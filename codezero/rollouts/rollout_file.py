@@ -29,10 +29,9 @@ def write(path: Path, content: RolloutFile) -> None:
         replace_file(path, yaml.safe_dump(msgspec.to_builtins(content), sort_keys=False), private=True)
 
 
-def read(path: Path) -> RolloutFile:
-    """Raises ConfigError: the file is missing or damaged."""
-    again = "copy it again from the machine where `codezero rollout serve` wrote it"
-    with told_as(ConfigError, f"cannot read the rollout file {path}", again), path.open("rb") as file:
+def read(path: Path, do: str = "copy it again from the machine where `codezero rollout serve` wrote it") -> RolloutFile:
+    """Raises ConfigError: the file is missing or damaged; `do` says what to do then."""
+    with told_as(ConfigError, f"cannot read the rollout file {path}", do), path.open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
     try:
         found = msgspec.convert(yaml.safe_load(raw) if len(raw) <= MAX_BYTES else None, RolloutFile)
@@ -40,7 +39,7 @@ def read(path: Path) -> RolloutFile:
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError):
         usable = False
     if not usable:
-        raise ConfigError(f"{path} is no rollout file, or damaged: {again}")
+        raise ConfigError(f"{path} is no rollout file, or damaged: {do}")
     return found
 
 

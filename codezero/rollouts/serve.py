@@ -39,7 +39,7 @@ def serve(
     end_by_sigterm()
     with listening(options.host, options.port, RolloutError, "rollout server") as listener:
         port = listener.getsockname()[1]
-        token = rollout_file.read(options.file).token if options.file.exists() else secrets.token_urlsafe(32)
+        token = _token(options.file)
         url = f"http://{in_url(options.address or _reached(options.host))}:{port}"
         rollout_file.write(options.file, RolloutFile(url=url, token=token))
         app = make_app(Sampler(policy, sample, engine, console.line), token, _empty(options.file))
@@ -54,6 +54,15 @@ def serve(
         elif options.address is None:
             console.line("only this machine can reach it; --host 0.0.0.0 lets others")
         serve_app(app, listener, CONNECTIONS)
+
+
+def _token(file: Path) -> str:
+    """Returns the token of an earlier start, or a new one."""
+    if not file.exists():
+        return secrets.token_urlsafe(32)
+    return rollout_file.read(
+        file, "delete it, so that a new one is made, and copy that to the machines that learn"
+    ).token
 
 
 def _empty(file: Path) -> Path:

@@ -87,7 +87,7 @@ class Sampler:
 
     def why_not(self, asked: RolloutRequest) -> str:
         """Returns in words why the request cannot be answered; empty if it can."""
-        if self._engine is RolloutEngine.llama_cpp and self._weights.name == self._weights.base:
+        if self._engine is RolloutEngine.llama_cpp and not hasattr(self.model, "peft_config"):
             return "it samples with adapters only: train them, or start it with rollout.engine=transformers"
         if self._engine in LOGPROBS_AFTER and (asked.top_p < 1 or asked.top_k):
             return (

@@ -26,8 +26,6 @@ from codezero.rollouts.delta import checksum, difference, rounded
 from codezero.runtime.files import safetensors_written
 
 FORMAT = "codezero-weights-1"
-FULL_EVERY = 32
-"""Every so many versions all weights are sent, though a difference would do."""
 LEVEL = 1
 """zstd's: higher ones save 2 % and take several times as long."""
 
@@ -65,7 +63,7 @@ class Snapshots:
         self._weights = {} if self._lora else {name: rounded(weight) for name, weight in base_weights(model)}
         self.name = "" if self._lora else self.base
         """The name of the newest version."""
-        self._before, self._num, self._lock = "", 0, threading.Lock()
+        self._before, self._lock = "", threading.Lock()
         with self._told():
             folder.mkdir(parents=True, exist_ok=True)
             self._remove_files()  # of an earlier process, which had other names
@@ -83,10 +81,10 @@ class Snapshots:
                 for name, weight in self._weights.items()
             ):
                 return self.name
-            before, name, self._num = self.name, secrets.token_hex(16), self._num + 1
+            before, name = self.name, secrets.token_hex(16)
             with self._told():
                 self._remove_files()
-            sends_all = self._lora or self._transfer is Transfer.full or self._num % FULL_EVERY == 0
+            sends_all = self._lora or self._transfer is Transfer.full
             differs = not sends_all and self._has_written_difference(before, name, new)
             self._before, self.name, self._weights = before if differs else "", name, new
             return name

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import signal
 import socket
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from codezero.errors import CodezeroError
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+REQUEST_S = 15
+"""The longest time that a connection may be without a request, in seconds."""
 
 
 def own_addresses(family: socket.AddressFamily) -> list[str]:
@@ -61,10 +68,31 @@ def in_url(host: str) -> str:
 
 def serve_app(app: Any, listener: socket.socket, connections: int) -> None:
     """Serves an ASGI app until Ctrl-C. Beyond so many connections at a time it answers 503."""
+    try:
+        make_server(app, connections).run(sockets=[listener])
+    except KeyboardInterrupt:
+        return
+
+
+def make_server(app: Any, connections: int) -> Server:
+    """Returns the server of an ASGI app."""
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Protocol(H11Protocol):
+        """HTTP/1.1 that ends connections without a request, for which uvicorn would wait for ever."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.loop.call_later(REQUEST_S, self._end_if_idle)
+
+        def _end_if_idle(self) -> None:
+            if not self.cycle:
+                self.transport.close()
 
     config = uvicorn.Config(
         app,
+        http=Protocol,
         log_level="warning",
         access_log=False,
         lifespan="off",
@@ -72,13 +100,10 @@ def serve_app(app: Any, listener: socket.socket, connections: int) -> None:
         proxy_headers=False,
         server_header=False,
         limit_concurrency=connections,
-        timeout_keep_alive=15,
+        timeout_keep_alive=REQUEST_S,
         timeout_graceful_shutdown=1,
     )
-    try:
-        uvicorn.Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:
-        return
+    return uvicorn.Server(config)
 
 
 def end_by_sigterm() -> None:

@@ -48,6 +48,14 @@ def test_exchange_is_told_how_long_the_round_has_taken(monkeypatch):
     assert calls.elapsed_s == 6.0  # the clock's start, begin and end of draw and solve, begin of exchange, and now
 
 
+@pytest.mark.parametrize(("samples_ahead", "seconds"), [(False, 1.0), (True, 7.0)])
+def test_tokens_that_were_sampled_ahead_are_counted_over_the_whole_round(monkeypatch, samples_ahead, seconds):
+    now = iter(float(n) for n in range(100))
+    monkeypatch.setattr("codezero.loop.time.perf_counter", lambda: next(now))
+    report = play(Calls(), samples_ahead=samples_ahead)
+    assert report.tokens_per_s == report.num_tokens / seconds  # a second a stage, and two of `exchange`
+
+
 def test_report_speaks_of_own_rollouts_and_counts_what_was_dropped():
     calls = Calls(
         rewards=((1.0, 0.0), ()),

@@ -46,7 +46,12 @@ _ROUND = (
     ("train/sample_size", "sample_size", "sample_size_ratio", "Effective sample size of own tokens"),
     ("train/replayed_groups", "num_replayed_groups", "replayed_groups", "Own past groups trained on again"),
     ("train/policy_version", "policy_version", "policy_version", "Updates of the policy"),
-    ("rollout/tokens_per_s", "tokens_per_s", "generated_tokens_per_second", "Completion tokens a second of solving"),
+    (
+        "rollout/tokens_per_s",
+        "tokens_per_s",
+        "generated_tokens_per_second",
+        "Completion tokens a second of solving, or of the round if sampled ahead",
+    ),
     ("swarm/local_groups", "num_local_groups", "local_groups", "Own groups (I)"),
     ("swarm/proposed_groups", "num_proposed_groups", "proposed_groups", "Of them, by proposers"),
     ("swarm/pooled_groups", "num_pooled_groups", "pooled_groups", "Peers' groups judged"),

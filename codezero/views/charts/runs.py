@@ -67,7 +67,12 @@ def solver_charts(
             "A group is one node's solutions to one task. Peers' groups that teach nothing are judged and left.",
         ),
         draw.bars("Seconds by stage", parts(r.seconds for r in reports), "Where the time goes.", unit="s"),
-        draw.line("Tokens per second", {"written": [r.tokens_per_s for r in reports]}, "While solving.", low=0),
+        draw.line(
+            "Tokens per second",
+            {"written": [r.tokens_per_s for r in reports]},
+            "While solving; over whole rounds with solutions sampled ahead.",
+            low=0,
+        ),
         *_updates(reports, draw),
         *_others(reports, draw),
     ]

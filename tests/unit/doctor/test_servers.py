@@ -13,6 +13,8 @@ import pytest
 
 from codezero.doctor import chain, machine, reach, services, swarm
 from codezero.identity.key import Identity
+from codezero.rollouts import rollout_file
+from codezero.rollouts.rollout_file import RolloutFile
 from tests.unit.doctor.cases import case_of, told
 
 PEER = Identity.generate().peer_id
@@ -254,6 +256,14 @@ def test_proxies_that_take_over_this_network(tmp_path):
     assert "hub, RPC and judge service are asked through it" in told(spared, "info")[0]
     private = proxied(tmp_path, *judge[:2], "evaluator.url=http://192.168.1.5:11434", ALL_PROXY="socks5://p:1")
     assert told(private, "warning")
+
+
+def test_a_rollout_server_of_this_network_is_one_that_a_proxy_takes_over(tmp_path):
+    file = tmp_path / "pc.yaml"
+    rollout_file.write(file, RolloutFile(url="http://192.168.1.5:7070", token="x"))
+    settings = ("rollout.engine=remote", f"rollout.servers=[{tmp_path / 'none.yaml'},{file}]")
+    (fault,) = told(proxied(tmp_path, *settings, HTTP_PROXY="http://p:1"), "warning")
+    assert "NO_PROXY does not name 192.168.1.5" in fault
 
 
 def test_proxies_that_spare_not_even_this_machine(tmp_path):

@@ -2,12 +2,14 @@
 
 import threading
 import time
+from concurrent.futures import TimeoutError as NotYet
 from contextlib import ExitStack
 
 import pytest
 import torch
 
 from codezero.config import TrainConfig, Transfer
+from codezero.errors import RolloutError
 from codezero.llm.sample import SamplingParams, sample_groups
 from codezero.rollouts import engine as engines
 from codezero.rollouts.batch import PromptBatch
@@ -23,7 +25,7 @@ PROMPTS = [[i, i + 1, i + 2] for i in range(1, 9)]
 class Fleet:
     """Servers of the tiny model, and an engine that uses them."""
 
-    def __init__(self, stack, folder, *samples, model=None, others=()):
+    def __init__(self, stack, folder, *samples, model=None, others=(), local=None):
         self.counts = [0] * len(samples)
         self.local = 0
         apps = [make_app(sampler(sample=self._counting(i, one)), TOKEN) for i, one in enumerate(samples)]
@@ -31,7 +33,9 @@ class Fleet:
             stack.enter_context(rollout_server(app, f"server-{i}.yaml")) for i, app in enumerate([*apps, *others])
         ]
         self.model = model or tiny_model()
-        self.engine = RemoteEngine(self.servers, Snapshots(self.model, folder, Transfer.auto), local=self._local)
+        self.engine = RemoteEngine(
+            self.servers, Snapshots(self.model, folder, Transfer.auto), local=local or self._local
+        )
 
     def _counting(self, number, sample):
         def counted(model, prompts, *arguments, **options):
@@ -67,6 +71,16 @@ def asks(groups):
     return [[one.prompt_ids for one in group] for group in groups]
 
 
+def begun(fleet, prompts=PROMPTS[:2], num_generations=2):
+    """A job for which nobody waits yet."""
+    fleet.engine.publish(fleet.model)
+    params = SamplingParams(max_new_tokens=4)
+    batch = PromptBatch(
+        prompts=prompts, num_generations=num_generations, params=params, end_ids=[256], pad_id=257, seed=1
+    )
+    return fleet.engine.begin(batch)
+
+
 EVERY = [[tuple(prompt)] * 2 for prompt in PROMPTS]
 
 
@@ -99,6 +113,19 @@ def test_prompts_are_shared_out_equally_and_then_by_speed(fleet):
     made.draw()
     assert made.counts == [12, 4]
     assert made.local == 0
+
+
+def test_the_time_that_weights_take_to_a_server_counts_in_its_speed(fleet):
+    made = fleet(sample_groups)
+    bring = made.servers[0].bring
+
+    def slowly(snapshots):
+        time.sleep(1.0)
+        return bring(snapshots)
+
+    made.servers[0].bring = slowly
+    made.draw()
+    assert 0 < made.engine._standings[made.servers[0]].tokens_per_s < 8 * 2 * 4
 
 
 def failing(*_, **__):
@@ -140,6 +167,32 @@ def test_the_work_of_a_server_that_fails_or_lies_is_done_by_others_or_here(fleet
     assert made.counts == [before[0] + 8, before[1]]
 
 
+def test_weights_that_this_node_cannot_write_are_not_the_fault_of_a_server(fleet, caplog):
+    made = fleet(sample_groups, sample_groups)
+
+    def full(snapshots):
+        raise RolloutError("cannot write weights: free some space")
+
+    made.servers[1].bring = full
+    assert asks(made.draw()) == EVERY
+    assert (made.counts, made.local) == ([4, 0], 4)
+    assert "free some space. This node samples by itself" in caplog.text
+    assert "left out" not in caplog.text
+    del made.servers[1].bring
+    assert asks(made.draw()) == EVERY
+    assert made.local == 4
+
+
+@pytest.mark.parametrize(("bad", "helps"), [(failing, False), (None, True)])
+def test_advice_on_the_connection_is_given_for_failures_of_the_connection(fleet, monkeypatch, caplog, bad, helps):
+    made = fleet(bad or sample_groups)
+    if bad is None:
+        monkeypatch.setattr(made.servers[0], "_url", "http://127.0.0.1:9")
+    made.draw()
+    assert ("check that it runs" in caplog.text) is helps
+    assert "is left out" in caplog.text
+
+
 def test_a_server_that_is_left_out_comes_back(fleet):
     calls = []
 
@@ -153,6 +206,29 @@ def test_a_server_that_is_left_out_comes_back(fleet):
     made.engine._standings[made.servers[0]].out_until_s = 0.0  # a minute later
     assert asks(made.draw()) == EVERY
     assert made.local == 8
+
+
+def test_work_ahead_that_nobody_waits_for_yet_waits_for_its_server(fleet, monkeypatch):
+    monkeypatch.setattr(engines, "OUT_S", 1.0)
+    calls = []
+
+    def at_first(*arguments, **options):
+        calls.append(1)
+        return (failing if len(calls) == 1 else sample_groups)(*arguments, **options)
+
+    made = fleet(at_first)
+    job = begun(made)
+    assert all(job.found.result(60))
+    assert made.local == 0
+
+
+def test_once_somebody_waits_the_node_samples_what_no_server_is_there_for(fleet):
+    made = fleet(failing)
+    job = begun(made)
+    with pytest.raises(NotYet):
+        job.found.result(2)
+    assert len(made.engine.finish(job, made.model)) == 2
+    assert made.local == 2
 
 
 def test_without_any_server_the_node_samples_by_itself(fleet, caplog):
@@ -175,6 +251,20 @@ def test_without_any_server_the_node_samples_by_itself(fleet, caplog):
     )
     assert "HTTP 500" in caplog.text
     assert "\x1b" not in caplog.text
+
+
+def test_what_the_node_samples_by_itself_is_halved_if_memory_is_full(fleet):
+    tried = []
+
+    def small(model, prompts, num, *arguments, **options):
+        tried.append(len(prompts) * num)
+        if tried[-1] > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return sample_groups(model, prompts, num, *arguments, **options)
+
+    made = fleet(local=small)
+    assert asks(made.draw()) == EVERY
+    assert tried == [16, 8, 8]
 
 
 def test_a_server_that_is_much_slower_than_others_is_not_waited_for(fleet, monkeypatch):
@@ -208,6 +298,14 @@ def test_a_server_without_a_share_gets_one_again(fleet, monkeypatch):
     for _ in range(6):
         made.draw()
     assert made.counts[1] > 4
+
+
+def test_more_attempts_than_a_request_may_have_are_asked_for_in_turn(fleet, monkeypatch):
+    monkeypatch.setattr(engines.protocol, "MAX_ROWS", 5)
+    made = fleet(sample_groups, sample_groups)
+    assert asks(made.draw()) == EVERY
+    assert sum(made.counts) == 8
+    assert made.local == 0
 
 
 def test_weights_that_change_reach_the_servers(fleet):
@@ -258,16 +356,7 @@ def test_jobs_run_while_their_caller_does_something_else(fleet):
         return paced(0.3)(*arguments, **options)
 
     made = fleet(held)
-    made.engine.publish(made.model)
-    batch = PromptBatch(
-        prompts=PROMPTS[:2],
-        num_generations=2,
-        params=SamplingParams(max_new_tokens=4),
-        end_ids=[256],
-        pad_id=257,
-        seed=1,
-    )
-    jobs = [made.engine.begin(batch) for _ in range(2)]
+    jobs = [begun(made) for _ in range(2)]
     go_on.set()
     steps = []
     for job in jobs:

@@ -5,7 +5,7 @@ import pytest
 from codezero.errors import ConfigError
 from codezero.rollouts import rollout_file
 from codezero.rollouts.rollout_file import RolloutFile
-from codezero.rollouts.serve import _reached
+from codezero.rollouts.serve import _reached, _token
 
 
 def test_what_is_written_is_read_and_only_the_owner_can(tmp_path):
@@ -42,6 +42,15 @@ def test_what_is_no_rollout_file_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(ConfigError, match="is no rollout file, or damaged: copy it again"):
         rollout_file.read(path)
+
+
+def test_a_damaged_file_of_the_server_itself_is_to_be_deleted(tmp_path):
+    path = tmp_path / "server.yaml"
+    path.write_text("url: http://127.0.0.1:7070")
+    with pytest.raises(ConfigError, match="or damaged: delete it"):
+        _token(path)
+    path.unlink()
+    assert len(_token(path)) == 43
 
 
 def test_a_file_that_cannot_be_written_says_so(tmp_path):

@@ -1,5 +1,6 @@
 """A rollout server over HTTP: who may use it, what it refuses, and what a trainer makes of one that lies."""
 
+import io
 import socket
 import threading
 import time
@@ -299,6 +300,14 @@ def test_a_connection_brings_weights_and_gets_rollouts(snapshots):
         assert steps == [0, 1, 2, 3] or steps == [1, 2, 3]
 
 
+def test_llama_cpp_refuses_all_weights_in_words_after_an_upload_too(snapshots):
+    with rollout_server(sampler(engine=RolloutEngine.llama_cpp)) as connection:
+        snapshots.take(tiny_model(seed=1))
+        assert connection.bring(snapshots) == snapshots.name
+        with pytest.raises(ServerFailed, match="adapters only"):
+            connection.sample(request(snapshots.name), lambda step: None)
+
+
 def test_a_wrong_token_another_model_or_nobody_is_said(snapshots):
     with rollout_server(token="wrong") as connection, pytest.raises(ServerFailed, match=r"401.*not the token"):
         connection.bring(snapshots)
@@ -336,6 +345,8 @@ LIES = {
     "nothing": b"",
     "half a line": done()[:40],
     "endless steps without an end": b'{"type":"Progressed","done":1,"total":4}\n',
+    "more steps than there are": b'{"type":"Progressed","done":5,"total":4}\n' + done(),
+    "steps before the first": b'{"type":"Progressed","done":-1,"total":4}\n' + done(),
     "a line without an end": b"1" * (3 << 20),
     "an error to print": done(error="\x1b[2J"),
     "too few rows": done(ids=[[5, 256]], logprobs=[[-1.0, -0.5]]),
@@ -420,6 +431,28 @@ def test_a_silent_server_and_one_without_progress_are_given_up(monkeypatch):
         pytest.raises(ServerFailed, match="timed out"),
     ):
         connection.sample(request("b"), lambda step: None)
+
+
+def test_a_server_that_is_never_nearer_to_its_end_is_given_up(monkeypatch):
+    monkeypatch.setattr(client, "STALLED_S", 0.3)
+    lines = [b'{"type":"Progressed","done":%d,"total":%d}\n' % (i, i + 1) for i in range(600)]
+    with rollout_server(stand_in(*lines, pause_s=0.1)) as connection, pytest.raises(ServerFailed, match="no step"):
+        connection.sample(request("b"), lambda step: None)
+
+
+def test_a_cancelled_upload_ends_at_the_next_piece(snapshots, monkeypatch):
+    class File(io.BytesIO):
+        def read(self, size=-1):
+            connection.cancel()
+            return super().read(size)
+
+    with rollout_server() as connection:
+        monkeypatch.setattr(snapshots, "open_for", lambda has: ("0" * 32, File(bytes(4 << 20))))
+        with pytest.raises(Cancelled):
+            connection.bring(snapshots)
+        assert connection.sent_bytes == 0
+        monkeypatch.undo()
+        assert connection.bring(snapshots) == snapshots.name
 
 
 def test_a_cancelled_request_ends_at_the_next_line():

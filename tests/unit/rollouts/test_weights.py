@@ -15,7 +15,7 @@ from codezero.config import TrainConfig, Transfer
 from codezero.errors import RolloutError, TransferError
 from codezero.rollouts import delta
 from codezero.rollouts.served import OtherBase, ServedWeights
-from codezero.rollouts.snapshots import FULL_EVERY, Snapshots, adapter_weights, base_weights
+from codezero.rollouts.snapshots import Snapshots, adapter_weights, base_weights
 from codezero.train.method import apply_lora
 from tests.builders import tiny_model
 
@@ -163,18 +163,6 @@ def test_a_difference_of_all_values_is_smaller_than_all_of_them(tmp_path):
     served = ServedWeights(tiny_model())
     assert bring(snapshots, served, tmp_path) < 2 * sum(weight.numel() for _, weight in base_weights(model))
     assert exact(model, served)
-
-
-def test_all_are_sent_now_and_then(tmp_path):
-    model, rng = tiny_model(), torch.Generator().manual_seed(1)
-    snapshots, served = Snapshots(model, tmp_path, Transfer.auto), ServedWeights(tiny_model())
-    sizes = []
-    for _ in range(2 * FULL_EVERY):
-        change(model, rng, 0.01)
-        snapshots.take(model)
-        sizes.append(bring(snapshots, served, tmp_path))
-    whole = 2 * sum(weight.numel() for _, weight in base_weights(model))
-    assert [i for i, size in enumerate(sizes, 1) if size > whole] == [FULL_EVERY, 2 * FULL_EVERY]
 
 
 def test_adapters_go_whole_and_the_base_under_them_stays(tmp_path):
