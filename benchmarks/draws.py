@@ -29,7 +29,7 @@ from benchmarks.harness import Arm, Result, Target
 from benchmarks.power import of_mean
 from benchmarks.tables import against, markdown
 from codezero.evaluate.intervals import bootstrap
-from codezero.tasks.candidates import CONCENTRATION, EXPLORE, KEEP, SIZE, Informative, weighted
+from codezero.tasks.candidates import EXPLORE, KEEP, MOST, PRIOR, SIZE, TEACHES, Informative, weighted
 from codezero.tasks.mixture import Mixture, Share
 from codezero.tasks.sources import ListSource
 from codezero.tasks.withheld import Withheld
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "rollouts": ROLLOUTS,
                 "window": WINDOW,
                 "seeds": options.seeds,
-                "candidates": [SIZE, EXPLORE, KEEP, CONCENTRATION],
+                "candidates": [SIZE, EXPLORE, KEEP, TEACHES, PRIOR, MOST],
                 "gains": [OWN_GAIN, SHARED_GAIN],
             },
             seed=FIRST_SEED,

@@ -3,8 +3,8 @@
 A group teaches if some of its attempts are right and some wrong. So a task's weight in the draw is E[4 p (1 - p)] of
 its success rate p, where p (1 - p) is the variance of an attempt's outcome (Rutherford et al., arXiv 2408.15099; with
 language models: Bae et al., arXiv 2504.03380). p has a Beta posterior that discounts old evidence, since the policy
-changes. Its prior weighs as much as `CONCENTRATION` attempts; its mean is the rate of tasks of the level when first
-tried.
+changes. Its prior fits the first groups at tasks of the level, in their rate and in E[4 p (1 - p)]: where most tasks
+turn out to be solved always or never, an untried one promises little.
 
 Only own attempts at tasks that this node has drawn itself are counted: groups of peers change nothing here.
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from codezero.tasks.posterior import KEEP as LEVEL_KEEP
 from codezero.tasks.posterior import Posterior
 from codezero.tasks.sources import ListSource, StreamSource
 from codezero.tasks.withheld import Withheld, id_of
@@ -30,9 +31,37 @@ KEEP = 0.5
 policy has learnt since say nothing any more."""
 MOST_AHEAD = 4
 """The most rounds that tasks are drawn ahead of the one that is judged (rollout.max_staleness)."""
-CONCENTRATION = 0.3
-"""The sum of the prior's two parameters: success rates of a small model lie near 0 or 1, so that four equal attempts
-say nearly all. The measured 20, 28 and 34 % of mixed groups at G = 4, 8 and 16 fit 0.35 at a mean rate of 0.3."""
+TEACHES = 0.19
+"""E[4 p (1 - p)] of a level's tasks before any was tried. The measured 20, 28 and 34 % of mixed groups at G = 4, 8 and
+16 of a small model fit it."""
+PRIOR = 2
+"""The number of groups that `TEACHES` counts as."""
+MOST = 0.9
+"""The largest share that E[4 p (1 - p)] has of what it would be if all tasks had the same p."""
+
+
+@dataclass(slots=True)
+class _Level:
+    """What first groups at the tasks of a level came to."""
+
+    rate: Posterior = field(default_factory=Posterior)
+    """The success rate; a group counts as one trial."""
+    teaches: float = 0.0
+    """The sum of 4 p (1 - p) over the groups, discounted as the rate is."""
+
+    def observe(self, right: int, tried: int) -> None:
+        """Adds the first group at a task, of two attempts or more."""
+        self.rate.observe(right / tried, 1 - right / tried)
+        # E[right (tried - right)] is p (1 - p) tried (tried - 1).
+        self.teaches = LEVEL_KEEP * self.teaches + 4 * right * (tried - right) / (tried * (tried - 1))
+
+    def prior(self) -> tuple[float, float]:
+        """Returns the parameters of the Beta distribution that has the level's rate and 4 p (1 - p)."""
+        mean = (1 + self.rate.successes) / (2 + self.rate.evidence)
+        alike = 4 * mean * (1 - mean)
+        teaches = min((PRIOR * TEACHES + self.teaches) / (PRIOR + self.rate.evidence), MOST * alike)
+        total = teaches / (alike - teaches)
+        return total * mean, total * (1 - mean)
 
 
 @dataclass(slots=True)
@@ -53,8 +82,8 @@ class Candidates:
         self._num_drawn = 0
         self._known: dict[str, _Candidate] = {}
         """The candidates by `id_of`, the oldest first."""
-        self._levels: dict[int, Posterior] = {}
-        """The success rate of tasks when first tried, by difficulty; 0 stands for an unknown difficulty."""
+        self._levels: dict[int, _Level] = {}
+        """By difficulty; 0 stands for an unknown one."""
         self._asked: dict[str, int] = {}
         """The ids of drawn tasks that have come to no verdict yet, and how many rounds have ended since."""
 
@@ -117,9 +146,8 @@ class Candidates:
                 self._forget_untried(name)
                 continue
             known, right, tried = self._known[name], group.num_correct, len(group.rewarded)
-            if known.num_groups == 0:
-                level = self._levels.setdefault(known.task.difficulty or 0, Posterior())
-                level.observe(right / tried, 1 - right / tried)
+            if known.num_groups == 0 and tried > 1:
+                self._levels.setdefault(known.task.difficulty or 0, _Level()).observe(right, tried)
             known.posterior.observe(right, tried - right, KEEP)
             known.num_groups += 1
             if self._most_groups is not None and not (group.is_mixed and known.num_groups < self._most_groups):
@@ -139,7 +167,9 @@ class Candidates:
         return {
             "drawn": self._num_drawn,
             "asked": dict(sorted(self._asked.items())),
-            "levels": [{"level": level, **one.state_dict()} for level, one in self._levels.items()],
+            "levels": [
+                {"level": level, **one.rate.state_dict(), "teaches": one.teaches} for level, one in self._levels.items()
+            ],
             "tasks": [
                 {"id": name, "groups": one.num_groups, **one.posterior.state_dict()}
                 for name, one in self._known.items()
@@ -151,7 +181,7 @@ class Candidates:
         found = {id_of(task): task for task in tasks}
         self._num_drawn, asked = state["drawn"], state["asked"]
         self._asked = dict(asked) if isinstance(asked, dict) else dict.fromkeys(asked, 0)  # a list before tasks ahead
-        self._levels = {row["level"]: _posterior(row) for row in state["levels"]}
+        self._levels = {row["level"]: _Level(_posterior(row), row.get("teaches", 0.0)) for row in state["levels"]}
         self._known = {
             row["id"]: _Candidate(found[row["id"]], _posterior(row), row["groups"])
             for row in state["tasks"]
@@ -160,10 +190,8 @@ class Candidates:
 
     def _teaches(self, candidate: _Candidate) -> float:
         """Returns E[4 p (1 - p)] for p ~ Beta(a, b), which is 4 a b / ((a + b) (a + b + 1))."""
-        level = self._levels.get(candidate.task.difficulty or 0, Posterior())
-        rate = (1 + level.successes) / (2 + level.evidence)
-        a = CONCENTRATION * rate + candidate.posterior.successes
-        b = CONCENTRATION * (1 - rate) + candidate.posterior.failures
+        a, b = self._levels.get(candidate.task.difficulty or 0, _Level()).prior()
+        a, b = a + candidate.posterior.successes, b + candidate.posterior.failures
         return 4 * a * b / ((a + b) * (a + b + 1))
 
 

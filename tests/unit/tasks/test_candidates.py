@@ -53,6 +53,16 @@ def test_a_task_that_becomes_solvable_is_found():
     assert Counter(drawn[600:])[1] > 0.3 * 600
 
 
+def test_tasks_that_are_learnt_make_room():
+    attempts = Counter()
+
+    def rate(number):
+        attempts[number] += 1
+        return 0.5 if attempts[number] <= 8 else 1.0  # learnt after two groups
+
+    assert len(set(play(informative(300), 200, rate))) > 130  # of 400 draws
+
+
 def test_what_is_learned_of_a_level_is_expected_of_its_other_tasks():
     mixture = informative(SIZE, level=lambda i: 1 + i % 2)
     first = play(mixture, 10, rate=lambda i: 0.5 if i % 2 else 0.0)
