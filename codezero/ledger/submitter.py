@@ -150,8 +150,8 @@ class Submitter:
         waiting = len(self._outbox.open_items())
         if waiting:
             logger.warning(
-                "%d submission%s to the chain wait%s on disk. Start the node again and it sends them; codezero status "
-                "says why they wait",
+                "%d submission%s to the chain wait%s on disk. Nothing has to be done but to start the node again some "
+                "time, which sends them; codezero status says why they wait",
                 waiting,
                 *(("", "s") if waiting == 1 else ("s", "")),
             )

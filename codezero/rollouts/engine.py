@@ -182,7 +182,7 @@ class RemoteEngine:
                 try:
                     slow |= self._share_out(job, shares, found)
                 except RolloutError as error:
-                    logger.warning("%s. This node samples by itself what servers cannot", error)
+                    logger.warning("%s. Training is not affected: this node samples by itself", error)
                     break
             elif self._awaited is not None and not self._awaited.found.done():
                 break
@@ -278,7 +278,7 @@ class RemoteEngine:
         standing.out_s = min(2 * standing.out_s, MOST_OUT_S) if standing.out_s else OUT_S
         standing.out_until_s = time.monotonic() + standing.out_s
         logger.warning(
-            "rollout server %s is left out for %.0f s: %s. Other servers or this node do its work",
+            "rollout server %s is left out for %.0f s: %s. Others do its work, so training is not affected",
             server.name,
             standing.out_s,
             printable(trouble)[:300],

@@ -253,7 +253,7 @@ def test_a_server_that_fails_once_costs_a_warning_and_the_rollouts_come(tmp_path
 
 def test_a_server_that_never_starts_is_given_up_with_what_it_said(tmp_path):
     with stand_in(tmp_path, "does not start") as made:
-        with pytest.raises(RolloutError, match=r"in 3 tries .*CUDA out of memory.*codezero\[vllm\]") as caught:
+        with pytest.raises(RolloutError, match=r"in 3 tries .*CUDA out of memory.*the extra vllm") as caught:
             draw(made.sample)
         assert str(caught.value).isprintable()
         assert len(made.starts()) == vllm_engine.TRIES

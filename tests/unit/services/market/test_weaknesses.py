@@ -13,6 +13,7 @@ from codezero.services.judge.client import JudgeService
 from codezero.services.market import player as module
 from codezero.services.market.player import POLL_S
 from codezero.services.market.stakes import Stakes
+from tests.chain import wait_until
 from tests.unit.evaluate.loopback import never
 from tests.unit.services.market.arena import BOTH, COIN, Policy, claim_now, states, tick
 
@@ -30,7 +31,7 @@ def test_1_a_bet_that_no_double_holds_arrives_to_the_last_unit(arena, tmp_path, 
         peer = market.peer(tmp_path)
         judge.show(market.new_game(), rounds_remaining=1)
         tick(peer.player(judge, stakes=ALL))
-    assert market.read("totalBets", 0) == balance
+    wait_until(lambda: market.read("totalBets", 0) == balance)  # anvil answers before it has mined
     assert peer.balance == 0
     assert peer.amounts() == [balance]
 
