@@ -41,7 +41,7 @@ SIZES = (4, 8, 16)
 ROLLOUTS, WINDOW, AFTER = 3_000, 500, 1_500
 """Of a run, of what is counted together, and where the window of the issue's question begins."""
 OWN_GAIN, SHARED_GAIN = 1.0, 0.005
-"""What a mixed group adds to the log-odds of its task, and to those of all."""
+"""The sums that a mixed group adds to the log-odds of its task, and to those of all."""
 TARGET = Target(figure="share of mixed groups after 1,500 rollouts, of what knowing every rate gives", at_least=0.8)
 FIRST_SEED = 1_000
 """The constants of `tasks/candidates.py` were chosen with seeds 0 to 15 of the measured rates, G = 4, 8 and 16."""

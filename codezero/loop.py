@@ -41,7 +41,7 @@ class Stages:
     turn: AbstractContextManager[object] = field(default_factory=nullcontext)
     """A lock that is held while the policy samples and learns; between, other threads of the node may use it."""
     samples_ahead: bool = False
-    """Whether the solver samples while earlier rounds are judged and learned from; `solve` then waits for the rest."""
+    """True if the solver samples while earlier rounds are judged and learned from; `solve` then waits for the rest."""
     observer: Observer | None = None
 
 

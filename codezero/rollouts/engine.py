@@ -278,7 +278,8 @@ class RemoteEngine:
         standing.out_s = min(2 * standing.out_s, MOST_OUT_S) if standing.out_s else OUT_S
         standing.out_until_s = time.monotonic() + standing.out_s
         logger.warning(
-            "rollout server %s is left out for %.0f s: %s. Others do its work, so training is not affected",
+            "rollout server %s is left out for %.0f s: %s. Training is not affected: other servers or this node do its "
+            "work",
             server.name,
             standing.out_s,
             printable(trouble)[:300],

@@ -42,7 +42,7 @@ MOST = 0.9
 
 @dataclass(slots=True)
 class _Level:
-    """What first groups at the tasks of a level came to."""
+    """The results of first groups at the tasks of a level."""
 
     rate: Posterior = field(default_factory=Posterior)
     """The success rate; a group counts as one trial."""
@@ -83,7 +83,7 @@ class Candidates:
         self._known: dict[str, _Candidate] = {}
         """The candidates by `id_of`, the oldest first."""
         self._levels: dict[int, _Level] = {}
-        """By difficulty; 0 stands for an unknown one."""
+        """The levels by difficulty; 0 stands for an unknown one."""
         self._asked: dict[str, int] = {}
         """The ids of drawn tasks that have come to no verdict yet, and how many rounds have ended since."""
 

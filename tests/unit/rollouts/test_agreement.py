@@ -1,4 +1,4 @@
-"""Which log-probs a node takes for those of the weights that a rollout server was sent."""
+"""The log-probs that a node takes for those of the weights that a rollout server was sent."""
 
 import copy
 

@@ -176,7 +176,7 @@ def test_weights_that_this_node_cannot_write_are_not_the_fault_of_a_server(fleet
     made.servers[1].bring = full
     assert asks(made.draw()) == EVERY
     assert (made.counts, made.local) == ([4, 0], 4)
-    assert "free some space. This node samples by itself" in caplog.text
+    assert "free some space. Training is not affected: this node samples by itself" in caplog.text
     assert "left out" not in caplog.text
     del made.servers[1].bring
     assert asks(made.draw()) == EVERY
