@@ -245,8 +245,8 @@ class TasksConfig:
 @dataclass
 class ProbeConfig:
     share: float = 0.05
-    """Share of the node's time for measuring it by dry runs on problems that it never trains on; before the first
-    round this takes up to ten minutes. 0 measures nothing, and a run of fewer than 20 rounds is not measured."""
+    """Share of the node's time for measuring it by dry runs on problems that it never trains on, beside up to ten
+    minutes before the first round. 0 measures nothing, and a run of fewer than 20 rounds is not measured."""
 
     def __post_init__(self) -> None:
         require(0 <= self.share <= 0.5, "probe.share", self.share, "use a share such as 0.05, or 0 for no probes")

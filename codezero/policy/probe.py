@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from itertools import islice
+from itertools import accumulate, islice
 
 import msgspec
 
@@ -20,7 +20,8 @@ from codezero.types import RolloutGroup, Task
 START_SAMPLES, SAMPLES = 4, 2
 """The numbers of solutions per problem at T=1: before the first round, as the basis of comparison, and later."""
 START_S = 600.0
-"""Wall seconds after which the first pass is continued between rounds: on two busy cores it takes an hour."""
+"""Wall seconds after which the first pass is continued between rounds: on two busy cores it takes an hour. They are not
+counted later, since a model that gets worse in its first two hours would be found out only after them."""
 LATE = 10
 """The number of latest probes from which the duration of the next one is estimated."""
 
@@ -45,8 +46,9 @@ class Probe:
         progress: Progress,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`share` is the share of the node's wall time for probes. `rows` is the number of solutions that are sampled
-        at once, and of problems in a probe. `turn` is a lock that is held while the policy samples."""
+        """`share` is the share of the node's wall time for probes after the first pass. `rows` is the number of
+        solutions that are sampled at once, and of problems in a probe. `turn` is a lock that is held while the policy
+        samples."""
         self._problems, self._kind, self._make_solver, self._examiner = problems, kind, make_solver, examiner
         self._file, self._share, self._rows, self._turn, self._progress = file, share, rows, turn, progress
         self._clock, self._began_s, self._wall_s = clock, clock(), 0.0
@@ -73,13 +75,23 @@ class Probe:
 
     @property
     def is_due(self) -> bool:
-        """True if the next probe fits into its share of the time or, in the first pass, into `START_S`."""
+        """True if the next probe fits into its share of the time since the first pass or, in that pass, into
+        `START_S`."""
         late = self.reports[-LATE:]
         if not late:
             return True
         expected_s = self._rows * sum(one.seconds for one in late) / sum(len(one.right) for one in late)
-        of_start_s = START_S if self._num_done < len(self._problems) else 0.0
-        return late[-1].spent_s + expected_s <= max(of_start_s, self._share * self._wall_now_s)
+        spent_s, wall_s = late[-1].spent_s, self._wall_now_s
+        if self._num_done < len(self._problems):
+            return spent_s + expected_s <= max(START_S, self._share * wall_s)
+        start = self._start
+        return spent_s - start.spent_s + expected_s <= self._share * (wall_s - start.wall_s)
+
+    @property
+    def _start(self) -> ProbeReport:
+        """The report that completed the first pass."""
+        done = accumulate(len(one.right) for one in self.reports)
+        return next(one for one, num in zip(self.reports, done, strict=True) if num >= len(self._problems))
 
     @property
     def _num_done(self) -> int:

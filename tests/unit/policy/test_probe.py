@@ -117,18 +117,25 @@ def test_later_probes_take_their_share_of_the_time_and_no_more(node, tmp_path):
     for number in range(1, 400):
         node.now_s += 1
         node.take_all_due(number)
-        spent = sum(line["seconds"] for line in lines(tmp_path))
-        assert spent <= max(13, 0.1 * node.now_s)
-    assert spent > 0.09 * node.now_s
-    assert spent == lines(tmp_path)[-1]["spent_s"]
+        spent = sum(line["seconds"] for line in lines(tmp_path)[3:])
+        assert spent <= 0.1 * (node.now_s - 13)
+    assert spent > 0.09 * (node.now_s - 13)
+    assert 13 + spent == lines(tmp_path)[-1]["spent_s"]
+
+
+def test_a_long_first_pass_does_not_put_off_the_second(node, tmp_path):
+    node.take_all_due(0)
+    node.now_s = 13 + 60.0  # a tenth of what came after it is enough for a probe, a tenth of all is long spent
+    node.take_all_due(5)
+    assert [line["round"] for line in lines(tmp_path)] == [0, 0, 0, 5]
 
 
 def test_a_stopped_node_goes_on_within_a_pass_and_remembers_its_time(node, tmp_path):
     node.take_all_due(0)
-    node.now_s = 190.0
+    node.now_s = 13 + 60.0
     node.take_all_due(7)
     again = Measured(tmp_path, after=7)
-    assert not again.probe.is_due  # 16 of 193 seconds are spent
+    assert not again.probe.is_due  # since the first pass 3 of 63 seconds are spent
     again.now_s = 30.0
     again.take_all_due(8)
     assert [line["round"] for line in lines(tmp_path)] == [0, 0, 0, 7, 8]
