@@ -47,6 +47,24 @@ class UpdateReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SolverReport:
+    """The part of a batch in which a solver learns beside a test writer. Shares are over the attempts that could be
+    judged; None if there are none."""
+
+    num_attempts: int
+    """The number of first attempts."""
+    right: float | None
+    num_second: int
+    """The number of second attempts, at wrong solutions that were refused."""
+    second_right: float | None
+    policy_version: int
+    loss: float | None
+    grad_norm: float | None
+    skipped: str | None
+    """The reason why there was no update; None if there was one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CasesReport:
     """A test writer's batch in numbers: one line of `logs/cases.jsonl`. Made by verifier, read by observe.
 
@@ -82,9 +100,11 @@ class CasesReport:
     num_tokens: int
     """The number of tokens of the answers."""
     seconds: Mapping[str, float]
-    """Wall seconds by stage: draw, solve, score, cases, try, learn."""
+    """Wall seconds by stage: draw, solve, score, cases, try, again (of a solver that is trained too), learn."""
     finished_at_s: float
     """Unix time of the batch's end, in seconds."""
+    solver: SolverReport | None = None
+    """The solver that is trained too; None without `verifier.train_solver`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,11 @@ def proposer(node, num_batches=0, text=""):
 def verifier(node, num_batches=0, text=""):
     logs = node / "logs"
     _status(node / "state" / "verifier", logs, "verifier", text, "QmVerifier", num_batches)
-    reports = [test_cases.report(number + 1, skipped=text or None, dropped={text: 1}) for number in range(num_batches)]
+    solver = test_cases.solver(skipped=text or None)
+    reports = [
+        test_cases.report(number + 1, skipped=text or None, dropped={text: 1}, solver=solver)
+        for number in range(num_batches)
+    ]
     append(logs / "cases.jsonl", *reports)
     return logs
 

@@ -11,8 +11,11 @@ examples:
   codezero verify                                  until Ctrl-C, on the configured tasks
   codezero verify tasks=mbpp tasks.mbpp.path=mbpp.jsonl --batches 50
   codezero verify verifier.num_generations=4 verifier.batch_size=1
+  codezero verify verifier.train_solver=true       a solver learns too, also from second attempts at refused solutions
   codezero eval --dataset mbpp --best-of 8 --verify --writer state --temperature 0.8
                                                    choose one of 8 solutions by the trained model's test cases
+  codezero eval --dataset mbpp --checkpoint state/verifier
+                                                   measure the solver that learnt beside it
 
 It needs tasks with a reference solution (MBPP, the built-in ones) and no swarm. No code is executed.
 """

@@ -14,8 +14,12 @@ class VerifierConfig:
     batch_size: int = 2
     """Problems in a batch; each with one candidate solution is a group that advantages are relative to."""
     num_candidates: int = 8
-    """Solutions to each problem that the untrained model writes; one of them is shown to the test writer, and all wrong
-    ones grade its cases. rollout.max_new_tokens and rollout.temperature are theirs."""
+    """Solutions to each problem that the model writes without the test writer's adapters; one of them is shown to the
+    test writer, and all wrong ones grade its cases. rollout.max_new_tokens and rollout.temperature are theirs."""
+    train_solver: bool = False
+    """Train the model that writes the solutions too, by adapters of its own: on its solutions, and on second attempts
+    at wrong ones with the results of cases that refused them. rollout and train have its settings. A state folder keeps
+    it."""
     num_generations: int = 8
     """Answers of two test cases for each problem and candidate, G."""
     temperature: float = 1.0

@@ -15,6 +15,7 @@ from codezero.runtime import state
 from codezero.train import checkpoint
 from codezero.train.checkpoint import BEST, CheckpointStore
 from codezero.train.method import apply_lora
+from codezero.verifier.build import SOLVER
 from codezero.views.runs import VERIFIER, folder_of
 
 
@@ -30,6 +31,8 @@ class Trained:
     """The method, and the rank and scale of adapters."""
     is_best: bool = False
     """True if these are the weights that the node kept as its best, not the newest ones."""
+    beside_writer: bool = False
+    """True if these are the adapters of a solver that a test writer's node has trained beside its own."""
 
 
 def trained_in(folder: Path) -> Trained:
@@ -49,13 +52,17 @@ def trained_in(folder: Path) -> Trained:
     bound, rounds = state.bound_settings(folder), _rounds(folder)
     if "model.name" not in bound or not rounds:
         raise StateError(f"{folder} holds no checkpoint: give the state_dir of a node that has finished a round")
+    of_writer, beside_writer = "verifier.lora_r" in bound, bound.get("verifier.train_solver", False)
+    if of_writer and not beside_writer:
+        raise StateError(f"{folder} holds a test writer and no solver: use it with --best-of 8 --verify --writer")
     return Trained(
         folder=folder,
         round=best or rounds[-1],
         is_best=best != "",
+        beside_writer=beside_writer,
         model=bound["model.name"],
         train=TrainConfig(
-            method=TrainMethod(bound.get("train.method", "full")),
+            method=TrainMethod(bound.get("train.method", "lora" if of_writer else "full")),
             lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),
             lora_alpha=int(bound.get("train.lora_alpha", TrainConfig().lora_alpha)),  # older folders lack it
         ),
@@ -102,5 +109,9 @@ def _with_weights(loaded: LoadedModel, trained: Trained) -> LoadedModel:
     if trained.train.method is TrainMethod.lora:
         adapted = apply_lora(loaded.model, trained.train, seed=0)
         loaded = replace(loaded, model=adapted)
-    checkpoint.restore_weights(checkpoint.trainable_weights(loaded.model), found.learner["weights"])
+    saved = found.learner["weights"]
+    if trained.beside_writer:
+        learnt = found.learner[SOLVER]["weights"]
+        saved = {name.replace(f".{SOLVER}.", ".default."): weight for name, weight in learnt.items()}
+    checkpoint.restore_weights(checkpoint.trainable_weights(loaded.model), saved)
     return loaded

@@ -46,16 +46,17 @@ class _Adapted(torch.autograd.Function):
 
 
 class AdaptedForward:
-    """A replacement for the forward of a peft linear layer with one adapter."""
+    """A replacement for the forward of a peft linear layer with one active adapter."""
 
     def __init__(self, layer: Linear) -> None:
-        self._layer, self._plain, (self._name,) = layer, layer.forward, layer.active_adapters
+        self._layer, self._plain = layer, layer.forward
 
     def __call__(self, x: Tensor) -> Tensor:
-        layer, name = self._layer, self._name
+        layer = self._layer
         if layer.disable_adapters or not onednn.takes(x):
             plain: Tensor = self._plain(x)
             return plain
+        (name,) = layer.active_adapters
         base, down, up = layer.base_layer, layer.lora_A[name].weight, layer.lora_B[name].weight
         if not torch.is_grad_enabled():  # the base's own forward may have packed weights
             result: Tensor = base(x)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from codezero.observe.batches import BatchKind
 from codezero.observe.monitor import time_spent
-from codezero.reports import CasesReport
+from codezero.reports import CasesReport, SolverReport
 
 
 def cases_line(report: CasesReport) -> str:
@@ -24,10 +24,26 @@ def cases_line(report: CasesReport) -> str:
         parts.append(f"no update: {report.skipped}")
     elif report.loss is not None:
         parts.append(f"loss {report.loss:.4f} grad {report.grad_norm:.2f}")
+    if report.solver is not None:
+        parts.append(_solver(report.solver))
     if report.dropped:
         parts.append("dropped " + ", ".join(f"{count} {reason}" for reason, count in report.dropped.items()))
     parts.append(time_spent(report.seconds))
     return " | ".join(parts)
+
+
+def _solver(report: SolverReport) -> str:
+    text = f"solver {share(report.right)} right of {report.num_attempts}"
+    if report.num_second:
+        text += f", then {share(report.second_right)} of {report.num_second}"
+    if report.skipped is not None:
+        return f"{text}, no update: {report.skipped}"
+    return f"{text}, loss {report.loss:.4f}"
+
+
+def share(value: float | None) -> str:
+    """Returns a share as text such as `24%`."""
+    return "unknown" if value is None else f"{value:.0%}"
 
 
 def _totals(batches: Sequence[CasesReport]) -> str:

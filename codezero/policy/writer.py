@@ -64,6 +64,8 @@ class Writing:
     max_new_tokens: int
     train: TrainConfig
     is_trained: bool
+    beside: TrainConfig | None = None
+    """The settings of further adapters that are trained on the same model in turn; None without any."""
 
 
 def num_bytes(folder: Path, writing: Writing, dtype: torch.dtype, device: torch.device) -> int:
@@ -79,8 +81,14 @@ def num_bytes(folder: Path, writing: Writing, dtype: torch.dtype, device: torch.
         evaluator_bytes=0,
         workers_bytes=0 if device.type == "cuda" else WORKER_BYTES,
     )
-    plan = memory.estimate(memory.read_shape(folder), TrainMethod.lora, writing.train, load)
-    return plan.peak if writing.is_trained else plan.solve
+    shape = memory.read_shape(folder)
+    plan = memory.estimate(shape, TrainMethod.lora, writing.train, load)
+    if not writing.is_trained:
+        return plan.solve
+    if writing.beside is None:
+        return plan.peak
+    other = memory.estimate(shape, TrainMethod.lora, writing.beside, load)
+    return max(plan.peak, other.peak) + other.optimizer + other.gradients  # adapters are as large as their gradients
 
 
 def load_writer(

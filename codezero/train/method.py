@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -100,19 +101,41 @@ def apply_lora(model: PreTrainedModel, config: TrainConfig, seed: int) -> PeftMo
     The adapted model first gives the same outputs, bit for bit; equal seeds give equal adapters. The global random
     state is not changed.
     """
-    adapters = LoraConfig(
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        adapted = get_peft_model(model, _adapters(config))
+    adapted.eval()
+    fuse_adapters(adapted)
+    return adapted
+
+
+def add_lora(adapted: PeftModel, name: str, config: TrainConfig, seed: int) -> None:
+    """Adds further adapters to a model of `apply_lora`, whose own ones stay the active ones; they are made alike."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        adapted.add_adapter(name, _adapters(config))
+    adapted.eval()
+
+
+@contextmanager
+def active_lora(adapted: PeftModel, name: str) -> Iterator[None]:
+    """Within it the model computes with, and trains, the adapters of this name."""
+    before = adapted.active_adapter
+    adapted.set_adapter(name)
+    try:
+        yield
+    finally:
+        adapted.set_adapter(before)
+
+
+def _adapters(config: TrainConfig) -> LoraConfig:
+    return LoraConfig(
         r=config.lora_r,
         lora_alpha=config.lora_alpha,
         lora_dropout=0.0,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        adapted = get_peft_model(model, adapters)
-    adapted.eval()
-    fuse_adapters(adapted)
-    return adapted
 
 
 def _frugal(config: TrainConfig, load: Workload) -> Iterator[TrainConfig]:

@@ -1,9 +1,11 @@
 """One batch of a test writer, stage by stage. It repeats it for ever.
 
     draw ─Practised─► solve ─RolloutGroup─► score ─Exercise─► cases ─CaseAnswer─► try ─JudgedAnswer─► learn
+                                                                             │
+                                                                             └─► again ─Attempted─► learn
 
-The model writes the solutions without its adapters and the cases with them, so that what it learns about cases does
-not change what they are tried on.
+The model writes the solutions without the adapters that it writes cases with, so that what it learns about cases does
+not change what they are tried on. A solver that learns too has adapters of its own.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from codezero.llm.sample import restore_generator, sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.loop import StageClock
 from codezero.ports import Learner, Progress
-from codezero.reports import CasesReport, UpdateReport
+from codezero.reports import CasesReport, SolverReport, UpdateReport
 from codezero.verifier.exercises import CandidateSolver, Exercise, Problems
-from codezero.verifier.judging import judge_answers
+from codezero.verifier.judging import Answered, judge_answers
 from codezero.verifier.learn import scored_group
-from codezero.verifier.reward import JudgedAnswer, base_rates
+from codezero.verifier.pair import LearningSolver
+from codezero.verifier.reward import base_rates
 from codezero.verifier.write import CaseAnswer, Subject, write_cases
 from codezero.workers import Workers
 
@@ -74,18 +77,11 @@ class VerifierStages:
     writer: CaseWriter
     workers: Workers
     learner: Learner
+    solver: LearningSolver | None
+    """None if the solver is not trained."""
     progress: Progress
     on_stage: Callable[[str], None] | None = None
     """Called with the name of each stage as it begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """An exercise with the answers about it, and their judgement."""
-
-    exercise: Exercise
-    answers: Sequence[CaseAnswer]
-    judged: Sequence[JudgedAnswer | None]
 
 
 def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> CasesReport:
@@ -99,7 +95,8 @@ def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> Case
     with clock.stage("solve"):
         solved = stages.candidates.solve(problems)
     with clock.stage("score"):
-        exercises = stages.candidates.choose(solved, f"{seed}/{number}")
+        attempted = stages.candidates.judge(solved)
+        exercises = stages.candidates.choose(attempted, f"{seed}/{number}")
     with clock.stage("cases"):
         written = list(zip(exercises, stages.writer.write(exercises), strict=True))
         fitting = [(one, answers) for one, answers in written if all(answer.tokens for answer in answers)]
@@ -108,7 +105,11 @@ def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> Case
         for done, (one, answers) in enumerate(fitting):
             stages.progress("try", done, len(fitting))
             judged = judge_answers(stages.workers, one, [answer.cases for answer in answers])
-            answered.append(_Answered(one, answers, judged))
+            answered.append(Answered(one, answers, judged))
+    second = []
+    if stages.solver is not None:
+        with clock.stage("again"):
+            second = stages.solver.try_again(answered, f"{seed}/{number}")
     with clock.stage("learn"):
         version, model_id = stages.learner.policy_version, stages.writer.model_id
         update = stages.learner.step(
@@ -117,15 +118,17 @@ def run_batch(number: int, stages: VerifierStages, size: int, seed: int) -> Case
                 for one in answered
             ]
         )
+        solver = None if stages.solver is None else stages.solver.learn(attempted, second)
     dropped = Counter(stages.problems.take_left_out()) + Counter(stages.candidates.take_left_out())
     dropped += Counter({"prompt_too_long": len(written) - len(fitting)})
-    return _report(number, answered, update, dict(dropped), clock.seconds)
+    return _report(number, answered, update, solver, dict(dropped), clock.seconds)
 
 
 def _report(
     number: int,
-    answered: Sequence[_Answered],
+    answered: Sequence[Answered],
     update: UpdateReport,
+    solver: SolverReport | None,
     dropped: dict[str, int],
     seconds: dict[str, float],
 ) -> CasesReport:
@@ -156,4 +159,5 @@ def _report(
         num_tokens=sum(len(answer.tokens.completion_ids) for answer in answers if answer.tokens is not None),
         seconds=seconds,
         finished_at_s=time.time(),
+        solver=solver,
     )

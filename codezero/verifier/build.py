@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Any
 
-from codezero.config import NodeConfig, TaskDraw, TrainConfig
+from codezero.config import NodeConfig, TaskDraw, TrainConfig, TrainMethod
 from codezero.llm import device as devices
 from codezero.llm import store
 from codezero.llm.load import LoadedModel
@@ -15,13 +17,36 @@ from codezero.ports import Progress
 from codezero.runtime.console import Console
 from codezero.tasks.build import make_task_source
 from codezero.tasks.mixture import Mixture
-from codezero.train.method import free_room
+from codezero.train.method import active_lora, add_lora, free_room
 from codezero.verifier.write import MAX_NEW_TOKENS
+
+SOLVER = "solver"
+"""The name of the solver's adapters, beside those of the test writer."""
+
+
+def bound_settings(config: NodeConfig) -> dict[str, Any]:
+    """Returns the settings that a state folder keeps."""
+    bound: dict[str, Any] = {"model.name": config.model.name, "verifier.lora_r": config.verifier.lora_r}
+    bound["verifier.train_solver"] = config.verifier.train_solver
+    if config.verifier.train_solver:
+        bound |= {"train.lora_r": config.train.lora_r, "train.lora_alpha": config.train.lora_alpha}
+    return bound
 
 
 def train_config(config: NodeConfig) -> TrainConfig:
     """Returns the settings of the learner."""
     return writer.train_config(config.verifier)
+
+
+def solver_train_config(config: NodeConfig) -> TrainConfig:
+    """Returns the settings of the solver's learner."""
+    return replace(config.train, method=TrainMethod.lora)
+
+
+def solver_weights(config: NodeConfig, model: LoadedModel) -> AbstractContextManager[object]:
+    """Returns a context in which the model has the weights of the solver: its adapters, or none."""
+    adapted = model.model
+    return active_lora(adapted, SOLVER) if config.verifier.train_solver else adapted.disable_adapter()
 
 
 def load(config: NodeConfig, console: Console) -> LoadedModel:
@@ -35,8 +60,9 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
         max_new_tokens=max(MAX_NEW_TOKENS, config.rollout.max_new_tokens),
         train=train_config(config),
         is_trained=True,
+        beside=solver_train_config(config) if config.verifier.train_solver else None,
     )
-    return writer.load_writer(
+    loaded = writer.load_writer(
         name,
         store.prepare(name, config.model.cache_dir, report=console.line),
         writing,
@@ -47,6 +73,10 @@ def load(config: NodeConfig, console: Console) -> LoadedModel:
         "set a smaller model.name, verifier.batch_size=1, or verifier.num_generations=4",
         console,
     )
+    if config.verifier.train_solver:
+        add_lora(loaded.model, SOLVER, solver_train_config(config), config.seed + 1)
+        console.line("solver: the same model, with adapters of its own")
+    return loaded
 
 
 def make_tasks(config: NodeConfig) -> Mixture:

@@ -1,6 +1,6 @@
 """The exercises of a test writer: problems with a reference solution, each with a candidate that is right or wrong.
 
-tasks ─► draw ─Practised─► the untrained model solves ─► rules and dry run judge ─► choose ─Exercise─►
+tasks ─► draw ─Practised─► the model solves ─► rules and dry run judge ─Attempted─► choose ─Exercise─►
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ class Practised:
     """The function that the tests call."""
     reference: str
     """Source of a solution that passes the tests in a dry run; untrusted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempted:
+    """A problem with solutions of the model."""
+
+    problem: Practised
+    group: RolloutGroup
+    verdicts: tuple[bool | None, ...]
+    """True for each solution that is right by all tests of the task, None if rules and dry run cannot tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,30 +108,43 @@ class Problems:
 
 
 class CandidateSolver:
-    """Has the untrained model solve problems, and chooses a solution to each, a right and a wrong one equally often as
-    far as there are both."""
+    """Has the model solve problems, and chooses a solution to each, a right and a wrong one equally often as far as
+    there are both."""
 
     def __init__(
-        self, solver: PolicySolver, examiner: Examiner, frozen: Callable[[], AbstractContextManager[object]]
+        self, solver: PolicySolver, examiner: Examiner, weights: Callable[[], AbstractContextManager[object]]
     ) -> None:
-        """`frozen` returns a context in which the solver's model is the untrained one. `examiner` makes dry runs."""
-        self._solver, self._examiner, self._frozen = solver, examiner, frozen
+        """`weights` returns a context in which the model has the weights of a solver. `examiner` makes dry runs."""
+        self._solver, self._examiner, self._weights = solver, examiner, weights
         self._left_out: Counter[str] = Counter()
 
-    def solve(self, problems: Sequence[Practised]) -> list[tuple[Practised, RolloutGroup]]:
-        """Returns each problem with the model's solutions; problems whose prompts are too long are left out."""
-        by_task = {id(one.task): one for one in problems}
-        with self._frozen():
-            groups = self._solver.solve([one.task for one in problems], policy_version=0)
-        return [(by_task[id(group.task)], group) for group in groups]
+    def solve(
+        self, problems: Sequence[Practised], questions: Sequence[str] = ()
+    ) -> list[tuple[Practised, RolloutGroup]]:
+        """Returns each problem with the model's solutions, also where other `questions` than the problems' are asked;
+        problems whose prompts are too long are left out."""
+        asked = questions or [one.task.question for one in problems]
+        tasks = [replace(one.task, question=question) for one, question in zip(problems, asked, strict=True)]
+        by_task = {id(task): one for task, one in zip(tasks, problems, strict=True)}
+        with self._weights():
+            groups = self._solver.solve(tasks, policy_version=0)
+        solved = [(by_task[id(group.task)], group) for group in groups]
+        return [(problem, replace(group, task=problem.task)) for problem, group in solved]
 
-    def choose(self, solved: Sequence[tuple[Practised, RolloutGroup]], seed: str) -> list[Exercise]:
+    def judge(self, solved: Sequence[tuple[Practised, RolloutGroup]]) -> list[Attempted]:
+        """Returns the solutions with their verdicts. Raises WorkerError."""
+        return [
+            Attempted(problem=problem, group=group, verdicts=tuple(walked(self._examiner, group)))
+            for problem, group in solved
+        ]
+
+    def choose(self, attempted: Sequence[Attempted], seed: str) -> list[Exercise]:
         """Returns an exercise for each problem to which there is a solution of which it is known whether it is right.
         Equal seeds choose alike."""
         rng, found = random.Random(seed), []
-        for problem, group in solved:
+        for one in attempted:
             wants_right = rng.random() < 0.5
-            told = self._told(group)
+            told = _told(one)
             if not told:
                 self._left_out["no_candidate"] += 1
                 continue
@@ -129,18 +152,18 @@ class CandidateSolver:
             candidate = rng.choice(wanted)
             wrong = tuple(code for code, is_right in told.items() if not is_right)
             found.append(
-                Exercise(problem=problem, candidate=candidate, is_right=told[candidate], wrong=wrong),
+                Exercise(problem=one.problem, candidate=candidate, is_right=told[candidate], wrong=wrong),
             )
         return found
-
-    def _told(self, group: RolloutGroup) -> dict[str, bool]:
-        """Returns whether they are right for the different solutions of which that is known."""
-        codes = [prompt.parse(rollout.text) for rollout in group.rollouts]
-        verdicts = walked(self._examiner, group)
-        return {code: right for code, right in zip(codes, verdicts, strict=True) if code and right is not None}
 
     def take_left_out(self) -> dict[str, int]:
         """Returns the numbers of problems left out since the last call, by reason."""
         taken = Counter(self._solver.take_skipped()) + self._left_out
         self._left_out = Counter()
         return dict(taken)
+
+
+def _told(attempted: Attempted) -> dict[str, bool]:
+    """Returns whether they are right for the different solutions of which that is known."""
+    codes = [prompt.parse(rollout.text) for rollout in attempted.group.rollouts]
+    return {code: right for code, right in zip(codes, attempted.verdicts, strict=True) if code and right is not None}

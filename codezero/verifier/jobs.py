@@ -35,6 +35,8 @@ class TriedProgram(Struct, array_like=True, frozen=True, kw_only=True):
     """True if it parses and passes the shown tests."""
     cases: tuple[CaseOutcome, ...]
     """Its results on the cases that are fit (`Tried.fit`)."""
+    reasons: tuple[str, ...]
+    """The reasons for these, empty for a case that passes; partly untrusted text."""
     digest: bytes
     """A fingerprint of the program, the same for copies; empty if it does not parse."""
     values: tuple[str, ...]

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from codezero.types import CaseOutcome
 from codezero.verifier.exercises import Exercise
 from codezero.verifier.jobs import Tried, ask_to_try
 from codezero.verifier.reward import CaseResults, JudgedAnswer, judge
+from codezero.verifier.write import CaseAnswer
 from codezero.workers import Death, Workers
 
 _NONE = CaseResults(inputs=(), reference=(), candidate=(), wrong=())
 """The results of cases that bring down what reads them: none of them is fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An exercise with the answers about it, and their judgement."""
+
+    exercise: Exercise
+    answers: Sequence[CaseAnswer]
+    judged: Sequence[JudgedAnswer | None]
 
 
 def judge_answers(

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
 
 from codezero import __version__
 from codezero.build import CommonParts, run
@@ -18,9 +23,11 @@ from codezero.reports import CasesReport
 from codezero.runtime import state
 from codezero.train import checkpoint
 from codezero.train.checkpoint import CheckpointStore
+from codezero.train.learner import GrpoLearner
 from codezero.verifier import build
 from codezero.verifier.batch import CaseWriter, VerifierStages, run_batch
 from codezero.verifier.exercises import CandidateSolver, Problems
+from codezero.verifier.pair import LearningSolver
 from codezero.verifier.write import MAX_NEW_TOKENS
 from codezero.views.runs import VERIFIER
 from codezero.workers import Workers
@@ -46,7 +53,7 @@ class VerifierNode:
         self._config, self._console = config, parts.console
         self._folder, self._status = parts.folder, parts.status
         self._console.line(f"codezero {__version__}: test writer")
-        self._bound = {"model.name": config.model.name, "verifier.lora_r": config.verifier.lora_r}
+        self._bound = build.bound_settings(config)
         state.check_settings(self._folder, self._bound)
         self._checkpoints = CheckpointStore(self._folder / "checkpoints")
         self._monitor = BatchMonitor(CASES, parts.log_dir, self._console, self._status)
@@ -69,15 +76,29 @@ class VerifierNode:
             temperature=config.verifier.temperature,
             progress=self._monitor.progress,
         )
+        solver_weights = partial(build.solver_weights, config, model)
         examiner = Examiner(
             workers, walk=True, fatal_rules=True, show=False, more_tests=self._tasks.withheld.more_tests
         )
+        candidates = CandidateSolver(self._solver, examiner, solver_weights)
+        self._learning_solver = None
+        if config.verifier.train_solver:
+            with solver_weights():
+                learner = writer.make_learner(
+                    model,
+                    build.solver_train_config(config),
+                    max_new_tokens=config.rollout.max_new_tokens,
+                    temperature=config.rollout.temperature,
+                    progress=self._monitor.progress,
+                )
+            self._learning_solver = LearningSolver(candidates, workers, learner, solver_weights)
         self._stages = VerifierStages(
             problems=Problems(self._tasks, workers),
-            candidates=CandidateSolver(self._solver, examiner, model.model.disable_adapter),
+            candidates=candidates,
             writer=self._writer,
             workers=workers,
             learner=self._learner,
+            solver=self._learning_solver,
             progress=self._monitor.progress,
             on_stage=self._status.stage,
         )
@@ -118,19 +139,24 @@ class VerifierNode:
         self._tasks.load_state_dict(kept["tasks"])
         self._solver.load_state_dict(kept["solver"])
         self._writer.load_state_dict(kept["writer"])
-        checkpoint.restore_weights(self._learner.weights(), found.learner["weights"])
-        self._learner.load_state_dict(found.learner["engine"])
-        self._monitor.resume(CasesReport(**kept["report"]))
+        _restore(self._learner, found.learner)
+        if self._learning_solver is not None:
+            _restore(self._learning_solver.learner, found.learner[build.SOLVER])
+        self._monitor.resume(msgspec.convert(kept["report"], CasesReport))
         self._status.update(policy_version=self._learner.policy_version)
         self._console.line(f"state: continuing in {self._folder} after batch {found.round}")
         return found.round
 
     def _save(self, report: CasesReport) -> None:
         state.bind_settings(self._folder, self._bound)
+        learnt, version = _saved(self._learner), self._learner.policy_version
+        if self._learning_solver is not None:
+            learnt[build.SOLVER] = _saved(self._learning_solver.learner)
+            version += self._learning_solver.learner.policy_version  # each update of either changes it
         self._checkpoints.save(
             report.batch,
-            self._learner.policy_version,
-            {"weights": self._learner.weights(), "engine": self._learner.state_dict()},
+            version,
+            learnt,
             {
                 "tasks": self._tasks.state_dict(),
                 "solver": self._solver.state_dict(),
@@ -138,3 +164,12 @@ class VerifierNode:
                 "report": dataclasses.asdict(report),
             },
         )
+
+
+def _saved(learner: GrpoLearner) -> dict[str, Any]:
+    return {"weights": learner.weights(), "engine": learner.state_dict()}
+
+
+def _restore(learner: GrpoLearner, saved: Mapping[str, Any]) -> None:
+    checkpoint.restore_weights(learner.weights(), saved["weights"])
+    learner.load_state_dict(saved["engine"])

@@ -45,10 +45,12 @@ def try_cases(asked: Trial) -> Tried:
         outcomes = [one.outcome for one in dry_run(code, shown, _budget(until))]
         values = values_of(code, suite, inputs, _budget(until)) if inputs else {}
         program = program_of(code, wanted_of(wanted))
+        results = dry_run(code, written, _budget(until), alone=False)
         found.append(
             TriedProgram(
                 passes_shown=parse_source(code) is not None and set(outcomes) <= {CaseOutcome.PASS},
-                cases=tuple(one.outcome for one in dry_run(code, written, _budget(until), alone=False)),
+                cases=tuple(one.outcome for one in results),
+                reasons=tuple(one.reason for one in results),
                 digest=program.digest if program else b"",
                 values=tuple(repr(values[one]) if one in values else "" for one in inputs),
             )

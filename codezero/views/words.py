@@ -28,6 +28,7 @@ DOING = {
     "settle": "handing in rewards",
     "cases": "writing test cases",
     "try": "trying test cases on solutions",
+    "again": "second attempts at refused solutions",
     "write": "writing problems",
     "check": "checking problems",
     "publish": "publishing problems",

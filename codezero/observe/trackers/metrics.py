@@ -79,6 +79,13 @@ _CASES = (
     ("train/grad_norm", "grad_norm", "train_grad_norm", "Gradient norm before clipping"),
     ("train/policy_version", "policy_version", "policy_version", "Updates of the policy"),
 )
+_SOLVER = (
+    ("solver/right", "right", "solver_right_ratio", "Share of the solver's first attempts that are right"),
+    ("solver/second_right", "second_right", "solver_second_right_ratio", "Share of second attempts that are right"),
+    ("solver/loss", "loss", "solver_train_loss", "Loss of the solver's last update"),
+    ("solver/grad_norm", "grad_norm", "solver_train_grad_norm", "Its gradient norm before clipping"),
+    ("solver/policy_version", "policy_version", "solver_policy_version", "Updates of the solver"),
+)
 """The numbers that a report has as they are: name, field, family without its first words, and help."""
 
 
@@ -125,6 +132,7 @@ def cases_metrics(report: CasesReport) -> list[Metric]:
     stages = (f"{own}_stage_seconds", "Wall seconds of the last batch by stage", "stage")
     return [
         *_fields(report, _CASES, own),
+        *(_fields(report.solver, _SOLVER, own) if report.solver is not None else ()),
         _count("batch/finished", 1, f"{own}_batches", "Batches finished since the test writer started"),
         _count("verifier/answers", report.num_answers, f"{own}_answers", "Answers of test cases written"),
         _count("verifier/masked", report.num_masked, f"{own}_masked", "Answers that could not be judged"),

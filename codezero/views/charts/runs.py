@@ -198,6 +198,12 @@ def verifier_charts(batches: Sequence[CasesReport], prefix: str = "") -> list[st
     """Returns charts of a test writer's finished batches (ascending) as HTML."""
     draw = _Charts([batch.batch for batch in batches], prefix, "batch")
     rewards = [batch.reward_mean for batch in batches]
+    solvers = [batch.solver for batch in batches]
+    attempts = {
+        "first": [one.right if one else None for one in solvers],
+        "second": [one.second_right if one else None for one in solvers],
+    }
+    note = "Shares of right solutions; second ones follow wrong ones that written cases refused."
     return [
         draw.line(
             "Reward of test cases",
@@ -230,6 +236,7 @@ def verifier_charts(batches: Sequence[CasesReport], prefix: str = "") -> list[st
             },
             "Masked are those whose results the dry run cannot tell.",
         ),
+        *([draw.line("Attempts of the solver", attempts, note, **SHARE)] if any(solvers) else []),
         draw.line("Loss", {"loss": [batch.loss for batch in batches]}, "Of the update; none where all earned equally."),
         draw.bars("Seconds by stage", parts(batch.seconds for batch in batches), unit="s"),
     ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.text import Text
 
+from codezero.observe.cases import share
+from codezero.reports import SolverReport
 from codezero.runtime.amounts import brief
 from codezero.views.terminal import header
 from codezero.views.terminal.node import curve, memory
@@ -36,10 +40,21 @@ def _numbers(snapshot: Snapshot, width: int) -> list[Text]:
         row("Written", f"{last.num_answers} answers on {last.num_groups} candidates{masked}"),
         row("Learned", f"policy version {last.policy_version}  {learned}"),
     ]
+    if last.solver is not None:
+        lines += _solver(last.solver, [one.solver.right for one in cases if one.solver is not None], width)
     if last.dropped:
         lines.append(row("", (f"dropped {counts(dict(last.dropped))}", BAD)))
     lines.append(row("Speed", f"batch {last.batch} took {brief(sum(last.seconds.values()))}"))
     return lines
+
+
+def _solver(last: SolverReport, right: Sequence[float | None], width: int) -> list[Text]:
+    learned = f"no update: {safe(last.skipped)}" if last.skipped is not None else f"loss {last.loss:.4g}"
+    second = f"second attempts {share(last.second_right)} right of {last.num_second}  " if last.num_second else ""
+    return [
+        curve("Solver", right, "{:.0%}".format, f"right of {last.num_attempts}", width),
+        row("", f"{second}policy version {last.policy_version}  {learned}"),
+    ]
 
 
 def _right(share: float | None) -> str:

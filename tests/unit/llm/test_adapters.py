@@ -6,8 +6,10 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
+from codezero.config import TrainConfig
 from codezero.llm import onednn
 from codezero.llm.adapters import fuse_adapters
+from codezero.train.method import active_lora, add_lora, apply_lora
 from tests.builders import tiny_model
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="no oneDNN linears on this processor")
@@ -41,6 +43,28 @@ def test_values_and_gradients_are_those_of_peft():
         torch.testing.assert_close(found[name], wanted[name], atol=1e-6, rtol=1e-4)
     every = [torch.cat([grad.flatten() for grad in one.values()]).double() for one in (found, wanted)]
     assert torch.cosine_similarity(*every, dim=0) > 1 - 1e-9
+
+
+def test_each_of_two_adapters_computes_and_is_trained_alone():
+    torch.manual_seed(0)
+    model = tiny_model()
+    onednn.route_linears(model)
+    both = apply_lora(model, TrainConfig(lora_r=4), seed=0)
+    add_lora(both, "other", TrainConfig(lora_r=2), seed=1)
+    for name, weight in both.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.1)
+    own = both(IDS).logits
+    with active_lora(both, "other"):
+        other = both(IDS).logits
+        assert all(".other." in name for name in gradients(both))
+        with both.disable_adapter():
+            bare = both(IDS).logits
+        assert torch.equal(both(IDS).logits, other)
+    both.zero_grad()
+    assert all(".default." in name for name in gradients(both))
+    assert torch.equal(both(IDS).logits, own)
+    assert not any(torch.allclose(*two) for two in ((own, other), (own, bare), (other, bare)))
 
 
 def test_a_layer_is_one_step_of_the_backward_pass():

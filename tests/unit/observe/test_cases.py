@@ -4,7 +4,7 @@ import json
 
 from codezero.observe.cases import CASES, cases_line
 from codezero.observe.trackers.metrics import cases_metrics
-from codezero.reports import CasesReport
+from codezero.reports import CasesReport, SolverReport
 
 
 def report(batch=1, **changed):
@@ -30,6 +30,11 @@ def report(batch=1, **changed):
         "finished_at_s": 1.0,
     }
     return CasesReport(**{**values, **changed})
+
+
+def solver(**changed):
+    values = {"num_attempts": 16, "right": 0.25, "num_second": 8, "second_right": 0.125, "policy_version": 3}
+    return SolverReport(**{**values, "loss": 0.02, "grad_norm": 0.5, "skipped": None, **changed})
 
 
 NOTHING = {
@@ -67,3 +72,12 @@ def test_metrics_have_what_there_is_and_leave_out_the_rest():
     assert found["time/cases_s"].value == 20.0
     assert "verifier/valid" not in {one.name for one in cases_metrics(report(**NOTHING))}
     json.dumps([one.value for one in found.values()], allow_nan=False)
+
+
+def test_a_solver_that_is_trained_too_has_a_part_of_the_line_and_metrics_of_its_own():
+    line = cases_line(report(solver=solver()))
+    assert " | solver 25% right of 16, then 12% of 8, loss 0.0200 | " in line
+    line = cases_line(report(solver=solver(right=None, num_second=0, second_right=None, skipped="no scored groups")))
+    assert " | solver unknown right of 16, no update: no scored groups | " in line
+    values = {one.name: one.value for one in cases_metrics(report(solver=solver()))}
+    assert (values["solver/right"], values["solver/second_right"], values["solver/policy_version"]) == (0.25, 0.125, 3)

@@ -65,9 +65,9 @@ class Context:
         pass
 
 
-def candidates(workers, *codes, frozen=None):
+def candidates(workers, *codes, weights=None):
     examiner = Examiner(workers, walk=True, fatal_rules=True, show=False)
-    return CandidateSolver(Scripted(*codes), examiner, frozen or Context())
+    return CandidateSolver(Scripted(*codes), examiner, weights or Context())
 
 
 PROBLEM = Practised(
@@ -107,7 +107,7 @@ def test_tasks_without_any_reference_are_refused_with_what_to_do(workers):
 
 def test_right_and_wrong_candidates_are_chosen_equally_often(workers):
     made = candidates(workers, REFERENCE, MINUS, MINUS, ONE, THREE)
-    solved = made.solve([PROBLEM])
+    solved = made.judge(made.solve([PROBLEM]))
     chosen = [made.choose(solved, str(seed))[0] for seed in range(60)]
     assert 20 <= sum(one.is_right for one in chosen) <= 40
     assert {one.candidate for one in chosen} == {REFERENCE, MINUS, ONE, THREE}
@@ -118,21 +118,21 @@ def test_right_and_wrong_candidates_are_chosen_equally_often(workers):
 @pytest.mark.parametrize(("codes", "is_right"), [((REFERENCE,), True), ((MINUS, "def add(:"), False)])
 def test_where_there_is_one_kind_only_it_is_taken(workers, codes, is_right):
     made = candidates(workers, *codes)
-    solved = made.solve([PROBLEM])
+    solved = made.judge(made.solve([PROBLEM]))
     assert {one.is_right for seed in range(8) for one in made.choose(solved, str(seed))} == {is_right}
 
 
 @pytest.mark.parametrize("code", ["", "import random\ndef add(a, b): return random.random()"], ids=["none", "unknown"])
 def test_a_problem_without_a_candidate_that_can_be_told_is_left_out(workers, code):
     made = candidates(workers, code)
-    assert made.choose(made.solve([PROBLEM]), "0") == []
+    assert made.choose(made.judge(made.solve([PROBLEM])), "0") == []
     assert made.take_left_out() == {"no_candidate": 1}
 
 
-def test_candidates_are_written_by_the_untrained_model(workers):
-    frozen = Context()
-    candidates(workers, REFERENCE, frozen=frozen).solve([PROBLEM])
-    assert frozen.entered == 1
+def test_candidates_are_written_with_the_weights_of_a_solver(workers):
+    weights = Context()
+    candidates(workers, REFERENCE, weights=weights).solve([PROBLEM])
+    assert weights.entered == 1
 
 
 def exercise(candidate, *wrong):

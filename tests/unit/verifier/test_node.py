@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from codezero.cli import main
+from codezero.config import Device, Dtype
 from codezero.config.load import load_config
-from codezero.errors import ConfigError
-from codezero.harness import best
+from codezero.errors import ConfigError, StateError
+from codezero.harness import best, policy
 from codezero.train.checkpoint import CheckpointStore
 from codezero.types import FinishReason, Rollout, RolloutGroup
-from codezero.verifier import batch, build, write
+from codezero.verifier import batch, build, exercises, write
 from codezero.verifier.write import write_cases
 from tests.builders import save_tiny
 
@@ -150,6 +151,55 @@ def test_a_restarted_test_writer_goes_on_as_if_it_had_never_stopped(tmp_path, se
 
 
 @pytest.mark.slow
+def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
+    tmp_path, settings, model, monkeypatch, capsys
+):
+    monkeypatch.setattr(write, "MAX_NEW_TOKENS", 8)
+    monkeypatch.setattr(batch, "write_cases", refusing)
+    monkeypatch.setattr(exercises, "walked", lambda _, group: [True, *[False] * (len(group.rollouts) - 1)])
+    monkeypatch.setattr(exercises.prompt, "parse", lambda text: "def f(x):\n    return x + 9")
+    settings = [*settings, "verifier.train_solver=true", "train.lora_learning_rate=0.01", "train.lora_r=2"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert verify(whole, settings, 2) == 0
+    assert "solver 50% right of 4, then 50% of 4, loss " in capsys.readouterr().out
+    verify(parts, settings, 1)
+    verify(parts, settings, 1)
+    assert without_times(lines(parts)) == without_times(lines(whole))
+    report = lines(whole)[-1]
+    assert (report["solver"]["num_attempts"], report["solver"]["policy_version"]) == (4, 2)
+    assert report["solver"]["num_second"] == 4
+    assert list(report["seconds"]) == ["draw", "solve", "score", "cases", "try", "again", "learn"]
+    learner = kept(whole).learner
+    assert any(weight.any() for name, weight in learner["weights"].items() if "lora_B.default" in name)
+    solver = learner["solver"]["weights"]
+    assert any(weight.any() for name, weight in solver.items() if "lora_B.solver" in name)
+    assert all(torch.equal(weight, kept(parts).learner["solver"]["weights"][name]) for name, weight in solver.items())
+
+    trained = policy.trained_in(whole / "state" / "verifier")
+    loaded, _ = policy.load_policy(str(model), str(tmp_path), Device.cpu, Dtype.float32, 1, trained)
+    found = dict(loaded.model.named_parameters())
+    assert all(torch.equal(found[name.replace(".solver.", ".default.")], weight) for name, weight in solver.items())
+    assert verify(whole, [*settings, "verifier.train_solver=false"], 1) == 1
+    assert "was made with verifier.train_solver=True, not False" in capsys.readouterr().err
+
+
+def refusing(model, subjects, num_answers, **more):
+    """Good cases, which refuse every candidate, and some that are none."""
+    answers = write_cases(model, subjects, num_answers, **more)
+    for subject, some in zip(subjects, answers, strict=True):
+        plus = number_of(subject.problem)
+        some[0] = dataclasses.replace(some[0], cases=(f"assert f(7) == {7 + plus}", f"assert f(8) == {8 + plus}"))
+    return answers
+
+
+@pytest.mark.slow
+def test_a_folder_without_a_trained_solver_has_none_to_evaluate(tmp_path, settings, scripted):
+    verify(tmp_path, settings, 1)
+    with pytest.raises(StateError, match="holds a test writer and no solver: use it with --best-of 8 --verify"):
+        policy.trained_in(tmp_path / "state" / "verifier")
+
+
+@pytest.mark.slow
 def test_a_report_that_a_kill_lost_is_written_at_the_next_start(tmp_path, settings, scripted):
     verify(tmp_path, settings, 2)
     path = tmp_path / "logs" / "cases.jsonl"
@@ -159,20 +209,20 @@ def test_a_report_that_a_kill_lost_is_written_at_the_next_start(tmp_path, settin
 
 
 def test_candidates_are_those_of_the_untrained_model_whatever_has_been_learnt(tmp_path, settings):
-    """Adapters that are not zero change what the model writes, but not with the node's own context for candidates."""
+    """Adapters that are not zero change what the model writes, but not in the node's own context for candidates."""
     config = load_config([*settings, f"state_dir={tmp_path}"])
-    policy = build.load(config, SilentConsole())
+    loaded = build.load(config, SilentConsole())
     task = build.make_tasks(config).draw(1)[0]
 
     def solved():
-        return build.make_solver(config, policy, lambda *_: None).solve([task], 0)[0].rollouts[0].tokens.completion_ids
+        return build.make_solver(config, loaded, lambda *_: None).solve([task], 0)[0].rollouts[0].tokens.completion_ids
 
     before = solved()
-    for name, weight in policy.model.named_parameters():
+    for name, weight in loaded.model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(0))
     assert solved() != before
-    with policy.model.disable_adapter():
+    with build.solver_weights(config, loaded):
         assert solved() == before
 
 

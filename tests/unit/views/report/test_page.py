@@ -189,6 +189,7 @@ def test_a_test_writer_beside_a_solver(tmp_path):
     found = words_of(report(tmp_path))
     assert "Report of 1 solver and 1 verifier" in found
     assert "verifier-1: Reward of test cases" in found
+    assert "verifier-1: Attempts of the solver" in found
     assert "answers of test cases 32" in found
 
 

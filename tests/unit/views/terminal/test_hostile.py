@@ -12,6 +12,7 @@ from codezero.views.accounts import Accounts
 from codezero.views.terminal.page import ViewOptions, lines
 from codezero.views.terminal.snapshot import Message
 from codezero.views.terminal.text import safe
+from tests.unit.observe import test_cases
 from tests.unit.views.terminal.builders import proposer, report, solver, status, verifier
 
 HOSTILE = {
@@ -69,7 +70,7 @@ def everywhere(text):
         batch, reason=text, rejected={text: 1}, dropped={text: 1}, success={text: 0.5}, network=text, skipped=text
     )
     (cases,) = verifier().cases[:1]
-    cases = dataclasses.replace(cases, dropped={text: 1}, skipped=text)
+    cases = dataclasses.replace(cases, dropped={text: 1}, skipped=text, solver=test_cases.solver(skipped=text))
     return [
         snapshot,
         dataclasses.replace(snapshot, pid=None),

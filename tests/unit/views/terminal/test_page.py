@@ -6,6 +6,7 @@ import pytest
 
 from codezero.views.terminal.page import ViewOptions, lines, render
 from codezero.views.terminal.snapshot import Message
+from tests.unit.observe import test_cases
 from tests.unit.views.terminal.builders import NOW, proposer, report, solver, status, verifier
 
 
@@ -89,6 +90,14 @@ def test_a_test_writer_shows_its_reward_beside_the_base_rates():
         "",
         "Written    16 answers on 2 candidates",
         "Learned    policy version 8  loss -0.0012",
+    ]
+
+
+def test_a_solver_that_learns_beside_a_test_writer_is_on_its_page():
+    cases = [test_cases.report(number, solver=test_cases.solver()) for number in range(1, 9)]
+    assert shown(verifier(cases=cases), 80, 24)[14:16] == [
+        "Solver     25%    ▄▄▄▄▄▄▄▄                                  right of 16",
+        "           second attempts 12% right of 8  policy version 3  loss 0.02",
     ]
 
 

@@ -1,0 +1,100 @@
+"""The solver that learns beside a test writer: from its solutions, and from second attempts at those that were refused.
+
+    reward = 1 for a solution that is right by all tests of the task, else 0
+
+The rule is that of AstraFlow's recipe `code_actor_and_verify` v3 (Apache-2.0), where both attempts earn by themselves,
+and only wrong solutions that written cases refuse are tried again. The cases need not be valid: where a solver is used
+nobody knows which are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from codezero.prompts import second_attempt
+from codezero.reports import SolverReport
+from codezero.train.learner import GrpoLearner
+from codezero.types import CaseOutcome, Outcome, Reward, ScoredGroup, Verdict
+from codezero.verifier.exercises import Attempted, CandidateSolver
+from codezero.verifier.jobs import ask_to_try
+from codezero.verifier.judging import Answered
+from codezero.workers import Death, Workers
+
+
+class LearningSolver:
+    """Makes second attempts, and learns from these and the first ones."""
+
+    def __init__(
+        self,
+        candidates: CandidateSolver,
+        workers: Workers,
+        learner: GrpoLearner,
+        weights: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        """`weights` returns a context in which the model trains the solver's weights."""
+        self._candidates, self._workers, self.learner, self._weights = candidates, workers, learner, weights
+
+    def try_again(self, answered: Sequence[Answered], seed: str) -> list[Attempted]:
+        """Returns second attempts at each wrong solution that an answer refused by cases that can be tried; of several
+        answers one is chosen at random, the same for equal seeds. Raises WorkerError or RolloutError."""
+        rng = random.Random(seed)
+        problems, questions = [], []
+        for one in answered:
+            refusing = [
+                answer.cases
+                for answer, judged in zip(one.answers, one.judged, strict=True)
+                if judged is not None and not judged.approves and answer.cases
+            ]
+            if one.exercise.is_right:
+                continue
+            rng.shuffle(refusing)
+            failures = (found for cases in dict.fromkeys(refusing) if (found := self._failures(one, cases)))
+            if results := next(failures, None):
+                problems.append(one.exercise.problem)
+                question = problems[-1].task.question
+                questions.append(second_attempt.question(question, one.exercise.candidate, results))
+        return self._candidates.judge(self._candidates.solve(problems, questions)) if problems else []
+
+    def learn(self, first: Sequence[Attempted], second: Sequence[Attempted]) -> SolverReport:
+        """Makes one update from all attempts. Raises TrainingError."""
+        with self._weights():
+            update = self.learner.step([_scored(one) for one in (*first, *second)])
+        return SolverReport(
+            num_attempts=sum(len(one.verdicts) for one in first),
+            right=_share_right(first),
+            num_second=sum(len(one.verdicts) for one in second),
+            second_right=_share_right(second),
+            policy_version=update.policy_version,
+            loss=update.loss,
+            grad_norm=update.grad_norm,
+            skipped=update.skipped.value if update.skipped is not None else None,
+        )
+
+    def _failures(self, one: Answered, cases: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Returns the cases that the candidate fails, each with the reason."""
+        tried = ask_to_try(self._workers, one.exercise.problem.task, cases, (one.exercise.candidate,))
+        if isinstance(tried, Death):
+            return []
+        (candidate,) = tried.programs
+        fit = [case for case, is_fit in zip(cases, tried.fit, strict=True) if is_fit]
+        results = zip(fit, candidate.cases, candidate.reasons, strict=True)
+        return [(case, reason) for case, outcome, reason in results if outcome is CaseOutcome.FAIL]
+
+
+def _scored(one: Attempted) -> ScoredGroup:
+    """Returns the group with its rewards; attempts that cannot be told right or wrong are masked."""
+    return ScoredGroup(
+        group=one.group,
+        verdicts=tuple(Verdict(outcome=Outcome.UNSURE if right is None else Outcome.JUDGED) for right in one.verdicts),
+        rewards=tuple(
+            None if right is None else Reward(total=float(right), parts={"correct": float(right)})
+            for right in one.verdicts
+        ),
+    )
+
+
+def _share_right(attempted: Sequence[Attempted]) -> float | None:
+    told = [right for one in attempted for right in one.verdicts if right is not None]
+    return sum(told) / len(told) if told else None
