@@ -17,6 +17,7 @@ from codezero.ports import Progress
 from codezero.runtime.console import Console
 from codezero.tasks.build import make_task_source
 from codezero.tasks.mixture import Mixture
+from codezero.train.learner import GrpoLearner
 from codezero.train.method import active_lora, add_lora, free_room
 from codezero.verifier.write import MAX_NEW_TOKENS
 
@@ -90,3 +91,15 @@ def make_solver(config: NodeConfig, model: LoadedModel, progress: Progress) -> P
     rollout = replace(config.rollout)
     rollout.num_generations = config.verifier.num_candidates  # not by keyword: a solver's settings refuse 1
     return PolicySolver(model, rollout, seed=config.seed, peer_id="self", progress=progress)
+
+
+def make_solver_learner(config: NodeConfig, model: LoadedModel, progress: Progress) -> GrpoLearner:
+    """Returns the learner of the solver's adapters, with `verifier.train_solver`."""
+    with solver_weights(config, model):
+        return writer.make_learner(
+            model,
+            solver_train_config(config),
+            max_new_tokens=config.rollout.max_new_tokens,
+            temperature=config.rollout.temperature,
+            progress=progress,
+        )

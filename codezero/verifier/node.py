@@ -83,14 +83,7 @@ class VerifierNode:
         candidates = CandidateSolver(self._solver, examiner, solver_weights)
         self._learning_solver = None
         if config.verifier.train_solver:
-            with solver_weights():
-                learner = writer.make_learner(
-                    model,
-                    build.solver_train_config(config),
-                    max_new_tokens=config.rollout.max_new_tokens,
-                    temperature=config.rollout.temperature,
-                    progress=self._monitor.progress,
-                )
+            learner = build.make_solver_learner(config, model, self._monitor.progress)
             self._learning_solver = LearningSolver(candidates, workers, learner, solver_weights)
         self._stages = VerifierStages(
             problems=Problems(self._tasks, workers),
@@ -127,6 +120,8 @@ class VerifierNode:
             f"same settings to continue, or use it: codezero eval --dataset mbpp --best-of 8 --verify --writer "
             f"{self._folder.parent} --temperature 0.8"
         )
+        if self._learning_solver is not None:
+            self._console.line(f"measure the solver: codezero eval --dataset mbpp --checkpoint {self._folder}")
 
     def _resume(self) -> int:
         """Restores the newest whole checkpoint; returns the number of its batch, 0 on a first start."""

@@ -161,7 +161,9 @@ def test_a_solver_learns_beside_it_with_adapters_of_its_own_and_both_go_on(
     settings = [*settings, "verifier.train_solver=true", "train.lora_learning_rate=0.01", "train.lora_r=2"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert verify(whole, settings, 2) == 0
-    assert "solver 50% right of 4, then 50% of 4, loss " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "solver 50% right of 4, then 50% of 4, loss " in shown
+    assert f"codezero eval --dataset mbpp --checkpoint {whole / 'state' / 'verifier'}" in shown
     verify(parts, settings, 1)
     verify(parts, settings, 1)
     assert without_times(lines(parts)) == without_times(lines(whole))
