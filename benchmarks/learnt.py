@@ -119,7 +119,8 @@ def charts(training: Result, start: Result, after: Result) -> list[str]:
     ends = [0, a_round * after.settings["round"]]
     blocks = after.counts[ATTEMPTS_PIECE]
     middles = [a_round * sum(map(int, name.split("-"))) / 2 for name in blocks]
-    known = [(predicted, right, total - masked) for total, masked, predicted, _, right, _ in blocks.values()]
+    known = [(predicted, right, total - masked) for total, masked, predicted, _, right, *_ in blocks.values()]
+    new = [block[7] / block[6] if len(block) > 6 and block[6] else None for block in blocks.values()]  # older lack them
     window = max(1, len(x) // 20)
     return [
         line_chart(
@@ -146,6 +147,7 @@ def charts(training: Result, start: Result, after: Result) -> list[str]:
             {
                 "predicted right": [predicted / max(total, 1) for predicted, _, total in known],
                 "right when executed": [right / max(total, 1) for _, right, total in known],
+                "the same, of tasks drawn for the first time": new,
             },
             low=0,
             **_ROLLOUTS,

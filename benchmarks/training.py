@@ -134,9 +134,11 @@ def probed(folder: Path) -> Counts:
 
 def attempts(folder: Path, pieces: list[tuple[int, int]]) -> Counts:
     """By block of rounds, as far as the logs go back: the node's attempts, those that were masked, the sum of the
-    others' predicted probabilities, those of them predicted right, those right when executed, and both."""
-    found = {f"{first}-{last}": [0, 0, 0.0, 0, 0, 0] for first, last in pieces}
+    others' predicted probabilities, those of them predicted right, those right when executed, and both; then those at
+    tasks that were drawn for the first time, and how many of these are right when executed."""
+    found = {f"{first}-{last}": [0, 0, 0.0, 0, 0, 0, 0, 0] for first, last in pieces}
     truth: dict[tuple[str, str], bool] = {}
+    drawn: set[str] = set()
     with Workers(1) as workers:
         for one in _rounds(folder):
             block = next((found[f"{a}-{b}"] for a, b in pieces if a <= one.round <= b), None)
@@ -150,8 +152,10 @@ def attempts(folder: Path, pieces: list[tuple[int, int]]) -> Counts:
                     block[1] += 1
                     continue
                 p, right = rollout.p_correct or 0.0, truth[rollout.text, group.task.tests]
-                for place, value in ((2, p), (3, p >= 0.5), (4, right), (5, p >= 0.5 and right)):
-                    block[place] += value
+                is_new = group.task.id not in drawn
+                added = (p, p >= 0.5, right, p >= 0.5 and right, is_new, is_new and right)
+                block[2:] = [one + more for one, more in zip(block[2:], added, strict=True)]
+            drawn |= {group.task.id for group in one.groups}
     return {name: [_short(one) for one in block] for name, block in found.items() if block[0]}
 
 
