@@ -18,7 +18,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 from codezero.types import SampledTokens, Task, TaskOrigin
 
 CHARACTERS = "0123456789+-./=b "
@@ -145,9 +145,15 @@ def _solution(made: LoadedModel, one: Task) -> tuple[list[int], int]:
 
 def sample(made: LoadedModel, tasks: Sequence[Task], num: int, rng: torch.Generator) -> list[list[SampledTokens]]:
     """Draws `num` answers to each task at T=1."""
-    prompts = [made.encode_text(one.question) for one in tasks]
-    params = SamplingParams(max_new_tokens=MAX_ANSWER)
-    return sample_groups(made.model, prompts, num, params, end_ids=made.end_ids, pad_id=made.pad_id, generator=rng)
+    request = SampleRequest(
+        prompts=[made.encode_text(one.question) for one in tasks],
+        num_generations=num,
+        params=SamplingParams(max_new_tokens=MAX_ANSWER),
+        end_ids=made.end_ids,
+        pad_id=made.pad_id,
+        generator=rng,
+    )
+    return sample_groups(made.model, request)
 
 
 def text_of(made: LoadedModel, tokens: SampledTokens) -> str:

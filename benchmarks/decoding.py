@@ -62,12 +62,15 @@ class Decoding:
         return found
 
     def _sample(self, asked: list[list[int]], seed: int) -> Any:
-        params = sample.SamplingParams(max_new_tokens=TOKENS)
-        random = torch.Generator().manual_seed(seed)
-        end_ids, pad_id = self.loaded.end_ids, self.loaded.pad_id
-        return sample.sample_groups(
-            self.loaded.model, asked, G, params, end_ids=end_ids, pad_id=pad_id, generator=random
+        request = sample.SampleRequest(
+            prompts=asked,
+            num_generations=G,
+            params=sample.SamplingParams(max_new_tokens=TOKENS),
+            end_ids=self.loaded.end_ids,
+            pad_id=self.loaded.pad_id,
+            generator=torch.Generator().manual_seed(seed),
         )
+        return sample.sample_groups(self.loaded.model, request)
 
 
 def table(results: Mapping[str, Result]) -> str:

@@ -39,7 +39,7 @@ from codezero.config.load import load_config
 from codezero.llm import continuous, store
 from codezero.llm import device as devices
 from codezero.llm.load import load_model
-from codezero.llm.sample import SampleGroups, SamplingParams, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, sample_groups
 from codezero.policy.build import Models
 from codezero.prompts import solver
 from codezero.runtime.console import Console
@@ -113,8 +113,15 @@ def decode(engine: SampleGroups, shape: str, rows: str, options: Any) -> Counts:
     asked = [prompts[i % len(prompts)] for i in range(int(rows) // G)]
 
     def sample(num_tokens: int) -> None:
-        params, rng = SamplingParams(max_new_tokens=num_tokens), torch.Generator(device).manual_seed(0)
-        engine(loaded.model, asked, G, params, end_ids=(), pad_id=loaded.pad_id, generator=rng)
+        request = SampleRequest(
+            prompts=asked,
+            num_generations=G,
+            params=SamplingParams(max_new_tokens=num_tokens),
+            end_ids=(),
+            pad_id=loaded.pad_id,
+            generator=torch.Generator(device).manual_seed(0),
+        )
+        engine(loaded.model, request)
 
     sample(WARM_UP_TOKENS)
     with Meter(device) as meter:

@@ -41,7 +41,7 @@ from codezero.config import Backend
 from codezero.config.load import load_config
 from codezero.evaluate.build import LLAMA_CPP_BYTES
 from codezero.llm.catalogue import find
-from codezero.llm.sample import SamplingParams
+from codezero.llm.sample import SampleRequest, SamplingParams
 from codezero.policy import build
 from codezero.prompts.evaluator import NO, YES
 from codezero.runtime.console import Console
@@ -202,12 +202,15 @@ class Node:
             self._saver.offer(FinishedRound(round=1, policy_version=1, learner=learner, node={}))
         length = models.prompt_tokens + config.rollout.max_new_tokens - STEPS
         rows = config.swarm.num_local * config.rollout.num_generations
-        models.sample(
-            *(models.policy.model, [self._ids(length, 0)], rows, SamplingParams(max_new_tokens=STEPS)),
+        request = SampleRequest(
+            prompts=[self._ids(length, 0)],
+            num_generations=rows,
+            params=SamplingParams(max_new_tokens=STEPS),
             end_ids=(),
             pad_id=models.policy.pad_id,
             generator=torch.Generator().manual_seed(0),
         )
+        models.sample(models.policy.model, request)
 
     def judge(self) -> None:
 

@@ -45,7 +45,7 @@ from codezero.llm import store
 from codezero.llm.llama_engine import LlamaCppEngine
 from codezero.llm.llama_library import LlamaContext
 from codezero.llm.load import LoadedModel, load_model
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, sample_groups
 from codezero.prompts import solver as prompt
 from codezero.tasks.problems import load_problems
 from codezero.train.batch import TrainSequence
@@ -130,10 +130,16 @@ class Speed:
             print(f"  {engine}: {int(name) * TOKENS / cost.wall_s:.1f} tokens/s", flush=True)
         return found
 
-    def _sample(self, engine: Any, asked: list[list[int]]) -> None:
-        params = SamplingParams(max_new_tokens=TOKENS)
-        random = torch.Generator().manual_seed(0)
-        engine(self.loaded.model, asked, G, params, end_ids=[], pad_id=self.loaded.pad_id, generator=random)
+    def _sample(self, engine: SampleGroups, asked: list[list[int]]) -> None:
+        request = SampleRequest(
+            prompts=asked,
+            num_generations=G,
+            params=SamplingParams(max_new_tokens=TOKENS),
+            end_ids=[],
+            pad_id=self.loaded.pad_id,
+            generator=torch.Generator().manual_seed(0),
+        )
+        engine(self.loaded.model, request)
 
     def _decode(self, asked: list[list[int]]) -> None:
         rows = len(asked) * G
@@ -159,13 +165,15 @@ class Agreement:
         """Of two groups: sums over tokens, the median gap, and the gradients' cosine."""
         number, loaded = int(name), self.loaded
         asked = [self.prompts[(2 * number + i) % len(self.prompts)] for i in range(2)]
-        random = torch.Generator().manual_seed(number)
-        groups = self.engine.sample_groups(
-            *(loaded.model, asked, G, SamplingParams(max_new_tokens=ANSWER_TOKENS)),
+        request = SampleRequest(
+            prompts=asked,
+            num_generations=G,
+            params=SamplingParams(max_new_tokens=ANSWER_TOKENS),
             end_ids=loaded.end_ids,
             pad_id=loaded.pad_id,
-            generator=random,
+            generator=torch.Generator().manual_seed(number),
         )
+        groups = self.engine.sample_groups(loaded.model, request)
         sequences = [
             TrainSequence(
                 prompt_ids=one.prompt_ids,

@@ -16,7 +16,7 @@ from codezero.config import EvaluatorConfig, TrainConfig
 from codezero.evaluate.backends.transformers import TransformersBackend
 from codezero.llm import device as devices
 from codezero.llm.load import LoadedModel, load_model
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 from codezero.prompts import evaluator, solver
 from codezero.tasks.problems import load_problems
 from codezero.train.batch import TextEncoder
@@ -106,15 +106,15 @@ class Own:
 
     def solve(self, work: Work) -> int:
         """Returns the number of tokens sampled."""
-        groups = sample_groups(
-            self.policy.model,
-            [self.policy.encode_chat(chat) for chat in work.chats],
-            work.num_generations,
-            SamplingParams(max_new_tokens=work.num_tokens),
+        request = SampleRequest(
+            prompts=[self.policy.encode_chat(chat) for chat in work.chats],
+            num_generations=work.num_generations,
+            params=SamplingParams(max_new_tokens=work.num_tokens),
             end_ids=(),
             pad_id=self.policy.pad_id,
             generator=self.generator,
         )
+        groups = sample_groups(self.policy.model, request)
         return sum(len(rollout.completion_ids) for group in groups for rollout in group)
 
     def learn(self, work: Work) -> int:

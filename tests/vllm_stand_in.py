@@ -184,14 +184,18 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def row(self, body, seed):
         import torch
 
-        from codezero.llm.sample import SamplingParams, sample_groups
+        from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 
         ends = [] if not body["ignore_eos"] else body["stop_token_ids"]
-        params = SamplingParams(max_new_tokens=body["max_tokens"], temperature=body["temperature"])
-        generator = torch.Generator().manual_seed(seed)
-        ((row,),) = sample_groups(
-            self.model, [body["prompt"]], 1, params, end_ids=ends, pad_id=0, generator=generator
-        )  # fmt: skip
+        request = SampleRequest(
+            prompts=[body["prompt"]],
+            num_generations=1,
+            params=SamplingParams(max_new_tokens=body["max_tokens"], temperature=body["temperature"]),
+            end_ids=ends,
+            pad_id=0,
+            generator=torch.Generator().manual_seed(seed),
+        )
+        ((row,),) = sample_groups(self.model, request)
         if self.options.logprobs_mode == "processed_logprobs":
             return list(row.completion_ids), list(row.logprobs)
         ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from transformers import ContinuousBatchingConfig, GenerationConfig
 
 from codezero.errors import RolloutError
 from codezero.llm.device import is_out_of_memory
-from codezero.llm.sample import SamplingParams, StepCallback
+from codezero.llm.sample import SampleRequest, StepCallback
 from codezero.types import SampledTokens
 
 PAGE_TOKENS = 64
@@ -24,25 +24,16 @@ _WHO, _ELSE = "transformers' continuous batching", "set rollout.engine=transform
 
 
 @torch.no_grad()
-def sample_groups(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    num_generations: int,
-    params: SamplingParams,
-    *,
-    end_ids: Sequence[int],
-    pad_id: int,
-    generator: torch.Generator | None = None,
-    on_step: StepCallback | None = None,
-) -> list[list[SampledTokens]]:
+def sample_groups(model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
     """Samples as `llm.sample.sample_groups` does, except that log-probs are those after top-p and top-k. Equal states
     of the generator give equal rollouts. `on_step` is called as attempts end, with their share of the steps.
 
     Raises RolloutError: it cannot start, or its thread has ended early. RuntimeError: the accelerator is out of memory.
     """
+    prompts, params = request.prompts, request.params
     if not prompts:
         return []
-    each = num_generations if params.temperature > 0 else 1  # greedy attempts are the same
+    each = request.num_generations if params.temperature > 0 else 1  # greedy attempts are the same
     asked = GenerationConfig(
         max_new_tokens=params.max_new_tokens,
         num_return_sequences=each,
@@ -50,12 +41,11 @@ def sample_groups(
         temperature=params.temperature or 1.0,
         top_p=params.top_p,
         top_k=params.top_k,
-        eos_token_id=list(end_ids) or -1,
-        pad_token_id=pad_id,
+        eos_token_id=list(request.end_ids) or -1,
+        pad_token_id=request.pad_id,
     )
     rows = len(prompts) * each
     blocks = rows * pages(max(map(len, prompts)) + params.max_new_tokens)
-    seed = torch.randint(2**31, (1,), generator=generator, device=generator.device if generator else None).item()
     batching = ContinuousBatchingConfig(
         page_size=PAGE_TOKENS,
         num_blocks=blocks,
@@ -66,7 +56,7 @@ def sample_groups(
         use_cuda_graph=model.device.type == "cuda",
         auto_switch_to_flash=False,  # the learner would compute with another attention
         return_logprobs=True,
-        seed=int(seed),
+        seed=request.draw_seed(2**31),
     )
     base = model.get_base_model() if hasattr(model, "get_base_model") else model  # a peft model's, with its adapters
     with _refusing():
@@ -77,11 +67,11 @@ def sample_groups(
         with _refusing():
             manager.warmup()
         manager.start()
-        found = _results(manager, rows, params.max_new_tokens, on_step)
+        found = _results(manager, rows, params.max_new_tokens, request.on_step)
     finally:
         manager.stop(block=True, hard_stop=True)
         manager.destroy()
-    return [found[name] * (num_generations // each) for name in names]
+    return [found[name] * (request.num_generations // each) for name in names]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from codezero.config import RolloutEngine
 from codezero.errors import RolloutError
 from codezero.llm import continuous
 from codezero.llm.llama_engine import LlamaCppEngine, require_llama_cpp
-from codezero.llm.sample import SampleGroups, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.llm.vllm_engine import VllmEngine, require_vllm
 from codezero.types import SampledTokens
 
@@ -50,10 +50,10 @@ class ContinuousOrNot:
     def __init__(self) -> None:
         self._has_failed = False
 
-    def __call__(self, *args: Any, **options: Any) -> list[list[SampledTokens]]:
+    def __call__(self, model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
         if not self._has_failed:
             try:
-                return continuous.sample_groups(*args, **options)
+                return continuous.sample_groups(model, request)
             except RolloutError as fault:
                 self._has_failed = True
                 logger.warning(
@@ -61,4 +61,4 @@ class ContinuousOrNot:
                     "longer",
                     fault,
                 )
-        return sample_groups(*args, **options)
+        return sample_groups(model, request)

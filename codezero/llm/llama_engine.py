@@ -22,7 +22,7 @@ from codezero.llm.llama_files import write_adapter, write_base
 from codezero.llm.llama_library import PACKAGE, has_llama_cpp
 from codezero.llm.llama_sampler import Request
 from codezero.llm.replies import Done, Reply, misshapen
-from codezero.llm.sample import SamplingParams, StepCallback
+from codezero.llm.sample import SampleRequest, StepCallback
 from codezero.types import SampledTokens
 
 TRIES = 3
@@ -62,49 +62,40 @@ class LlamaCppEngine:
             folder.mkdir(parents=True, exist_ok=True)
             write_base(model_folder, self.base)
 
-    def sample_groups(
-        self,
-        model: Any,
-        prompts: Sequence[Sequence[int]],
-        num_generations: int,
-        params: SamplingParams,
-        *,
-        end_ids: Sequence[int],
-        pad_id: int,
-        generator: torch.Generator | None = None,
-        on_step: StepCallback | None = None,
-    ) -> list[list[SampledTokens]]:
+    def sample_groups(self, model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
         """Samples as `llm.sample.sample_groups` does; of `model` it uses the adapters only, and `pad_id` not at all.
         Raises RolloutError: the adapters cannot be written, or none of `TRIES` processes gives rollouts."""
-        if not prompts:
+        if not request.prompts:
             return []
         adapter = self._folder / "adapter.gguf"
         with told_as(*self._trouble):
             write_adapter(model, adapter)
-        request = Request(
+        params = request.params
+        message = Request(
             base=str(self.base),
             adapter=str(adapter),
-            prompts=[list(prompt) for prompt in prompts],
-            num_generations=num_generations,
+            prompts=[list(prompt) for prompt in request.prompts],
+            num_generations=request.num_generations,
             max_new_tokens=params.max_new_tokens,
             temperature=params.temperature,
             top_p=params.top_p,
             top_k=params.top_k,
-            end_ids=list(end_ids),
-            seed=int(torch.randint(2**62, (1,), generator=generator)),
+            end_ids=list(request.end_ids),
+            seed=request.draw_seed(),
             threads=torch.get_num_threads(),
             memory_bytes=self._memory_bytes,
         )
-        ids, logprobs = self._ask(request, on_step)
+        ids, logprobs = self._ask(message, request.on_step)
+        size = request.num_generations
         rows = [
             SampledTokens(
-                prompt_ids=tuple(prompts[row // num_generations]),
+                prompt_ids=tuple(request.prompts[row // size]),
                 completion_ids=tuple(found),
                 logprobs=tuple(logprobs[row]),
             )
             for row, found in enumerate(ids)
         ]
-        return [rows[i : i + num_generations] for i in range(0, len(rows), num_generations)]
+        return [rows[i : i + size] for i in range(0, len(rows), size)]
 
     def _ask(self, request: Request, on_step: StepCallback | None) -> tuple[list[list[int]], list[list[float]]]:
         trouble = ""

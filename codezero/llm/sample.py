@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,84 +41,73 @@ class SamplingParams:
     top_k: int = 0
 
 
-class SampleGroups(Protocol):
-    """A rollout engine: a function with the interface of `sample_groups`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRequest:
+    """Prompts of ids, and how a rollout engine is to complete each of them."""
 
-    def __call__(
-        self,
-        model: Any,
-        prompts: Sequence[Sequence[int]],
-        num_generations: int,
-        params: SamplingParams,
-        *,
-        end_ids: Sequence[int],
-        pad_id: int,
-        generator: torch.Generator | None = None,
-        on_step: StepCallback | None = None,
-    ) -> list[list[SampledTokens]]: ...
+    prompts: Sequence[Sequence[int]]
+    num_generations: int
+    """The number of completions of each prompt."""
+    params: SamplingParams
+    end_ids: Sequence[int]
+    """The tokens that end a completion."""
+    pad_id: int
+    generator: torch.Generator | None = None
+    """The source of random numbers; None for torch's own."""
+    on_step: StepCallback | None = None
+
+    def draw_seed(self, end: int = 2**62) -> int:
+        """Returns a number below `end` from the generator, which is then in another state."""
+        device = self.generator.device if self.generator else None
+        return int(torch.randint(end, (1,), generator=self.generator, device=device))
+
+
+SampleGroups = Callable[[Any, SampleRequest], list[list[SampledTokens]]]
+"""A rollout engine: a function with the interface of `sample_groups`."""
 
 
 @torch.no_grad()
-def sample_groups(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    num_generations: int,
-    params: SamplingParams,
-    *,
-    end_ids: Sequence[int],
-    pad_id: int,
-    generator: torch.Generator | None = None,
-    on_step: StepCallback | None = None,
-) -> list[list[SampledTokens]]:
-    """Draws `num_generations` completions for each of N prompts of ids. Returns N lists of G.
+def sample_groups(model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
+    """Draws `num_generations` completions for each of N prompts. Returns N lists of G.
 
     A completion ends with its first token of `end_ids`, which is kept, or is cut off at `params.max_new_tokens`.
     Log-probs are those of the model's distribution at the sampling temperature, before top-p and top-k.
     """
-    if not prompts:
+    if not request.prompts:
         return []
     model.eval()
-    decoder = _Decoder(model, prompts, num_generations, params, end_ids, pad_id, generator)
+    decoder, num_steps = _Decoder(model, request), request.params.max_new_tokens
     with onednn.packed_weights(model), decoding.grouped_queries(model):
-        for step in range(params.max_new_tokens):
-            if not decoder.advance(last=step + 1 == params.max_new_tokens):
+        for step in range(num_steps):
+            if not decoder.advance(last=step + 1 == num_steps):
                 break
-            if on_step is not None:
-                on_step(step + 1, params.max_new_tokens)
-    rows = decoder.rows
-    return [rows[i : i + num_generations] for i in range(0, len(rows), num_generations)]
+            if request.on_step is not None:
+                request.on_step(step + 1, num_steps)
+    rows, size = decoder.rows, request.num_generations
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
 class _Decoder:
     """The state of one batched decode: a cache, the rows still running, and what all rows have sampled."""
 
-    def __init__(
-        self,
-        model: Any,
-        prompts: Sequence[Sequence[int]],
-        num_generations: int,
-        params: SamplingParams,
-        end_ids: Sequence[int],
-        pad_id: int,
-        generator: torch.Generator | None,
-    ) -> None:
-        self.model, self.params = model, params
-        self.device, self.end_ids = model.device, frozenset(end_ids)
+    def __init__(self, model: Any, request: SampleRequest) -> None:
+        self.model, self.params = model, request.params
+        self.device, self.end_ids = model.device, frozenset(request.end_ids)
         on_cpu = self.device.type == "cpu"
         self.read_steps = 1 if on_cpu else READ_STEPS
         # A mask of two dimensions makes transformers look for padding in it at each step, and wait for the answer.
         self.expands_mask = not on_cpu and has_plain_cache(model)
-        self.prompts = [tuple(prompt) for prompt in prompts for _ in range(num_generations)]
+        self.prompts = [tuple(prompt) for prompt in request.prompts for _ in range(request.num_generations)]
         self.ids: list[list[int]] = [[] for _ in self.prompts]
         self.logprobs: list[list[float]] = [[] for _ in self.prompts]
         self.active = list(range(len(self.prompts)))  # rows of the cache -> rows of the result, -1 for ended ones
         self.unread: list[Tensor] = []  # the ids and the bits of the log-probs of each step, [2, rows of the cache]
         # Drawn at once, so that what a row draws does not depend on when others end: [rows of the cache, steps]
-        self.uniforms = torch.zeros(len(self.prompts), params.max_new_tokens, device=self.device)
-        if params.temperature > 0:
-            self.uniforms.uniform_(generator=generator)
+        self.uniforms = torch.zeros(len(self.prompts), self.params.max_new_tokens, device=self.device)
+        if self.params.temperature > 0:
+            self.uniforms.uniform_(generator=request.generator)
         self.step = 0
-        self._prefill(prompts, num_generations, pad_id)
+        self._prefill(request.prompts, request.num_generations, request.pad_id)
 
     def _prefill(self, prompts: Sequence[Sequence[int]], num_generations: int, pad_id: int) -> None:
         width = max(len(prompt) for prompt in prompts)

@@ -24,7 +24,7 @@ import torch
 
 from codezero.errors import RolloutError, told_as
 from codezero.llm.replies import Done
-from codezero.llm.sample import SamplingParams, StepCallback
+from codezero.llm.sample import SampleRequest, StepCallback
 from codezero.llm.vllm_server import ENVIRONMENT, POLICY, VllmFailed, call, complete, serve_options
 from codezero.runtime import keeper
 from codezero.runtime.files import safetensors_written
@@ -57,27 +57,17 @@ class VllmEngine:
         self._adapter, self._number = "", 0
         """The name of the adapter in use, and the number of those that were sent."""
 
-    def sample_groups(
-        self,
-        model: Any,
-        prompts: Sequence[Sequence[int]],
-        num_generations: int,
-        params: SamplingParams,
-        *,
-        end_ids: Sequence[int],
-        pad_id: int,
-        generator: torch.Generator | None = None,
-        on_step: StepCallback | None = None,
-    ) -> list[list[SampledTokens]]:
+    def sample_groups(self, model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
         """Samples as `llm.sample.sample_groups` does, except that log-probs are those after top-p and top-k. `on_step`
         is called as prompts are done, with their share of the steps.
 
         Raises RolloutError: none of `TRIES` servers gives rollouts.
         """
+        prompts, params = request.prompts, request.params
         if not prompts:
             return []
-        each = num_generations if params.temperature > 0 else 1  # greedy attempts are the same
-        seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device if generator else None))
+        each = request.num_generations if params.temperature > 0 else 1  # greedy attempts are the same
+        seed = request.draw_seed()
         bodies = [
             {
                 "prompt": list(prompt),
@@ -88,7 +78,7 @@ class VllmEngine:
                 "top_k": params.top_k,
                 "seed": seed + number * each,  # attempts at a prompt have seeds that follow one another
                 "ignore_eos": True,
-                "stop_token_ids": list(end_ids),
+                "stop_token_ids": list(request.end_ids),
                 "logprobs": 0,
                 "return_token_ids": True,
                 "return_tokens_as_token_ids": True,
@@ -97,7 +87,7 @@ class VllmEngine:
         ]
         if model.device.type == "cuda":
             torch.cuda.empty_cache()  # what learning has freed
-        found = self._sample(model, bodies, on_step)
+        found = self._sample(model, bodies, request.on_step)
         groups = []
         for prompt, done in zip(prompts, found, strict=True):
             rows = zip(done.ids, done.logprobs, strict=True)
@@ -105,7 +95,7 @@ class VllmEngine:
                 SampledTokens(prompt_ids=tuple(prompt), completion_ids=tuple(ids), logprobs=tuple(logprobs))
                 for ids, logprobs in rows
             ]
-            groups.append(group * (num_generations // each))
+            groups.append(group * (request.num_generations // each))
         return groups
 
     def close(self) -> None:

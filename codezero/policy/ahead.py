@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from codezero.llm.load import LoadedModel
 from codezero.policy.solver import PolicySolver
-from codezero.ports import Progress, TaskSource
-from codezero.rollouts.batch import PromptBatch, Sampling
+from codezero.ports import TaskSource
+from codezero.rollouts.batch import Sampling
 from codezero.rollouts.engine import RemoteEngine
 from codezero.types import RolloutGroup, ScoredGroup, Task
 
@@ -43,10 +43,9 @@ class AheadSolver:
         policy: LoadedModel,
         engine: RemoteEngine,
         max_staleness: int,
-        progress: Progress,
     ) -> None:
         self._tasks, self._solver, self._policy, self._engine = tasks, solver, policy, engine
-        self._rounds, self._progress = max_staleness + 1, progress
+        self._rounds = max_staleness + 1
         self._begun: deque[_Begun] = deque()
         self._versions: dict[str, int] = {}
 
@@ -57,15 +56,8 @@ class AheadSolver:
         while len(self._begun) < self._rounds:
             tasks = self._tasks.draw(num_tasks)
             fitting = self._solver.fitting(tasks)
-            batch = PromptBatch(
-                prompts=[ids for _, ids in fitting],
-                num_generations=self._solver.num_generations,
-                params=self._solver.params,
-                end_ids=self._policy.end_ids,
-                pad_id=self._policy.pad_id,
-                seed=self._solver.next_seed(),
-            )
-            self._begun.append(_Begun(tasks, [task for task, _ in fitting], self._engine.begin(batch)))
+            job = self._engine.begin(self._solver.request([ids for _, ids in fitting]))
+            self._begun.append(_Begun(tasks, [task for task, _ in fitting], job))
         return self._begun[0].tasks
 
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
@@ -75,7 +67,7 @@ class AheadSolver:
         for name in list(self._versions)[:-KEPT_VERSIONS]:
             del self._versions[name]
         begun = self._begun.popleft()
-        found = self._engine.finish(begun.job, self._policy.model, lambda *steps: self._progress("solve", *steps))
+        found = self._engine.finish(begun.job, self._policy.model)
         return tuple(
             self._solver.group(task, attempts, self._versions[name])
             for task, (attempts, name) in zip(begun.fitting, found, strict=True)

@@ -15,7 +15,7 @@ import torch
 from codezero.errors import PromptTooLong, Stopping
 from codezero.llm.load import LoadedModel
 from codezero.llm.logprobs import CompletionScorer
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 
 MAX_PROMPT_TOKENS = 4096
 """The longest question in tokens: it may be hostile, and memory is planned for learning, which has shorter prompts."""
@@ -44,15 +44,15 @@ class AskedPolicy:
             self._require_open()
             ids = self._policy.encode_chat([{"role": "user", "content": question}])
             self._require_room(ids, self._max_new_tokens)
-            ((sampled,),) = sample_groups(
-                self._policy.model,
-                [ids],
-                1,
-                SamplingParams(max_new_tokens=self._max_new_tokens, temperature=0.0),
+            request = SampleRequest(
+                prompts=[ids],
+                num_generations=1,
+                params=SamplingParams(max_new_tokens=self._max_new_tokens, temperature=0.0),
                 end_ids=self._policy.end_ids,
                 pad_id=self._policy.pad_id,
                 on_step=lambda done, total: self._require_open(),
             )
+            ((sampled,),) = sample_groups(self._policy.model, request)
             shown = [id_ for id_ in sampled.completion_ids if id_ not in self._policy.end_ids]
             text: str = self._policy.tokenizer.decode(shown, skip_special_tokens=True)
         return text

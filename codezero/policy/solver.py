@@ -12,7 +12,7 @@ import torch
 from codezero.config import RolloutConfig
 from codezero.errors import PromptTooLong
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, SamplingParams, restore_generator, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, restore_generator, sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.ports import Progress
 from codezero.prompts import solver as prompt
@@ -48,16 +48,7 @@ class PolicySolver:
     def solve(self, tasks: Sequence[Task], policy_version: int) -> tuple[RolloutGroup, ...]:
         """Returns one group per task, in order; leaves out and counts tasks whose prompts are too long."""
         fitting = self.fitting(tasks)
-        sampled = self._sample(
-            self._policy.model,
-            [ids for _, ids in fitting],
-            self._config.num_generations,
-            self.params,
-            end_ids=self._policy.end_ids,
-            pad_id=self._policy.pad_id,
-            generator=self._generator,
-            on_step=lambda done, total: self._progress("solve", done, total),
-        )
+        sampled = self._sample(self._policy.model, self.request([ids for _, ids in fitting]))
         return tuple(self.group(task, group, policy_version) for (task, _), group in zip(fitting, sampled, strict=True))
 
     def fitting(self, tasks: Sequence[Task]) -> list[tuple[Task, list[int]]]:
@@ -81,23 +72,22 @@ class PolicySolver:
             rollouts=tuple(self._rollout(tokens) for tokens in attempts),
         )
 
-    @property
-    def num_generations(self) -> int:
-        return self._config.num_generations
-
-    def next_seed(self) -> int:
-        """Returns a number from its random state, which is then another one."""
-        generator = self._generator
-        return int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
-
-    @property
-    def params(self) -> SamplingParams:
+    def request(self, prompts: Sequence[Sequence[int]]) -> SampleRequest:
+        """Returns the request for attempts at prompts of ids, with the solver's random state."""
         config = self._config
-        return SamplingParams(
-            max_new_tokens=config.max_new_tokens,
-            temperature=config.temperature,
-            top_p=config.top_p,
-            top_k=config.top_k,
+        return SampleRequest(
+            prompts=prompts,
+            num_generations=config.num_generations,
+            params=SamplingParams(
+                max_new_tokens=config.max_new_tokens,
+                temperature=config.temperature,
+                top_p=config.top_p,
+                top_k=config.top_k,
+            ),
+            end_ids=self._policy.end_ids,
+            pad_id=self._policy.pad_id,
+            generator=self._generator,
+            on_step=lambda done, total: self._progress("solve", done, total),
         )
 
     def encode_prompt(self, task: Task) -> list[int]:

@@ -14,7 +14,7 @@ from codezero.llm.chat_server import ChatServer
 from codezero.llm.client import Purpose
 from codezero.llm.device import is_out_of_memory
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SamplingParams, restore_generator, sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, restore_generator, sample_groups
 from codezero.ports import Progress
 from codezero.types import SampledTokens
 
@@ -70,20 +70,19 @@ class LocalModel:
                 f"{self.name} has room for {limit} tokens beside proposer.max_new_tokens={config.max_new_tokens}, too "
                 "few for the prompt: lower it, or use another model"
             )
-        params = SamplingParams(
-            max_new_tokens=config.max_new_tokens, temperature=config.temperature, top_p=config.top_p
+        request = SampleRequest(
+            prompts=prompts,
+            num_generations=1,
+            params=SamplingParams(
+                max_new_tokens=config.max_new_tokens, temperature=config.temperature, top_p=config.top_p
+            ),
+            end_ids=model.end_ids,
+            pad_id=model.pad_id,
+            generator=self._generator,
+            on_step=lambda done, total: self._progress("write", done, total),
         )
         try:
-            groups = sample_groups(
-                model.model,
-                prompts,
-                1,
-                params,
-                end_ids=model.end_ids,
-                pad_id=model.pad_id,
-                generator=self._generator,
-                on_step=lambda done, total: self._progress("write", done, total),
-            )
+            groups = sample_groups(model.model, request)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise

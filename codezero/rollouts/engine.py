@@ -8,18 +8,18 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from codezero.errors import CodezeroError, RolloutError
 from codezero.llm.replies import Done
-from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import protocol
 from codezero.rollouts.agreement import disagrees, foreign
-from codezero.rollouts.batch import Found, PromptBatch, Sampling
+from codezero.rollouts.batch import Found, Sampling
 from codezero.rollouts.client import Cancelled, RolloutServer
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime.console import printable
@@ -80,18 +80,17 @@ class RemoteEngine:
         """Makes the model's weights those that jobs begin with from now on, and returns their name."""
         return self._snapshots.take(model)
 
-    def begin(self, batch: PromptBatch) -> Sampling:
-        """Has rollouts sampled with the weights that are the newest when their turn comes."""
-        job = Sampling(batch)
+    def begin(self, request: SampleRequest) -> Sampling:
+        """Has rollouts sampled with the weights that are the newest when their turn comes, by a seed that is drawn
+        now."""
+        job = Sampling(request, request.draw_seed())
         self._jobs.put(job)
         return job
 
-    def finish(
-        self, job: Sampling, model: Any, on_step: StepCallback | None = None
-    ) -> list[tuple[list[SampledTokens], str]]:
+    def finish(self, job: Sampling, model: Any) -> list[tuple[list[SampledTokens], str]]:
         """Waits for a job. Returns the attempts at each prompt and the name of their weights; where no server has
         sampled, or one whose log-probs are not the model's, `model` does, which is the newest version."""
-        batch, total = job.batch, job.batch.params.max_new_tokens
+        on_step, params = job.request.on_step, job.request.params
         self._awaited = job
         while True:
             try:
@@ -99,54 +98,25 @@ class RemoteEngine:
                 break
             except NotYet:
                 if on_step is not None:
-                    on_step(min(job.steps.copy().values(), default=0), total)
-        self._leave_out_liars(found, model, batch.params.temperature)
+                    on_step(min(job.steps.copy().values(), default=0), params.max_new_tokens)
+        self._leave_out_liars(found, model, params.temperature)
         missing = [i for i, one in enumerate(found) if one is None]
-        own = self._own(model, batch, missing, on_step) if missing else []
+        own = self._own(job, model, missing) if missing else []
         by_prompt, newest = dict(zip(missing, own, strict=True)), self._snapshots.name
         return [(by_prompt[i], newest) if one is None else (one.attempts, one.weights) for i, one in enumerate(found)]
 
-    def _own(
-        self, model: Any, batch: PromptBatch, prompts: Sequence[int], on_step: StepCallback | None
-    ) -> list[list[SampledTokens]]:
+    def _own(self, job: Sampling, model: Any, missing: Sequence[int]) -> list[list[SampledTokens]]:
         """Returns attempts at these prompts that are sampled here."""
-        return self._local(
-            model,
-            [batch.prompts[i] for i in prompts],
-            batch.num_generations,
-            batch.params,
-            end_ids=batch.end_ids,
-            pad_id=batch.pad_id,
-            generator=torch.Generator(device=model.device).manual_seed(batch.seed),
-            on_step=on_step,
-        )
+        prompts = [job.request.prompts[i] for i in missing]
+        generator = torch.Generator(device=model.device).manual_seed(job.seed)
+        return self._local(model, replace(job.request, prompts=prompts, generator=generator))
 
-    def sample_groups(
-        self,
-        model: Any,
-        prompts: Sequence[Sequence[int]],
-        num_generations: int,
-        params: SamplingParams,
-        *,
-        end_ids: Sequence[int],
-        pad_id: int,
-        generator: torch.Generator | None = None,
-        on_step: StepCallback | None = None,
-    ) -> list[list[SampledTokens]]:
+    def sample_groups(self, model: Any, request: SampleRequest) -> list[list[SampledTokens]]:
         """Samples as `llm.sample.sample_groups` does. Raises RolloutError: the weights cannot be written."""
-        if not prompts:
+        if not request.prompts:
             return []
         self.publish(model)
-        seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device if generator else None))
-        batch = PromptBatch(
-            prompts=prompts,
-            num_generations=num_generations,
-            params=params,
-            end_ids=end_ids,
-            pad_id=pad_id,
-            seed=seed,
-        )
-        return [attempts for attempts, _ in self.finish(self.begin(batch), model, on_step)]
+        return [attempts for attempts, _ in self.finish(self.begin(request), model)]
 
     def _leave_out_liars(self, found: list[Found | None], model: Any, temperature: float) -> None:
         """Compares the tokens of each server, and the log-probs of its longest attempt, with the model, and drops all
@@ -173,10 +143,10 @@ class RemoteEngine:
 
     def _sampled(self, job: Sampling) -> list[Found | None]:
         """Returns what servers have sampled; what is missing when none is able to and somebody waits is left."""
-        found: list[Found | None] = [None] * len(job.batch.prompts)
+        found: list[Found | None] = [None] * len(job.request.prompts)
         slow: set[RolloutServer] = set()
         while missing := [i for i, one in enumerate(found) if one is None]:
-            most = max(1, protocol.MAX_ROWS // job.batch.num_generations)  # the rest has its turn later
+            most = max(1, protocol.MAX_ROWS // job.request.num_generations)  # the rest has its turn later
             shares = {server: share[:most] for server, share in self._shares(missing, slow).items()}
             if shares:
                 try:
@@ -243,7 +213,7 @@ class RemoteEngine:
             else:
                 slowest_s = max(slowest_s, time.monotonic() - began_s)
                 self._note(server, reply)
-                for prompt, attempts in job.batch.attempts(shares[server], reply.done):
+                for prompt, attempts in job.attempts(shares[server], reply.done):
                     found[prompt] = Found(attempts, reply.weights, server)
         if unwritten is not None:
             raise unwritten
@@ -259,7 +229,7 @@ class RemoteEngine:
         try:
             began_s = time.monotonic()  # what an upload takes counts, so that slow links get less
             weights = server.bring(self._snapshots)
-            done = server.sample(job.batch.request(share, weights), lambda step: job.steps.__setitem__(server, step))
+            done = server.sample(job.message(share, weights), lambda step: job.steps.__setitem__(server, step))
             replies.put((server, _Sampled(done, weights, time.monotonic() - began_s)))
         except Exception as error:  # the thread's boundary: without a reply nobody would hear of it
             replies.put((server, error))

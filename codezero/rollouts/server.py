@@ -27,7 +27,7 @@ from codezero.config.learning import LOGPROBS_AFTER
 from codezero.errors import Stopping, TransferError
 from codezero.llm.load import LoadedModel
 from codezero.llm.replies import Done, Progressed, Reply
-from codezero.llm.sample import SampleGroups, SamplingParams
+from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams
 from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import protocol
 from codezero.rollouts.protocol import RolloutRequest, ServerStatus
@@ -109,11 +109,10 @@ class Sampler:
         with self._working() as began_s:
             if self._weights.name != asked.weights:
                 return Done(error="other weights came in between")
-            groups = self._sample(
-                self.model,
-                asked.prompts,
-                asked.num_generations,
-                SamplingParams(
+            request = SampleRequest(
+                prompts=asked.prompts,
+                num_generations=asked.num_generations,
+                params=SamplingParams(
                     max_new_tokens=asked.max_new_tokens,
                     temperature=asked.temperature,
                     top_p=asked.top_p,
@@ -124,6 +123,7 @@ class Sampler:
                 generator=torch.Generator(device=self._policy.model.device).manual_seed(asked.seed),
                 on_step=on_step,
             )
+            groups = self._sample(self.model, request)
         rows = [row for group in groups for row in group]
         num_tokens, seconds = sum(len(row.completion_ids) for row in rows), time.monotonic() - began_s
         self._say(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from codezero.llm.load import LoadedModel
-from codezero.llm.sample import SampleGroups, SamplingParams, StepCallback, sample_groups
+from codezero.llm.sample import SampleGroups, SampleRequest, SamplingParams, StepCallback, sample_groups
 from codezero.prompts import verifier as prompt
 from codezero.types import SampledTokens
 
@@ -54,17 +54,16 @@ def write_cases(
         ids = model.encode_chat(chat, thinking=False) + model.encode_text(prompt.prefix(one.function))
         if len(ids) + MAX_NEW_TOKENS <= model.context_length:
             prompts[number] = ids
-    sampled = sample(
-        model.model,
-        list(prompts.values()),
-        num_answers,
-        SamplingParams(max_new_tokens=MAX_NEW_TOKENS, temperature=temperature),
+    request = SampleRequest(
+        prompts=list(prompts.values()),
+        num_generations=num_answers,
+        params=SamplingParams(max_new_tokens=MAX_NEW_TOKENS, temperature=temperature),
         end_ids=model.end_ids,
         pad_id=model.pad_id,
         generator=generator,
         on_step=on_step,
     )
-    for number, group in zip(prompts, sampled, strict=True):
+    for number, group in zip(prompts, sample(model.model, request), strict=True):
         begun = prompt.prefix(subjects[number].function)
         texts = (model.tokenizer.decode(one.completion_ids, skip_special_tokens=True) for one in group)
         answers = zip(texts, group, strict=True)

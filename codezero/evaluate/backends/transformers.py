@@ -13,7 +13,7 @@ from codezero.llm.choose import choice_probabilities
 from codezero.llm.device import is_out_of_memory
 from codezero.llm.load import LoadedModel
 from codezero.llm.review import ReviewedAnswer, review_answers
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 from codezero.prompts.evaluator import NO, YES
 
 MAX_BATCH_TOKENS = MAX_PROMPT_TOKENS
@@ -100,8 +100,10 @@ class TransformersBackend:
         answers: list[str | None] = [None] * len(chats)
         with self._in_order():
             for rows, batch in self._batches(chats, max_new_tokens):
-                groups = sample_groups(model.model, batch, 1, params, end_ids=model.end_ids, pad_id=model.pad_id)
-                for i, group in zip(rows, groups, strict=True):
+                request = SampleRequest(
+                    prompts=batch, num_generations=1, params=params, end_ids=model.end_ids, pad_id=model.pad_id
+                )
+                for i, group in zip(rows, sample_groups(model.model, request), strict=True):
                     answers[i] = model.tokenizer.decode(group[0].completion_ids, skip_special_tokens=True)
         return answers
 

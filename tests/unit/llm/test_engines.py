@@ -96,16 +96,16 @@ def engine(request, engines):
 
 def draw(engine, prompts=PROMPTS, num_generations=2, end_ids=(), seed=0, on_step=None, **params):
     function, model = engine
-    return function(
-        model,
-        prompts,
-        num_generations,
-        sample.SamplingParams(**{"max_new_tokens": 8, **params}),
+    request = sample.SampleRequest(
+        prompts=prompts,
+        num_generations=num_generations,
+        params=sample.SamplingParams(**{"max_new_tokens": 8, **params}),
         end_ids=end_ids,
         pad_id=257,
         generator=torch.Generator().manual_seed(seed),
         on_step=on_step,
     )
+    return function(model, request)
 
 
 @torch.no_grad()

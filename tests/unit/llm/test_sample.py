@@ -2,23 +2,23 @@ import pytest
 import torch
 
 from codezero.llm import decoding, onednn
-from codezero.llm.sample import SamplingParams, draw, sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, draw, sample_groups
 from tests.builders import tiny_model
 
 PROMPTS = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16, 17]]
 
 
 def sample(model, prompts, num_generations=1, end_ids=(), seed=0, on_step=None, **params):
-    return sample_groups(
-        model,
-        prompts,
-        num_generations,
-        SamplingParams(**{"max_new_tokens": 8, **params}),
+    request = SampleRequest(
+        prompts=prompts,
+        num_generations=num_generations,
+        params=SamplingParams(**{"max_new_tokens": 8, **params}),
         end_ids=end_ids,
         pad_id=257,
         generator=torch.Generator().manual_seed(seed),
         on_step=on_step,
     )
+    return sample_groups(model, request)
 
 
 def uniforms(rows):

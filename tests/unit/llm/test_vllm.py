@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from codezero.config import RolloutEngine, Transfer
 from codezero.errors import RolloutError, Stopping
-from codezero.llm import sample, vllm_engine, vllm_server
+from codezero.llm import vllm_engine, vllm_server
 from codezero.llm.vllm_engine import VllmEngine
 from codezero.llm.vllm_server import serve_options
 from codezero.rollouts.engine import RemoteEngine
@@ -347,8 +347,6 @@ def test_prompts_that_are_done_are_told(tmp_path):
 
 def test_samples_are_whole_groups_of_the_prompts(tmp_path):
     with stand_in(tmp_path) as made:
-        (group,) = made.engine.sample_groups(
-            made.sample[1], [[1, 2]], 4, sample.SamplingParams(max_new_tokens=8, temperature=0.0), end_ids=[], pad_id=0
-        )
+        (group,) = draw(made.sample, [[1, 2]], 4, temperature=0.0)
         assert len(group) == 4
         assert [call["body"]["n"] for call in made.calls() if "prompt" in call["body"]] == [1]

@@ -36,11 +36,9 @@ class Node:
     def __init__(self, server, folder, max_staleness, tasks):
         self.policy, self.tasks, self.version, self.steps = loaded(), tasks, 0, []
         config = RolloutConfig(num_generations=2, max_new_tokens=4)
-        solver = PolicySolver(self.policy, config, seed=1, peer_id="us", progress=lambda *_: None)
+        solver = PolicySolver(self.policy, config, seed=1, peer_id="us", progress=lambda *step: self.steps.append(step))
         engine = RemoteEngine([server], Snapshots(self.policy.model, folder, Transfer.auto))
-        self.ahead = AheadSolver(
-            self.tasks, solver, self.policy, engine, max_staleness, lambda *step: self.steps.append(step)
-        )
+        self.ahead = AheadSolver(self.tasks, solver, self.policy, engine, max_staleness)
 
     def round(self):
         """The questions of a round's groups, and the versions of their weights; then an update."""

@@ -1,6 +1,7 @@
 """The policy asked by other threads: the model's own numbers, in its own turn, and no random number taken."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -104,14 +105,14 @@ def test_many_choices_are_scored_a_few_at_a_time_with_the_same_numbers(monkeypat
 def test_a_node_that_ends_breaks_off_its_answer(monkeypatch):
     policy, steps = AskedPolicy(loaded(), turn := threading.Lock(), max_new_tokens=50), []
 
-    def sample(*arguments, on_step, sample=asked.sample_groups, **settings):
+    def sample(model, request, sample=asked.sample_groups):
         def step(done, total):
             steps.append(done)
             if done == 2:
                 policy.close()
-            on_step(done, total)
+            request.on_step(done, total)
 
-        return sample(*arguments, on_step=step, **settings)
+        return sample(model, replace(request, on_step=step))
 
     monkeypatch.setattr(asked, "sample_groups", sample)
     with pytest.raises(Stopping):

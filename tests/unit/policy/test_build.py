@@ -17,7 +17,7 @@ from codezero.evaluate.build import JudgeWeights
 from codezero.evaluate.judge import ModelJudge
 from codezero.harness.policy import trained_in
 from codezero.llm import engines, llama_engine, vllm_engine
-from codezero.llm.sample import SamplingParams
+from codezero.llm.sample import SampleRequest, SamplingParams
 from codezero.llm.vllm_engine import VllmEngine
 from codezero.policy import build
 from codezero.policy.build import Models
@@ -30,6 +30,10 @@ from tests.plans import gpu_gib, planned_gib
 from tests.strangers import submission
 from tests.unit.evaluate.loopback import reply, serve
 from tests.unit.llm import gguf_files
+
+REQUEST = SampleRequest(
+    prompts=[[1, 2]], num_generations=1, params=SamplingParams(max_new_tokens=3), end_ids=[], pad_id=0
+)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +262,7 @@ def test_llama_cpp_samples_for_adapters_and_is_planned_for(tmp_path, monkeypatch
     _, made = made_from(tmp_path / "a", model, model, "rollout.engine=llama_cpp")
     assert made.settings["train.method"] == "lora"  # though memory holds full
     assert [load.engine for load in planned] == [RolloutEngine.llama_cpp]
-    params = SamplingParams(max_new_tokens=3)
-    ((tokens,),) = made.sample(made.policy.model, [[1, 2]], 1, params, end_ids=[], pad_id=0)
+    ((tokens,),) = made.sample(made.policy.model, REQUEST)
     assert len(tokens.completion_ids) == 3
 
 
@@ -288,8 +291,7 @@ def test_a_node_with_vllm_samples_by_it_and_is_planned_for(tmp_path, monkeypatch
     planned, model = remembered_plans(monkeypatch), save_tiny(tmp_path / "model")
     _, made = made_from(tmp_path / "a", model, model, "rollout.engine=vllm", "train.method=lora")
     assert [load.engine for load in planned] == [RolloutEngine.vllm]
-    params = SamplingParams(max_new_tokens=3)
-    ((tokens,),) = made.sample(made.policy.model, [[1, 2]], 1, params, end_ids=[], pad_id=0)
+    ((tokens,),) = made.sample(made.policy.model, REQUEST)
     made.sample.__self__.close()
     assert tokens.completion_ids == (7, 7, 7)
     start = json.loads((tmp_path / "journal").read_text().splitlines()[0])["start"]

@@ -122,11 +122,11 @@ def test_a_state_of_another_kind_of_device_is_a_new_seed_that_depends_on_it(poli
 def test_a_batch_that_memory_does_not_hold_is_split_now_and_later(policy, room):
     tried = []
 
-    def sample(model, prompts, num, *args, **kwargs):
-        tried.append(len(prompts) * num)
+    def sample(model, request):
+        tried.append(len(request.prompts) * request.num_generations)
         if tried[-1] > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return sample_groups(model, prompts, num, *args, **kwargs)
+        return sample_groups(model, request)
 
     made = solver(policy, sample=sample, max_new_tokens=2)
     tasks = [task("first"), task("second"), task("third")]
@@ -140,7 +140,7 @@ def test_a_batch_that_memory_does_not_hold_is_split_now_and_later(policy, room):
 
 
 def test_memory_that_holds_no_attempt_says_what_to_do(policy):
-    def sample(*args, **kwargs):
+    def sample(model, request):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(RolloutError, match=r"set a smaller rollout\.max_new_tokens"):

@@ -4,15 +4,15 @@ import threading
 import time
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 import torch
 
 from codezero.config import TrainConfig, Transfer
 from codezero.errors import RolloutError
-from codezero.llm.sample import SamplingParams, sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 from codezero.rollouts import engine as engines
-from codezero.rollouts.batch import PromptBatch
 from codezero.rollouts.engine import RemoteEngine
 from codezero.rollouts.snapshots import Snapshots
 from codezero.train.method import apply_lora
@@ -20,6 +20,18 @@ from tests.builders import tiny_model
 from tests.rollout_servers import TOKEN, make_app, rollout_server, sampler
 
 PROMPTS = [[i, i + 1, i + 2] for i in range(1, 9)]
+
+
+def request(prompts=PROMPTS, seed=1, on_step=None, **params):
+    return SampleRequest(
+        prompts=prompts,
+        num_generations=2,
+        params=SamplingParams(max_new_tokens=4, **params),
+        end_ids=[256],
+        pad_id=257,
+        generator=torch.Generator().manual_seed(seed),
+        on_step=on_step,
+    )
 
 
 class Fleet:
@@ -38,26 +50,18 @@ class Fleet:
         )
 
     def _counting(self, number, sample):
-        def counted(model, prompts, *arguments, **options):
-            self.counts[number] += len(prompts)
-            return sample(model, prompts, *arguments, **options)
+        def counted(model, request):
+            self.counts[number] += len(request.prompts)
+            return sample(model, request)
 
         return counted
 
-    def _local(self, model, prompts, *arguments, **options):
-        self.local += len(prompts)
-        return sample_groups(model, prompts, *arguments, **options)
+    def _local(self, model, request):
+        self.local += len(request.prompts)
+        return sample_groups(model, request)
 
-    def draw(self, prompts=PROMPTS, **options):
-        return self.engine.sample_groups(
-            self.model,
-            prompts,
-            2,
-            SamplingParams(max_new_tokens=4, **options),
-            end_ids=[256],
-            pad_id=257,
-            generator=torch.Generator().manual_seed(1),
-        )
+    def draw(self, **params):
+        return self.engine.sample_groups(self.model, request(**params))
 
 
 @pytest.fixture
@@ -71,34 +75,30 @@ def asks(groups):
     return [[one.prompt_ids for one in group] for group in groups]
 
 
-def begun(fleet, prompts=PROMPTS[:2], num_generations=2):
+def begun(fleet, on_step=None):
     """A job for which nobody waits yet."""
     fleet.engine.publish(fleet.model)
-    params = SamplingParams(max_new_tokens=4)
-    batch = PromptBatch(
-        prompts=prompts, num_generations=num_generations, params=params, end_ids=[256], pad_id=257, seed=1
-    )
-    return fleet.engine.begin(batch)
+    return fleet.engine.begin(request(PROMPTS[:2], on_step=on_step))
 
 
 EVERY = [[tuple(prompt)] * 2 for prompt in PROMPTS]
 
 
 def paced(step_s):
-    def sample(model, prompts, num_generations, params, *, on_step, **options):
+    def sample(model, request):
         def slowly(done, total):
             time.sleep(step_s)
-            on_step(done, total)
+            request.on_step(done, total)
 
-        return sample_groups(model, prompts, num_generations, params, on_step=slowly, **options)
+        return sample_groups(model, replace(request, on_step=slowly))
 
     return sample
 
 
-def endless(*_, on_step, **__):
+def endless(model, request):
     """Makes steps until nobody waits for them."""
     for step in range(10_000):
-        on_step(step, 10_000)
+        request.on_step(step, 10_000)
         time.sleep(0.1)
 
 
@@ -128,18 +128,18 @@ def test_the_time_that_weights_take_to_a_server_counts_in_its_speed(fleet):
     assert 0 < made.engine._standings[made.servers[0]].tokens_per_s < 8 * 2 * 4
 
 
-def failing(*_, **__):
+def failing(model, request):
     raise RuntimeError("no kernel image")
 
 
-def lying(model, *arguments, **options):
+def lying(model, request):
     """Samples from other weights than those that it was sent."""
-    return sample_groups(tiny_model(seed=5), *arguments, **options)
+    return sample_groups(tiny_model(seed=5), request)
 
 
-def wrong_tokens(*arguments, **options):
+def wrong_tokens(model, request):
     """Claims tokens that the model does not have."""
-    groups = sample_groups(*arguments, **options)
+    groups = sample_groups(model, request)
     for group in groups:
         for tokens in group:
             ids = tuple(id_ if id_ == 256 else 9000 for id_ in tokens.completion_ids)
@@ -147,9 +147,9 @@ def wrong_tokens(*arguments, **options):
     return groups
 
 
-def one_wrong_token(*arguments, **options):
+def one_wrong_token(model, request):
     """Claims a token that the model does not have, in an attempt that is not the first of the longest."""
-    groups = sample_groups(*arguments, **options)
+    groups = sample_groups(model, request)
     last = groups[-1][-1]
     object.__setattr__(last, "completion_ids", (9000, *last.completion_ids[1:]))
     return groups
@@ -196,9 +196,9 @@ def test_advice_on_the_connection_is_given_for_failures_of_the_connection(fleet,
 def test_a_server_that_is_left_out_comes_back(fleet):
     calls = []
 
-    def at_first(*arguments, **options):
+    def at_first(model, request):
         calls.append(1)
-        return (failing if len(calls) == 1 else sample_groups)(*arguments, **options)
+        return (failing if len(calls) == 1 else sample_groups)(model, request)
 
     made = fleet(at_first)
     assert asks(made.draw()) == EVERY
@@ -212,9 +212,9 @@ def test_work_ahead_that_nobody_waits_for_yet_waits_for_its_server(fleet, monkey
     monkeypatch.setattr(engines, "OUT_S", 1.0)
     calls = []
 
-    def at_first(*arguments, **options):
+    def at_first(model, request):
         calls.append(1)
-        return (failing if len(calls) == 1 else sample_groups)(*arguments, **options)
+        return (failing if len(calls) == 1 else sample_groups)(model, request)
 
     made = fleet(at_first)
     job = begun(made)
@@ -237,18 +237,8 @@ def test_without_any_server_the_node_samples_by_itself(fleet, caplog):
         await send({"type": "http.response.body", "body": b"\x1b[2J"})
 
     made = fleet(others=[gone])
-    groups = made.draw()
-    assert groups == sample_groups(
-        made.model,
-        PROMPTS,
-        2,
-        SamplingParams(max_new_tokens=4),
-        end_ids=[256],
-        pad_id=257,
-        generator=torch.Generator().manual_seed(
-            int(torch.randint(2**62, (1,), generator=torch.Generator().manual_seed(1)))
-        ),
-    )
+    seed = int(torch.randint(2**62, (1,), generator=torch.Generator().manual_seed(1)))
+    assert made.draw() == sample_groups(made.model, request(seed=seed))
     assert "HTTP 500" in caplog.text
     assert "\x1b" not in caplog.text
 
@@ -256,11 +246,11 @@ def test_without_any_server_the_node_samples_by_itself(fleet, caplog):
 def test_what_the_node_samples_by_itself_is_halved_if_memory_is_full(fleet):
     tried = []
 
-    def small(model, prompts, num, *arguments, **options):
-        tried.append(len(prompts) * num)
+    def small(model, request):
+        tried.append(len(request.prompts) * request.num_generations)
         if tried[-1] > 8:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return sample_groups(model, prompts, num, *arguments, **options)
+        return sample_groups(model, request)
 
     made = fleet(local=small)
     assert asks(made.draw()) == EVERY
@@ -315,9 +305,7 @@ def test_weights_that_change_reach_the_servers(fleet):
         with torch.no_grad():
             made.model.lm_head.weight.normal_(0, 0.3, generator=torch.Generator().manual_seed(seed))
             made.model.lm_head.weight.copy_(made.model.lm_head.weight.bfloat16())
-        wanted = sample_groups(
-            made.model, PROMPTS, 2, SamplingParams(max_new_tokens=4, temperature=0.0), end_ids=[256], pad_id=257
-        )
+        wanted = sample_groups(made.model, request(temperature=0.0))
         found = made.draw(temperature=0.0)
         assert [[one.completion_ids for one in group] for group in found] == [
             [one.completion_ids for one in group] for group in wanted
@@ -351,15 +339,15 @@ def test_an_error_that_nobody_expects_is_raised_and_not_waited_for(fleet):
 def test_jobs_run_while_their_caller_does_something_else(fleet):
     go_on = threading.Event()
 
-    def held(*arguments, **options):
+    def held(model, request):
         assert go_on.wait(60)
-        return paced(0.3)(*arguments, **options)
+        return paced(0.3)(model, request)
 
     made = fleet(held)
-    jobs = [begun(made) for _ in range(2)]
-    go_on.set()
     steps = []
+    jobs = [begun(made, lambda *step: steps.append(step)) for _ in range(2)]
+    go_on.set()
     for job in jobs:
-        found = made.engine.finish(job, made.model, lambda *step: steps.append(step))
+        found = made.engine.finish(job, made.model)
         assert [len(attempts) for attempts, _ in found] == [2, 2]
     assert steps

@@ -12,7 +12,7 @@ import torch
 
 from codezero.config import RolloutEngine, Transfer
 from codezero.errors import CodezeroError
-from codezero.llm.sample import sample_groups
+from codezero.llm.sample import SampleRequest, SamplingParams, sample_groups
 from codezero.rollouts import client, protocol, server
 from codezero.rollouts.client import Cancelled, ServerFailed
 from codezero.rollouts.protocol import RolloutRequest
@@ -72,16 +72,15 @@ def rows(url, asked):
 def test_it_samples_as_the_engine_does_and_tells_of_each_step(url):
     base = call(url, "GET", protocol.STATUS).json()["base"]
     done, steps = rows(url, request(base))
-    wanted = sample_groups(
-        tiny_model(),
-        [[1, 2, 3], [4, 5]],
-        2,
-        server.SamplingParams(max_new_tokens=4),
+    asked = SampleRequest(
+        prompts=[[1, 2, 3], [4, 5]],
+        num_generations=2,
+        params=SamplingParams(max_new_tokens=4),
         end_ids=[256],
         pad_id=257,
         generator=torch.Generator().manual_seed(1),
     )
-    flat = [one for group in wanted for one in group]
+    flat = [one for group in sample_groups(tiny_model(), asked) for one in group]
     assert done["ids"] == [list(one.completion_ids) for one in flat]
     assert done["logprobs"] == [pytest.approx(one.logprobs, abs=1e-5) for one in flat]
     assert [step["done"] for step in steps] == [1, 2, 3]
@@ -205,10 +204,10 @@ def test_a_full_disk_is_told_as_such(url, monkeypatch):
 def test_a_trainer_that_goes_away_ends_its_rollouts():
     ended = threading.Event()
 
-    def endless(*arguments, on_step, **options):
+    def endless(model, request):
         try:
             for step in range(10_000):
-                on_step(step, 10_000)
+                request.on_step(step, 10_000)
                 time.sleep(0.01)
         finally:
             ended.set()
@@ -229,11 +228,11 @@ def test_a_trainer_that_goes_away_ends_its_rollouts():
 def test_rollouts_that_memory_does_not_hold_are_sampled_by_halves_then_and_later():
     tried = []
 
-    def sample(model, prompts, num, *arguments, **options):
-        tried.append(len(prompts) * num)
+    def sample(model, request):
+        tried.append(len(request.prompts) * request.num_generations)
         if tried[-1] > 1:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return sample_groups(model, prompts, num, *arguments, **options)
+        return sample_groups(model, request)
 
     what = sampler(sample=sample)
     with served(make_app(what, TOKEN)) as url:
@@ -247,10 +246,10 @@ def test_rollouts_that_memory_does_not_hold_are_sampled_by_halves_then_and_later
 
 
 def test_no_memory_for_any_rollout_is_told_and_the_server_goes_on(caplog):
-    def failing(model, prompts, num, params, **options):
-        if params.top_k:
+    def failing(model, request):
+        if request.params.top_k:
             raise torch.OutOfMemoryError("CUDA out of memory\x1b[2J")
-        return sample_groups(model, prompts, num, params, **options)
+        return sample_groups(model, request)
 
     what = sampler(sample=failing)
     with served(make_app(what, TOKEN)) as url:
