@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from codezero.llm.load import LoadedModel
 from codezero.policy.solver import PolicySolver
 from codezero.ports import TaskSource
-from codezero.rollouts.batch import Sampling
 from codezero.rollouts.engine import RemoteEngine
+from codezero.rollouts.job import Sampling
 from codezero.types import RolloutGroup, ScoredGroup, Task
 
 KEPT_VERSIONS = 64

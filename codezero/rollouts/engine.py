@@ -19,8 +19,8 @@ from codezero.llm.sample import SampleGroups, SampleRequest, sample_groups
 from codezero.llm.within_memory import WithinMemory
 from codezero.rollouts import protocol
 from codezero.rollouts.agreement import disagrees, foreign
-from codezero.rollouts.batch import Found, Sampling
 from codezero.rollouts.client import Cancelled, RolloutServer
+from codezero.rollouts.job import Found, Sampling
 from codezero.rollouts.snapshots import Snapshots
 from codezero.runtime.console import printable
 from codezero.types import SampledTokens
