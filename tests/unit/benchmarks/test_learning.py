@@ -172,7 +172,7 @@ def test_attempts_are_executed_once_and_compared_with_what_was_predicted(tmp_pat
     lines = [msgspec.json.encode(SeenRound(round=number, groups=[group])) for number in (1, 2, 3, 3)]
     (tmp_path / "logs" / "groups.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     found = training.attempts(tmp_path, [(1, 2), (3, 4), (5, 6)])
-    assert found == {"1-2": [8, 2, 3.5, 4, 2, 2], "3-4": [4, 1, 1.75, 2, 1, 1]}
+    assert found == {"1-2": [8, 2, 3.5, 4, 2, 2, 3, 1], "3-4": [4, 1, 1.75, 2, 1, 1, 0, 0]}
 
 
 def test_splits_of_runs_are_never_trained_on():
