@@ -145,7 +145,7 @@ RUNS = {
     "defaults": Run(settings=EARLIER),
     "shared": Run(settings={**LEARNING, "swarm.num_local": 4, "swarm.num_external": 4}, nodes=2),
     "alone": Run(settings={**LEARNING, "swarm.num_local": 4}),
-    "double": Run(settings={**LEARNING, "swarm.num_local": 8}, rollouts=2 * ROLLOUTS),
+    "double": Run(settings=LEARNING, rollouts=2 * ROLLOUTS),
     **SWEEP,
 }
 

@@ -52,17 +52,17 @@ def trained_in(folder: Path) -> Trained:
     bound, rounds = state.bound_settings(folder), _rounds(folder)
     if "model.name" not in bound or not rounds:
         raise StateError(f"{folder} holds no checkpoint: give the state_dir of a node that has finished a round")
-    of_writer, beside_writer = "verifier.lora_r" in bound, bound.get("verifier.train_solver", False)
-    if of_writer and not beside_writer:
+    beside_writer = bound.get("verifier.train_solver")
+    if beside_writer is False:
         raise StateError(f"{folder} holds a test writer and no solver: use it with --best-of 8 --verify --writer")
     return Trained(
         folder=folder,
         round=best or rounds[-1],
         is_best=best != "",
-        beside_writer=beside_writer,
+        beside_writer=beside_writer is True,
         model=bound["model.name"],
         train=TrainConfig(
-            method=TrainMethod(bound.get("train.method", "lora" if of_writer else "full")),
+            method=TrainMethod(bound.get("train.method", "full")),
             lora_r=int(bound.get("train.lora_r", TrainConfig().lora_r)),
             lora_alpha=int(bound.get("train.lora_alpha", TrainConfig().lora_alpha)),  # older folders lack it
         ),

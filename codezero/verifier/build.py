@@ -30,7 +30,12 @@ def bound_settings(config: NodeConfig) -> dict[str, Any]:
     bound: dict[str, Any] = {"model.name": config.model.name, "verifier.lora_r": config.verifier.lora_r}
     bound["verifier.train_solver"] = config.verifier.train_solver
     if config.verifier.train_solver:
-        bound |= {"train.lora_r": config.train.lora_r, "train.lora_alpha": config.train.lora_alpha}
+        train = solver_train_config(config)
+        bound |= {
+            "train.method": train.method.value,
+            "train.lora_r": train.lora_r,
+            "train.lora_alpha": train.lora_alpha,
+        }
     return bound
 
 

@@ -42,19 +42,16 @@ class LearningSolver:
         rng = random.Random(seed)
         problems, questions = [], []
         for one in answered:
-            refusing = [
-                answer.cases
-                for answer, judged in zip(one.answers, one.judged, strict=True)
-                if judged is not None and not judged.approves and answer.cases
-            ]
             if one.exercise.is_right:
                 continue
+            told = zip(one.answers, one.judged, strict=True)
+            refusing = [answer.cases for answer, judged in told if judged is not None and not judged.approves]
             rng.shuffle(refusing)
             failures = (found for cases in dict.fromkeys(refusing) if (found := self._failures(one, cases)))
             if results := next(failures, None):
-                problems.append(one.exercise.problem)
-                question = problems[-1].task.question
-                questions.append(second_attempt.question(question, one.exercise.candidate, results))
+                problem = one.exercise.problem
+                problems.append(problem)
+                questions.append(second_attempt.question(problem.task.question, one.exercise.candidate, results))
         return self._candidates.judge(self._candidates.solve(problems, questions)) if problems else []
 
     def learn(self, first: Sequence[Attempted], second: Sequence[Attempted]) -> SolverReport:

@@ -57,5 +57,5 @@ def _solver(last: SolverReport, right: Sequence[float | None], width: int) -> li
     ]
 
 
-def _right(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%} were right"
+def _right(value: float | None) -> str:
+    return "" if value is None else f"{share(value)} were right"
