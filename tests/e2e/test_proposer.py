@@ -1,17 +1,16 @@
 """A proposer and two solvers as a user starts them: problems by a scripted server, solutions by a tiny random model."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
+import signal
+import time
 
 import pytest
 
 from codezero.train.checkpoint import CheckpointStore
 from tests.builders import save_tiny
+from tests.commands import start
 from tests.unit.evaluate.loopback import reply, serve
 
-ROOT = Path(__file__).parent.parent.parent
 WORDS = ("apples", "coins", "miles", "notes", "pages", "seats", "stars", "steps", "trees", "waves", "wheels", "words")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -32,36 +31,29 @@ def write_problem(handler, count):
 
 
 def lines(file):
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
-    model = save_tiny(tmp_path / "model")
+    model, home = save_tiny(tmp_path / "model"), tmp_path / "home"
+    proposals = home / "proposer-1" / "logs" / "proposals.jsonl"
     with serve(write_problem) as server:
-        ended = subprocess.run(
-            [
-                *(sys.executable, "-m", "codezero", "swarm", "up", "--nodes", "2", "--rounds", "4"),
-                *("--folder", str(tmp_path / "home"), f"model.name={model}", f"evaluator.model={model}"),
-                *(
-                    "model.device=cpu",
-                    "train.method=full",
-                    "rollout.max_new_tokens=60",
-                    "probe.share=0",
-                    "tasks.proposals.share=1",
-                ),
-                *(f"proposer.url={server.url}/v1", "proposer.model=scripted", "proposer.patience_s=30"),
-            ],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=800,
-            check=False,
-        )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    home = tmp_path / "home"
+        command = ["swarm", "up", "--nodes", 2, "--folder", home, f"model.name={model}", f"evaluator.model={model}"]
+        command += ["model.device=cpu", "train.method=full", "rollout.max_new_tokens=60", "probe.share=0"]
+        command += ["tasks.proposals.share=1", f"proposer.url={server.url}/v1", "proposer.model=scripted"]
+        swarm = start([*command, "proposer.patience_s=30"])
+        ends = time.monotonic() + 600
+        while (
+            swarm.poll() is None and time.monotonic() < ends and not any(one["num_judged"] for one in lines(proposals))
+        ):
+            time.sleep(0.1)  # how many rounds that takes depends on the machine
+        swarm.send_signal(signal.SIGINT)
+        out, error = swarm.communicate(timeout=200)
+    assert swarm.returncode == 0, out + error
     rounds = [report for node in ("node-1", "node-2") for report in lines(home / node / "logs" / "rounds.jsonl")]
-    assert sum(report["num_proposed_groups"] for report in rounds) >= 4
-    batches = lines(home / "proposer-1" / "logs" / "proposals.jsonl")
+    assert sum(report["num_proposed_groups"] for report in rounds) >= 1
+    batches = lines(proposals)
     assert sum(batch["num_valid"] for batch in batches) >= 2
     assert sum(batch["rejected"].get("unreadable", 0) for batch in batches) >= 1
     assert sum(batch["num_judged"] for batch in batches) >= 1

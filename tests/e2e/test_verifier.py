@@ -19,11 +19,16 @@ def numbers(path):
     return [json.loads(line)["batch"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_a_test_writer_goes_on_after_a_kill_and_says_what_it_does(tmp_path):
+def test_a_test_writer_and_its_solver_go_on_after_a_kill_and_say_what_they_do(tmp_path):
     model = save_tiny(tmp_path / "model", max_position_embeddings=16384)
     state, logs = tmp_path / "state", tmp_path / "logs"
     command = ["verify", f"model.name={model}", "model.device=cpu", "tasks=builtin", "rollout.max_new_tokens=8"]
-    command += ["verifier.num_candidates=2", f"state_dir={state}", f"tracking.log_dir={logs}"]
+    command += [
+        "verifier.num_candidates=2",
+        "verifier.train_solver=true",
+        f"state_dir={state}",
+        f"tracking.log_dir={logs}",
+    ]
     first = start(command)
     ends = time.monotonic() + 300
     while len(numbers(logs / "cases.jsonl")) < 2 and first.poll() is None and time.monotonic() < ends:
@@ -38,6 +43,7 @@ def test_a_test_writer_goes_on_after_a_kill_and_says_what_it_does(tmp_path):
     assert f"continuing in {state / 'verifier'} after batch {killed_at}" in again.stdout
     assert "2 no_candidate" in again.stdout
     assert "no update: no scored groups" in again.stdout
+    assert "solver 0% right of 4, no update: every group has equal rewards" in again.stdout
     assert numbers(logs / "cases.jsonl") == list(range(1, killed_at + 2))
     assert CheckpointStore(state / "verifier" / "checkpoints").load_latest().round == killed_at + 1
 
