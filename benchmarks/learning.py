@@ -1,10 +1,10 @@
 """Whether a node's model gets better: measured by execution before and after it was trained by `codezero run`.
 
     python -m benchmarks.learning before                           # evaluates the start, once
-    python -m benchmarks.learning train steady                     # until it has `ROLLOUTS` rollouts
-    python -m benchmarks.learning train steady --rounds 32         # at most so many rounds more in this call
-    python -m benchmarks.learning after steady                     # evaluates the newest checkpoint
-    python -m benchmarks.learning after steady --checkpoint best
+    python -m benchmarks.learning train defaults                   # until it has `ROLLOUTS` rollouts
+    python -m benchmarks.learning train defaults --rounds 32       # at most so many rounds more in this call
+    python -m benchmarks.learning after defaults                   # evaluates the newest checkpoint
+    python -m benchmarks.learning after defaults --checkpoint best
     python -m benchmarks.learning report                           # a table, and a picture of each run
     python -m benchmarks.learning sweep lr-5e-5 g16                # all of these for each run, on the tuning split
 
@@ -57,7 +57,7 @@ Settings = Mapping[str, Any]
 LEARNING: Settings = {
     "rollout.engine": "transformers",
     "rollout.num_generations": 8,
-    "rollout.max_new_tokens": 160,
+    "rollout.max_new_tokens": 256,
     "swarm.num_local": 8,
     "tasks.draw": "informative",
     "train.method": "lora",
@@ -67,11 +67,12 @@ LEARNING: Settings = {
     "train.min_advantage": 0.1,
     "train.max_trained": 4,
 }
-"""The settings of the run that is reported, which had probe.share=0 to save time. Advantages are not divided by the
-group's standard deviation, which gives groups that differ only in form, a quarter of those that are trained on, the
-weight of those with right and wrong attempts."""
+"""A node's defaults on a CPU. Advantages are not divided by the group's standard deviation, which gives groups that
+differ only in form, a quarter of those that are trained on, the weight of those with right and wrong attempts."""
+STEADY: Settings = {**LEARNING, "rollout.max_new_tokens": 160}
+"""What the defaults were chosen by. Its run had probe.share=0 to save time."""
 CONTRASTS: Settings = {
-    **LEARNING,
+    **STEADY,
     "swarm.num_local": 4,
     "train.lora_learning_rate": 2e-4,
     "train.loss_type": "grpo",
@@ -90,7 +91,7 @@ EARLIER: Settings = {
     "train.method": "lora",
     "train.lora_learning_rate": 1e-5,
 }
-"""The defaults of a node with adapters before there was any of this."""
+"""The defaults of a node with adapters before any of this was measured."""
 ALWAYS: Settings = {
     "tasks": "mbpp",
     "swarm": "alone",
@@ -125,7 +126,7 @@ def varied(**changed: Any) -> Run:
 
 
 SWEEP = {
-    "as-reported": varied(),
+    "as-defaults": varied(),
     "lr-5e-5": varied(train__lora_learning_rate=5e-5),
     "lr-2e-4": varied(train__lora_learning_rate=2e-4),
     "full-1e-5": varied(train__method="full", train__learning_rate=1e-5),
@@ -139,10 +140,11 @@ SWEEP = {
     "cispo": varied(train__loss_type="cispo"),
 }
 RUNS = {
-    "steady": Run(settings=LEARNING),
-    "informative": Run(settings=CONTRASTS),
+    "defaults": Run(settings=LEARNING),
     "uniform": Run(settings={**LEARNING, "tasks.draw": "uniform"}),
-    "defaults": Run(settings=EARLIER),
+    "earlier": Run(settings=EARLIER),
+    "steady": Run(settings=STEADY),
+    "informative": Run(settings=CONTRASTS),
     "shared": Run(settings={**LEARNING, "swarm.num_local": 4, "swarm.num_external": 4}, nodes=2),
     "alone": Run(settings={**LEARNING, "swarm.num_local": 4}),
     "double": Run(settings=LEARNING, rollouts=2 * ROLLOUTS),
@@ -305,7 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             train(name, options)
             after(name, options)
     elif options.stage != "report":
-        for name in options.runs or ["steady"]:
+        for name in options.runs or ["defaults"]:
             (train if options.stage == "train" else after)(name, options)
     if options.stage != "train":
         found = harness.results(BENCHMARK, options.results)

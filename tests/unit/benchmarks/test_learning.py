@@ -86,7 +86,7 @@ def test_settings_of_every_run_are_those_of_a_node_and_train_on_mbpp_alone(name)
 def test_an_unknown_run_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["train", "fast"])
-    assert "fast is no run of train: choose from steady, informative, uniform" in capsys.readouterr().err
+    assert "fast is no run of train: choose from defaults, uniform, earlier" in capsys.readouterr().err
 
 
 def test_what_is_not_trained_yet_says_how_to(tmp_path):
