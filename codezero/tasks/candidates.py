@@ -92,6 +92,12 @@ class Candidates:
         return len(self._known) < self._size
 
     @property
+    def promise(self) -> float:
+        """The mean of E[4 p (1 - p)] over the tasks; that of an untried one without tasks."""
+        known = self._known.values()
+        return sum(map(self._teaches, known)) / len(known) if known else TEACHES
+
+    @property
     def has_spent(self) -> bool:
         """True if a tried task, always solved or never, weighs less than an untried one."""
         return any(
@@ -166,6 +172,7 @@ class Candidates:
         """Returns plain JSON values, without the tasks themselves."""
         return {
             "drawn": self._num_drawn,
+            "promise": self.promise,
             "asked": dict(sorted(self._asked.items())),
             "levels": [
                 {"level": level, **one.rate.state_dict(), "teaches": one.teaches} for level, one in self._levels.items()
@@ -204,6 +211,11 @@ class Informative:
         self._candidates = Candidates(source.name, seed, SIZE)
         self._saved: Mapping[str, Any] | None = None
         """The saved candidates until they are restored: their tasks may have to be read from a hub."""
+
+    @property
+    def promise(self) -> float:
+        """How much a draw teaches on average, as E[4 p (1 - p)]."""
+        return self._candidates.promise if self._saved is None else float(self._saved.get("promise", TEACHES))
 
     def next_task(self) -> Task:
         """Returns the next task. Raises TaskError and HubUnreachable as the source does."""

@@ -1,7 +1,8 @@
 """The weighted mixture of sources that a node draws its tasks from.
 
-The source of draw number n depends on (seed, n) alone. With `tasks.draw=uniform` the grouping of draws into rounds does
-not change which tasks come, and the whole position is a handful of integers.
+With `tasks.draw=uniform` the source of draw number n depends on (seed, n) alone, the grouping of draws into rounds does
+not change which tasks come, and the whole position is a handful of integers. Informative draws multiply a source's
+weight by what its candidates promise to teach: problems that are all too hard for a policy take few of its attempts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codezero.errors import StateError
-from codezero.tasks.candidates import Informative, weighted
+from codezero.tasks.candidates import EXPLORE, Informative, weighted
 from codezero.tasks.hub import HubUnreachable
 from codezero.tasks.sources import ListSource, StreamSource
 from codezero.tasks.withheld import Withheld
@@ -86,7 +87,11 @@ class Mixture:
             return self._fallback.next_task()
 
     def _pick(self) -> str:
-        return weighted(self._weights, random.Random(f"{self._seed}/{self._num_drawn}").random())
+        rng = random.Random(f"{self._seed}/{self._num_drawn}")
+        point, explores = rng.random(), rng.random() < EXPLORE
+        informative = {name: one for name, one in self._sources.items() if isinstance(one, Informative)}
+        promises = {} if explores else {name: one.promise for name, one in informative.items()}
+        return weighted({name: weight * promises.get(name, 1.0) for name, weight in self._weights.items()}, point)
 
     def note(self, groups: Sequence[ScoredGroup]) -> None:
         """Passes all groups of a round that has ended to the sources that draw by the results of their tasks."""

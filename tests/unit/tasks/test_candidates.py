@@ -92,6 +92,34 @@ def test_a_resumed_node_draws_what_an_unkilled_one_would(position):
     assert resumed.state_dict() == whole.state_dict()
 
 
+def two_sources() -> Mixture:
+    """The tasks of `hard` have numbers from 1000."""
+    tasks = {"easy": numbered_tasks("a", 60), "hard": numbered_tasks("b", 1060)[1000:]}
+    sources = [Informative(ListSource(name, one, 0), 0, Withheld()) for name, one in tasks.items()]
+    return Mixture([Share(source=source, weight=1.0) for source in sources], 0)
+
+
+def too_hard(number: int) -> float:
+    return 0.0 if number >= 1000 else 0.5
+
+
+def test_a_source_whose_tasks_are_all_too_hard_is_drawn_from_less_and_not_given_up():
+    mixture = two_sources()
+    play(mixture, 50, too_hard)
+    assert 0.03 < sum(number >= 1000 for number in play(mixture, 300, too_hard, start=50)) / 600 < 0.15
+    changed = play(mixture, 300, lambda number: 0.5 - too_hard(number), start=350)  # now only they teach
+    assert sum(number >= 1000 for number in changed[300:]) / 300 > 0.7
+
+
+@pytest.mark.parametrize("position", [1, 40])
+def test_a_resumed_node_draws_from_each_source_as_an_unkilled_one_would(position):
+    whole, killed, resumed = two_sources(), two_sources(), two_sources()
+    expected = play(whole, 60, too_hard)
+    play(killed, position, too_hard)
+    resumed.load_state_dict(json.loads(json.dumps(killed.state_dict())))
+    assert play(resumed, 60 - position, too_hard, start=position) == expected[2 * position :]
+
+
 def streamed(withheld: Withheld) -> Mixture:
     def made(row):
         problem = to_problem(row, show_all_tests=False)
