@@ -32,9 +32,8 @@ SAMPLER_BYTES = 110 * 2**20
 VLLM_BYTES, VLLM_SLEEPS_BYTES = 3 << 29, 3 << 29
 """The memory of a vLLM server's process on the GPU, without weights and cache: what sampling takes, and what is left to
 it while it sleeps, such as the context of CUDA and its graphs. Estimates: it was never run here."""
-DRAWN_BYTES = 24
-"""Bytes per logit of a step: the logit, scaled by the temperature, log-prob and probability in float32, and a sum in
-float64."""
+DRAWN_BYTES = 12
+"""Bytes per logit of a step: the logit, scaled by the temperature, and an unnormalised probability in float32."""
 CHECKPOINTS = 3
 """The number of checkpoints on disk at a time: two kept, one being written."""
 

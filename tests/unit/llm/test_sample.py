@@ -168,6 +168,20 @@ def test_drawn_frequencies_follow_the_probabilities():
     assert torch.allclose(frequencies, probs, atol=0.01)
 
 
+def test_frequencies_over_many_ids_follow_the_probabilities_and_masked_ids_are_never_drawn():
+    """More ids than are searched at once, the last of them incomplete."""
+    probs = torch.linspace(0, 1, 1000) ** 8
+    probs[100:400] = 0
+    probs[-1] = 0
+    probs /= probs.sum()
+    logits = probs.log().expand(40_000, 1000)
+    tokens, logprobs = draw(logits, SamplingParams(max_new_tokens=1), uniforms(40_000))
+    assert (probs[tokens] > 0).all()
+    torch.testing.assert_close(logprobs, probs.log()[tokens])
+    cdf, drawn = probs.cumsum(0), torch.bincount(tokens, minlength=1000).cumsum(0) / len(tokens)
+    assert (cdf - drawn).abs().max() < 0.01  # Kolmogorov-Smirnov: in one of a thousand tests
+
+
 @pytest.mark.skipif(not onednn.is_available(), reason="no oneDNN linears on this processor")
 def test_decoding_with_packed_weights_samples_the_same_tokens():
     plain, routed = tiny_model(), tiny_model()
