@@ -2,7 +2,7 @@
 
     python -m benchmarks.draws        # about five minutes
 
-The product's own draws (`tasks/candidates.py`), two a round, over as many tasks as MBPP has to train on. An attempt
+The product's own draws (`tasks/candidates.py`), eight a round, over as many tasks as MBPP has to train on. An attempt
 succeeds with the rate p of its task; a group is mixed if some of its G attempts do and some do not. `uniform` is
 `tasks.draw=uniform`; `oracle` knows every rate and draws by 4 p (1 - p) from all tasks. Counted is, of each group that
 is drawn, the probability that it is mixed, 1 - p^G - (1 - p)^G.
@@ -12,7 +12,8 @@ groups (20, 28 and 34 % at G = 4, 8 and 16) that were measured of Qwen2.5-Coder-
 *Executed*: of the problems in `benchmarks/results/calibrate`, by what samples at temperature 0.8 came to when executed;
 copies were left out there, so these rates are nearer to one half. Where the policy learns, a mixed group raises the
 log-odds of its task by 1 and those of all tasks by 0.005, about as in `benchmarks.learning`, where draws came to hold
-little that teaches.
+little that teaches. *And contests* has a second source of the same weight and size whose rates are Beta(0.02, 2): one
+attempt in a hundred is right.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from codezero.tasks.sources import ListSource
 from codezero.tasks.withheld import Withheld
 from codezero.types import FinishReason, Outcome, Reward, Rollout, RolloutGroup, ScoredGroup, Task, TaskOrigin, Verdict
 
-TASKS, A_ROUND = 374, 2
+TASKS, A_ROUND = 374, 8
 SIZES = (4, 8, 16)
 """G"""
 ROLLOUTS, WINDOW, AFTER = 3_000, 500, 1_500
@@ -48,7 +49,7 @@ FIRST_SEED = 1_000
 SD_OF_SEEDS = 0.06
 """Expected of the share in a window, over seeds."""
 EXECUTED = "report-0.5B-by-Qwen2.5-Coder-0.5B-Instruct"
-WORLDS = ("measured", "measured, learning", "executed", "executed, learning")
+WORLDS = ("measured", "measured, learning", "measured, and contests", "executed", "executed, learning")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +71,17 @@ class World:
 
 def make_world(name: str, seed: int) -> World:
     rng = random.Random(seed)
-    population, _, learning = name.partition(", ")
+    population, _, more = name.partition(", ")
     if population == "measured":
         rates = [rng.betavariate(0.1, 0.4) for _ in range(TASKS)]
     else:
         counts = [[sample[0] for sample in found] for found in harness.results("calibrate")[EXECUTED].counts.values()]
         drawn = [rng.choice(counts) for _ in range(TASKS)]
         rates = [rng.betavariate(0.5 + found.count("P"), 0.5 + found.count("F")) for found in drawn]
+    if more == "and contests":
+        rates += [rng.betavariate(0.02, 2) for _ in range(TASKS)]
     bounded = (min(max(rate, 1e-9), 1 - 1e-9) for rate in rates)
-    return World(log_odds=[math.log(rate / (1 - rate)) for rate in bounded], learns=learning != "")
+    return World(log_odds=[math.log(rate / (1 - rate)) for rate in bounded], learns=more == "learning")
 
 
 class Oracle:
@@ -88,7 +91,7 @@ class Oracle:
         self._world, self._rng = world, random.Random(f"{seed}/oracle")
 
     def draw(self) -> list[int]:
-        rates = [self._world.rate(task) for task in range(TASKS)]
+        rates = map(self._world.rate, range(len(self._world.log_odds)))
         weights = {str(task): rate * (1 - rate) for task, rate in enumerate(rates)}
         found = []
         for _ in range(A_ROUND):
@@ -101,13 +104,13 @@ class Oracle:
 
 
 class Product:
-    """A node's own draws, uniform or informative."""
+    """A node's own draws, uniform or informative, from a source for each `TASKS` tasks."""
 
-    def __init__(self, informative: bool, seed: int) -> None:
-        tasks = [Task(origin=TaskOrigin.MBPP, question=str(i), tests="assert True") for i in range(TASKS)]
-        source = ListSource("mbpp", tasks, seed)
-        drawn = Informative(source, seed, Withheld()) if informative else source
-        self._mixture = Mixture([Share(source=drawn, weight=1.0)], seed)
+    def __init__(self, informative: bool, num_tasks: int, seed: int) -> None:
+        tasks = [Task(origin=TaskOrigin.MBPP, question=str(i), tests="assert True") for i in range(num_tasks)]
+        sources = [ListSource(str(i), tasks[i : i + TASKS], seed) for i in range(0, num_tasks, TASKS)]
+        drawn = [Informative(one, seed, Withheld()) if informative else one for one in sources]
+        self._mixture = Mixture([Share(source=one, weight=1.0) for one in drawn], seed)
         self._drawn: tuple[Task, ...] = ()
 
     def draw(self) -> list[int]:
@@ -153,7 +156,7 @@ def counts(arm: str, seeds: int, piece: str) -> dict[str, list[object]]:
     shares, seen = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         world = make_world(world_name, seed)
-        draws = Oracle(world, seed) if arm == "oracle" else Product(arm == "informative", seed)
+        draws = Oracle(world, seed) if arm == "oracle" else Product(arm == "informative", len(world.log_odds), seed)
         found, num_tasks = simulate(draws, world, int(size), seed)
         shares.append([round(share, 4) for share in found])
         seen.append(num_tasks)

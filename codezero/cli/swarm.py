@@ -11,7 +11,7 @@ _FOLDER = "swarms/home"
 _EXAMPLES = """\
 examples:
   codezero swarm up --nodes 3                      bootnode, proposer and three nodes on this machine, until stopped
-  codezero swarm up --nodes 3 --rounds 10 train.method=lora
+  codezero swarm up --nodes 3 --rounds 10 swarm.num_local=2
   codezero swarm invite                            the file with which other machines join it
   codezero swarm bootnode --listen /ip4/0.0.0.0/tcp/4001
 """

@@ -216,8 +216,8 @@ class TasksConfig:
     those of codezero's own problems and of these are used."""
     draw: TaskDraw = TaskDraw.informative
     """The order of tasks: informative prefers those, also proposals, that this node's attempts sometimes solve and
-    sometimes not, and sources with such tasks; uniform takes each task of a source once before any comes again, and each
-    proposal once."""
+    sometimes not, and sources with such tasks; uniform takes each task of a source once before any comes again, and
+    each proposal once."""
     fallback: bool = True
     """Use the built-in problems if a dataset is not available from the hub; a missing local file is always an error."""
     show_all_tests: bool = False

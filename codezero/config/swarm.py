@@ -50,8 +50,7 @@ class SwarmConfig:
     name: str = "codezero"
     """The swarm's name; nodes with other names form other swarms, even with the same bootnodes."""
     num_local: int = 0
-    """I, the number of own tasks per round; 0 takes 2, and on a GPU as many as its memory holds, up to 64 attempts
-    together."""
+    """I, the number of own tasks per round; 0 takes as many as memory holds, at least 2, up to 64 attempts together."""
     num_external: int = 0
     """J, the most groups of other peers to train on per round."""
     strategy: Strategy = Strategy.uniform
@@ -95,7 +94,7 @@ class SwarmConfig:
     """Longest wait for the p2p daemon to start, in seconds."""
 
     def __post_init__(self) -> None:
-        require(self.num_local >= 0, "swarm.num_local", self.num_local, "use 0 to choose by device")
+        require(self.num_local >= 0, "swarm.num_local", self.num_local, "use 0 to choose by memory")
         require(self.num_external >= 0, "swarm.num_external", self.num_external, "use 0 to train alone")
         named = self.name.isprintable() and 1 <= len(self.name) <= 64
         require(named, "swarm.name", repr(self.name), "use 1 to 64 printable characters")

@@ -6,7 +6,7 @@
     bootnodes:
     - /ip4/203.0.113.7/tcp/4001/p2p/Qm...
     ledger: local
-    num_generations: 4
+    num_generations: 8
 
 A file may come from a stranger: it is data of a fixed form that cannot change any other setting.
 """

@@ -41,11 +41,10 @@ PROMPT_TOKENS, CONTEST_PROMPT_TOKENS = 512, 2048
 """The longest prompts that memory is planned for, in tokens: of problems with unit tests, and of contest statements."""
 
 
-LEAST_TASKS = 2
-"""The number of own tasks of a round if swarm.num_local is 0 and the device gains nothing by more."""
-ROWS = {"cpu": 0, "mps": 16, "cuda": 64}
-"""The number of attempts up to which a device samples more in the same time: a GPU's step takes as long for one as for
-64. A round of 64 fits into the records of every protocol, and takes only the likeliest of a source's 48 candidates."""
+LEAST_TASKS, ROWS = 2, 64
+"""With swarm.num_local=0 a round has as many own tasks as make `ROWS` attempts, which the learning rates are for, and
+at least `LEAST_TASKS` where memory does not hold so many. A GPU's step takes as long for one attempt as for 64, so many
+fit into the records of every protocol, and their tasks are only the likeliest of a source's 48 candidates."""
 
 
 class Models:
@@ -204,7 +203,7 @@ def workload(
     config: NodeConfig, device_type: str, dtype: torch.dtype, evaluator_bytes: int, evaluator_is_base: bool
 ) -> Workload:
     """Returns the sizes of a round of a node with this configuration."""
-    rows = 0 if config.swarm.num_local else ROWS.get(device_type, ROWS["cuda"])
+    rows = 0 if config.swarm.num_local else ROWS
     return Workload(
         num_local=config.swarm.num_local or LEAST_TASKS,
         most_local=rows // config.rollout.num_generations,

@@ -87,7 +87,7 @@ class Workload:
     engine: RolloutEngine = RolloutEngine.transformers
     """The sampler."""
     most_local: int = 0
-    """The number of own groups up to which more cost the device little time; they are taken if memory holds them."""
+    """The number of own groups that are taken if memory holds them; otherwise fewer, and at least `num_local`."""
     evaluator_is_base: bool = False
     """True if the evaluator's weights are the policy's starting weights, which adapters do not change."""
 

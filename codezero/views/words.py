@@ -73,7 +73,7 @@ def presence(status: Status | None, pid: int | None, now_s: float) -> Presence:
         return Presence(state="died", text=f"ended {ago} ago: {status.ended}", do=do)
     if pid is None:
         meaning = "it was killed: because memory ran out (`dmesg | grep -i oom` shows it), by hand, or with the machine"
-        do = "start it again, it continues where it stopped; if memory is short, train.method=lora helps"
+        do = "start it again, it continues where it stopped; if memory is short, swarm.num_local=2 helps"
         return Presence(state="died", text=f"ended {ago} ago without a word", meaning=meaning, do=do)
     if now_s - status.updated_at_s > SILENT_S:
         meaning = "it hangs, is suspended, or this machine is out of memory or very busy"
@@ -106,7 +106,7 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
             "throughout, tasks are too hard or too easy for the model"
         )
         do = (
-            "easier tasks (tasks.builtin.max_difficulty=2), more solutions a task (rollout.num_generations=8, in a "
+            "easier tasks (tasks.builtin.max_difficulty=2), more solutions a task (rollout.num_generations=16, in a "
             "swarm only if all nodes have it), or a proposer help"
         )
         found.append(Obstacle(part="learning", what=what, meaning=meaning, do=do))
@@ -119,7 +119,7 @@ def obstacles(reports: Sequence[RoundReport], status: Status | None) -> list[Obs
     if status is not None and status.planned_bytes and status.rss_bytes > 1.15 * status.planned_bytes:
         what = f"it uses {gib(status.rss_bytes)} of memory, {gib(status.planned_bytes)} were planned"
         meaning = "the system may kill it"
-        do = "leave it more room: train.method=lora, or a smaller model"
+        do = "leave it more room: swarm.num_local=2, or a smaller model"
         found.append(Obstacle(part="memory", what=what, meaning=meaning, do=do))
     peaks = [report.peak_rss_bytes for report in recent]
     middle = peaks[len(peaks) // 2] if len(peaks) >= 10 else 0

@@ -91,6 +91,7 @@ def test_a_swarm_is_shown_by_everything_at_once(tmp_path, pictures, visit):
                 "model.device=cpu",
                 "train.method=lora",
                 "rollout.max_new_tokens=64",
+                "swarm.num_local=2",
                 "probe.share=0",
                 "proposer.max_new_tokens=64",
             ),

@@ -31,6 +31,7 @@ SETTINGS = (
         f"tasks.mbpp.path={MODELS}/mbpp.jsonl",
         "rollout.num_generations=8",
         "rollout.max_new_tokens=100",
+        "swarm.num_local=2",
         "probe.share=0",
     ),
     *(f"model.name={TINY}", f"evaluator.model={TINY}", f"proposer.model={TINY}", "model.device=cpu"),

@@ -48,7 +48,14 @@ def command(tmp_path, url, contract, *settings):
     model = str(tmp_path / "model")
     return [
         *(sys.executable, "-m", "codezero", "run", "preset=local", f"model.name={model}", f"evaluator.model={model}"),
-        *("model.device=cpu", "train.method=full", "rollout.max_new_tokens=20", "probe.share=0", "ledger=wallet"),
+        *(
+            "model.device=cpu",
+            "train.method=full",
+            "rollout.max_new_tokens=20",
+            "swarm.num_local=2",
+            "probe.share=0",
+            "ledger=wallet",
+        ),
         *(f"ledger.rpc_url={url}", f"ledger.contract_address={contract.address}", f"ledger.chain_id={chains.CHAIN_ID}"),
         *(f"ledger.keystore={tmp_path / 'wallet.json'}", f"swarm.identity_path={tmp_path / 'swarm.pem'}"),
         *(f"state_dir={tmp_path / 'state'}", f"tracking.log_dir={tmp_path / 'logs'}", *settings),

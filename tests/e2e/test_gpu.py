@@ -16,7 +16,7 @@ pytestmark = [
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_rounds_go_on_when_the_state_moves_between_gpu_and_cpu(tmp_path, method):
     model = save_tiny(tmp_path / "model", eos_token_id=[tiny_tokenizer().eos_token_id, *b"ace"])
-    settings = [f"train.method={method}", "rollout.num_generations=8", "rollout.max_new_tokens=64"]
+    settings = [f"train.method={method}", "rollout.num_generations=8", "rollout.max_new_tokens=64", "swarm.num_local=2"]
     for device in (DEVICE, "cpu", DEVICE):
         done = run(model, tmp_path, *settings, f"model.device={device}", "rounds=1")
         assert done.returncode == 0, done.stdout + done.stderr

@@ -17,7 +17,13 @@ def test_a_swarm_of_ones_own_learns_and_ends(tmp_path):
         folder,
         *("--nodes", "2", "--proposers", "0", "--rounds", "2"),
         *(f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "train.method=full"),
-        *("rollout.num_generations=4", "rollout.max_new_tokens=60", "probe.share=0", "swarm.patience=20"),
+        *(
+            "rollout.num_generations=4",
+            "rollout.max_new_tokens=60",
+            "swarm.num_local=2",
+            "probe.share=0",
+            "swarm.patience=20",
+        ),
     )
     for node, other in (("node-1", "node-2"), ("node-2", "node-1")):
         reports = folder / "swarms" / "home" / node / "logs" / "rounds.jsonl"

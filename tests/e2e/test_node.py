@@ -36,6 +36,7 @@ def command(model, folder, *settings):
             "train.learning_rate=1e-3",
             "rollout.num_generations=2",
             "rollout.max_new_tokens=24",
+            "swarm.num_local=2",
             "probe.share=0",
         ),
         *settings,

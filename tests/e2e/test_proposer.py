@@ -40,7 +40,13 @@ def test_what_a_proposer_writes_is_solved_scored_and_fed_back(tmp_path):
     proposals = home / "proposer-1" / "logs" / "proposals.jsonl"
     with serve(write_problem) as server:
         command = ["swarm", "up", "--nodes", 2, "--folder", home, f"model.name={model}", f"evaluator.model={model}"]
-        command += ["model.device=cpu", "train.method=full", "rollout.max_new_tokens=60", "probe.share=0"]
+        command += [
+            "model.device=cpu",
+            "train.method=full",
+            "rollout.max_new_tokens=60",
+            "swarm.num_local=2",
+            "probe.share=0",
+        ]
         command += ["tasks.proposals.share=1", f"proposer.url={server.url}/v1", "proposer.model=scripted"]
         swarm = start([*command, "proposer.patience_s=30"])
         ends = time.monotonic() + 600

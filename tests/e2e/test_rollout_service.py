@@ -34,7 +34,7 @@ def serve(model, tmp_path):  # noqa: F811
         process.communicate()
 
 
-LONG = ("rollout.num_generations=8", "rollout.max_new_tokens=64")
+LONG = ("rollout.num_generations=8", "rollout.max_new_tokens=64", "swarm.num_local=2")
 """Attempts of a random model of which some end by themselves, so that most rounds have an update."""
 
 

@@ -63,7 +63,13 @@ def up(model, tasks, folder, *arguments, patience=20):
             "model.device=cpu",
             "train.method=full",
         ),
-        *("train.learning_rate=1e-3", "rollout.num_generations=8", "rollout.max_new_tokens=150", "probe.share=0"),
+        *(
+            "train.learning_rate=1e-3",
+            "rollout.num_generations=8",
+            "rollout.max_new_tokens=150",
+            "swarm.num_local=2",
+            "probe.share=0",
+        ),
         f"swarm.patience={patience}",
     ]
 

@@ -14,7 +14,7 @@ from tests.network.hosts import NoNamespaces, hosts
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
-LONG = ("rollout.max_new_tokens=1200", "rollout.num_generations=4")
+LONG = ("rollout.max_new_tokens=1200", "swarm.num_local=2", "rollout.num_generations=4")
 """Some seconds of sampling."""
 
 

@@ -47,7 +47,13 @@ def played(installed, tmp_path_factory):
     model = save_tiny(tmp_path_factory.mktemp("model"))
     return installed.codezero(
         *("run", "preset=local", f"model.name={model}", f"evaluator.model={model}", "model.device=cpu", "rounds=1"),
-        *("train.method=full", "rollout.num_generations=2", "rollout.max_new_tokens=24", "probe.share=0"),
+        *(
+            "train.method=full",
+            "rollout.num_generations=2",
+            "rollout.max_new_tokens=24",
+            "swarm.num_local=2",
+            "probe.share=0",
+        ),
     )
 
 

@@ -132,7 +132,7 @@ def test_what_helps_is_in_it(rich, tmp_path):
     assert "INFO codezero.x: round 49 of ~/state\n" in log
     assert log.endswith("INFO codezero.x: the end\n")
     config = files["codezero-support/config.yaml"].decode()
-    assert "num_generations: 4" in config
+    assert "num_generations: 8" in config
     assert "rpc_url: https://rpc.example/[set]\n" in config
     assert "passphrase_file: '[set]'\n" in config
     assert json.loads(files["codezero-support/versions.json"])["python"] == platform.python_version()

@@ -195,6 +195,7 @@ def test_a_nodes_trained_weights_are_measured(model, problems, tmp_path, capsys)
         "train.method=full",
         "rollout.num_generations=2",
         "rollout.max_new_tokens=8",
+        "swarm.num_local=2",
         "probe.share=0",
         "evaluator.dry_run=false",
     ]

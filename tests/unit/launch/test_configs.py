@@ -55,11 +55,11 @@ def test_an_edited_file_is_kept_and_its_difference_told(own):
 
 def test_reset_puts_the_shipped_ones_back_and_keeps_a_copy(own):
     settled()
-    (own / "train" / "lora.yaml").write_text("mine: 1\n")
+    (own / "train" / "grpo.yaml").write_text("mine: 1\n")
     shown = settled(CODEZERO_RESET_CONFIG="1")
-    assert shown.startswith("configuration: train/lora.yaml as shipped again; yours are in ")
-    assert (own / "train" / "lora.yaml").read_bytes() == (source.CONFIGS / "train" / "lora.yaml").read_bytes()
-    (backup,) = own.glob("backup-*/train/lora.yaml")
+    assert shown.startswith("configuration: train/grpo.yaml as shipped again; yours are in ")
+    assert (own / "train" / "grpo.yaml").read_bytes() == (source.CONFIGS / "train" / "grpo.yaml").read_bytes()
+    (backup,) = own.glob("backup-*/train/grpo.yaml")
     assert backup.read_text() == "mine: 1\n"
     assert settled() == ""
 

@@ -60,7 +60,7 @@ def test_memory_is_planned_for_peers_groups_where_there_are_peers(
     config = load_config([*common, "swarm.num_local=4", "train.replay=5", *settings])
     made = Models(config, tmp_path, Console())
     (load,) = planned
-    assert (load.num_local, load.num_external, load.num_replayed, load.num_generations) == (4, num_external, 5, 4)
+    assert (load.num_local, load.num_external, load.num_replayed, load.num_generations) == (4, num_external, 5, 8)
     assert load.prompt_tokens == made.prompt_tokens == prompt_tokens
 
 
